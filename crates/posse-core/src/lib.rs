@@ -1,0 +1,11 @@
+//! Every decision of posse, and nothing else.
+//!
+//! Nothing in this crate opens a file, reads a clock or an environment variable, spawns a process or
+//! sleeps. State machines are values: they are handed events and the time, and they answer with what
+//! they want done. The shell around them (`posse-term`, `posse-server`) does the rest.
+
+pub mod ids;
+pub mod screen;
+pub mod signal;
+pub mod status;
+pub mod time;
