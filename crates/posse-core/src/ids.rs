@@ -30,6 +30,11 @@ impl TerminalId {
         std::str::from_utf8(&self.0).unwrap_or("00000000")
     }
 
+    /// The number behind the eight digits: `from_random` of it gives the id back.
+    pub fn bits(&self) -> u32 {
+        self.0.iter().fold(0, |bits, c| bits << 4 | (*c as char).to_digit(16).unwrap_or(0))
+    }
+
     pub fn as_bytes(&self) -> &[u8; 8] {
         &self.0
     }
@@ -192,6 +197,7 @@ mod tests {
     fn terminal_ids_are_eight_hex_characters_and_nothing_else() {
         assert_eq!(TerminalId::from_random(0x00c0_ffee).as_str(), "00c0ffee");
         assert_eq!("00c0ffee".parse(), Ok(TerminalId::from_random(0x00c0_ffee)));
+        assert_eq!(TerminalId::from_random(0xf1e2_00d3).bits(), 0xf1e2_00d3);
         for bad in ["", "00c0ffe", "00c0ffee0", "00C0FFEE", "../../..", "00c0ffe\n", "00c0ffeé"] {
             assert!(bad.parse::<TerminalId>().is_err(), "{bad:?} was accepted");
         }

@@ -1,1 +1,37 @@
+//! The daemon: the imperative shell around `posse-core`.
+//!
+//! A *pump* per terminal turns bytes into a screen and a status; the *hub* is the one loop that owns what is
+//! shared; the *store* writes the journal; the *API* is a face over the same commands for everyone. Bytes and
+//! screens stay in the pumps; only changes travel.
 
+pub mod api;
+mod environment;
+mod hub;
+mod keeper_link;
+mod lock;
+mod pump;
+pub mod record;
+mod serve;
+mod store;
+mod watch;
+
+pub use lock::LockError;
+pub use serve::{ServeError, Settings, serve};
+
+/// This build, as told in handshakes.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn now() -> posse_core::time::Wall {
+    posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
+}
+
+fn timestamp(wall: posse_core::time::Wall) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default()
+}
+
+/// Random bits for ids, from the kernel.
+fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes)
+}

@@ -1,1 +1,13 @@
+//! Terminals: bytes in, keys out.
+//!
+//! The [`keeper`] owns the terminals and outlives the daemon; [`wire`] is what the two say to each other and
+//! [`client`] the daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers what
+//! programs ask of a terminal, both without any IO. [`places`] knows where sockets and state live.
 
+pub mod client;
+pub mod emulator;
+pub mod keeper;
+pub mod places;
+pub mod responder;
+pub mod sequence;
+pub mod wire;

@@ -1,0 +1,132 @@
+//! Whatever is done to it.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Something done to the stage.
+#[derive(Clone, Debug)]
+enum Push {
+    Bytes(Vec<u8>),
+    Resize(u16, u16),
+    Wait(u64),
+    Tick,
+}
+
+fn push() -> impl Strategy<Value = Push> {
+    let snippets = prop::sample::select(vec![
+        "\r",
+        "\x1b",
+        "\x1b[A",
+        "\x1b[B",
+        "1",
+        "3",
+        "y",
+        "n",
+        "\x03",
+        "\x15",
+        "\t",
+        "\x7f",
+        "text ",
+        "日本",
+        "\x1b[200~",
+        "\x1b[201~",
+        "\x1b[200~two\nlines\x1b[201~\r",
+        "\x1b[13u",
+        "ask\r",
+        "stream\r",
+        "flood\r",
+        "\x1b]11;x\x07",
+    ]);
+    prop_oneof![
+        6 => snippets.prop_map(|text| Push::Bytes(text.as_bytes().to_vec())),
+        2 => prop::collection::vec(any::<u8>(), 1..20).prop_map(Push::Bytes),
+        1 => (1..90u16, 1..30u16).prop_map(|(columns, rows)| Push::Resize(columns, rows)),
+        3 => (0..3000u64).prop_map(Push::Wait),
+        1 => Just(Push::Tick),
+    ]
+}
+
+const MOODY: &str = r#"
+dialog_deaf_ms = 50
+swallow_first_enter = true
+fold_paste = 5
+start = [{ splash = "hi" }, { ask = { kind = "startup", accept = [1, 2] } }, { pause = "100ms" }]
+[[turn]]
+on = "ask"
+steps = [{ think = "1s" }, { ask = { kind = "question", text = "which one of these?", options = ["a", "b"], announce = "300ms" } }, { say = "{prompt}" }]
+[[turn]]
+on = "stream"
+steps = [{ repeat = { times = 3, steps = [{ stream = { text = "words and 日本語 words, many words", rate = 9 } }, { tool = { input = "x", for = "1s" } }] } }]
+[[turn]]
+on = "flood"
+steps = [{ flood = { lines = 3000 } }, { error = "API Error: too much" }]
+[[turn]]
+steps = [{ ask = { kind = "permission", command = "rm -rf something with a long name" } }, { think = "2s" }, { say = "so much for that" }]
+"#;
+
+/// Neither ASCII nor Japanese: an emulator may see it differently.
+fn disputed(c: char) -> bool {
+    !c.is_ascii() && !"日本語".contains(c)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// No panic, no deadline in the past, time moves, nothing comes after the end. And but for floods, which draw
+    /// by themselves, and stray characters whose width is disputed, what it believes to be on the screen is there.
+    #[test]
+    fn nothing_breaks_it(
+        look in prop::sample::select(vec!["claude", "codex", "plain"]),
+        alternate: bool,
+        pushes in prop::collection::vec(push(), 1..60),
+    ) {
+        let mut theatre = Theatre::open(&format!("look = \"{look}\"\nalternate = {alternate}\n{MOODY}"), 80, 24);
+        let mut comparable = true;
+        for push in pushes {
+            if let Push::Bytes(bytes) = &push {
+                comparable &= !bytes.starts_with(b"flood") && !String::from_utf8_lossy(bytes).contains(disputed);
+            }
+            match push {
+                Push::Bytes(bytes) => theatre.keys(bytes),
+                Push::Resize(columns, rows) => theatre.resize(columns, rows),
+                Push::Wait(ms) => theatre.wait_ms(ms),
+                Push::Tick => theatre.event(Event::Tick),
+            }
+            prop_assert!(theatre.stage.deadline().is_none_or(|due| due >= theatre.now));
+            prop_assert!(theatre.stage.play.is_some() || theatre.stage.queue.is_empty() || theatre.stage.hurry || theatre.stage.over);
+            let happened = theatre.happened();
+            let end = happened.iter().position(|e| matches!(e, Effect::Exit(_) | Effect::Kill(_)));
+            prop_assert!(end.is_none_or(|at| at + 1 == happened.len()));
+            if comparable && end.is_none() && !theatre.stage.over {
+                let mut believed = theatre.stage.painter.believed();
+                let rows = theatre.rows();
+                believed.resize(rows.len(), String::new());
+                let rows: Vec<&str> = rows.iter().map(|row| row.trim_end_matches(' ')).collect();
+                prop_assert_eq!(rows, believed);
+            }
+        }
+    }
+
+    /// The picture on a terminal that was resized and typed at is the one a fresh terminal of that size would get.
+    #[test]
+    fn a_resize_shows_the_same_as_a_fresh_drawing(
+        look in prop::sample::select(vec!["claude", "codex", "plain"]),
+        alternate: bool,
+        columns in 20..70u16,
+        rows in 6..24u16,
+        text in "[a-z ]{1,80}",
+    ) {
+        let scenario = format!("look = \"{look}\"\nalternate = {alternate}\n[[turn]]\nsteps = [{{ say = \"{text}\" }}, {{ pause = \"1m\" }}]");
+        let play = |theatre: &mut Theatre| theatre.keys(format!("x{text}\rdraft"));
+        let mut resized = Theatre::open(&scenario, 80, 24);
+        play(&mut resized);
+        resized.resize(columns, rows);
+        let mut fresh = Theatre::open(&scenario, columns, rows);
+        play(&mut fresh);
+        fresh.stage.painter.clear();
+        fresh.event(Event::Tick);
+        prop_assert_eq!(resized.screen(), fresh.screen());
+        prop_assert_eq!(resized.terminal().cursor_position(), fresh.terminal().cursor_position());
+    }
+}

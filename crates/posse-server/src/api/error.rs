@@ -1,0 +1,133 @@
+//! Everything a request can be answered with that is not what it asked for.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use posse_core::ids::{BadName, BadTerminalId, TerminalId};
+use posse_core::screen::BadSize;
+use posse_term::wire::SpawnRefusal;
+
+use super::types::Problem;
+use crate::hub::CreateError;
+use crate::pump::InputError;
+use crate::store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    #[error("there is no terminal {0}")]
+    NoTerminal(TerminalId),
+    #[error(transparent)]
+    BadId(#[from] BadTerminalId),
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    #[error(transparent)]
+    BadSize(#[from] BadSize),
+    #[error("{0}")]
+    Malformed(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("the input has {0} bytes; at most {max} are taken at once", max = posse_term::wire::MAX_INPUT)]
+    TooMuchInput(usize),
+    #[error("nothing was printed since the last input")]
+    NoMessage,
+    #[error(transparent)]
+    Create(CreateErrorBox),
+    #[error(transparent)]
+    Input(InputErrorBox),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the daemon is stopping")]
+    Stopping,
+    #[error("there is nothing at {0}")]
+    NoRoute(String),
+}
+
+/// Keeps the hub's own error type out of the public interface.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct CreateErrorBox(pub(crate) CreateError);
+
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct InputErrorBox(pub(crate) InputError);
+
+impl From<CreateError> for ApiError {
+    fn from(error: CreateError) -> Self {
+        ApiError::Create(CreateErrorBox(error))
+    }
+}
+
+impl From<InputError> for ApiError {
+    fn from(error: InputError) -> Self {
+        ApiError::Input(InputErrorBox(error))
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        ApiError::Malformed(rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        ApiError::Malformed(rejection.body_text())
+    }
+}
+
+impl ApiError {
+    /// Status, a stable word for programs, and what to do next.
+    fn parts(&self) -> (StatusCode, &'static str, Option<&'static str>) {
+        use StatusCode as S;
+        match self {
+            Self::NoTerminal(_) => (S::NOT_FOUND, "no_terminal", Some("`posse ls` shows those there are")),
+            Self::BadId(_) => (S::UNPROCESSABLE_ENTITY, "bad_id", None),
+            Self::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
+            Self::BadSize(_) => (S::UNPROCESSABLE_ENTITY, "bad_size", None),
+            Self::Malformed(_) => (S::UNPROCESSABLE_ENTITY, "malformed", None),
+            Self::Invalid(_) => (S::BAD_REQUEST, "invalid", None),
+            Self::TooMuchInput(_) => {
+                (S::PAYLOAD_TOO_LARGE, "too_much_input", Some("put it into a file and send its path"))
+            }
+            Self::NoMessage => (S::NOT_FOUND, "no_message", Some("`full` output has everything")),
+            Self::Create(CreateErrorBox(error)) => match error {
+                CreateError::NameTaken(_) => {
+                    (S::BAD_REQUEST, "name_taken", Some("choose another, or `posse kill` the one that has it"))
+                }
+                CreateError::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
+                CreateError::Refused(SpawnRefusal::DirectoryMissing, _) => (S::BAD_REQUEST, "no_directory", None),
+                CreateError::Refused(SpawnRefusal::ProgramMissing, _) => {
+                    (S::BAD_REQUEST, "no_program", Some("is it installed, and in the PATH of this shell?"))
+                }
+                CreateError::Refused(SpawnRefusal::NotExecutable, _) => (S::BAD_REQUEST, "not_executable", None),
+                CreateError::Refused(SpawnRefusal::LimitReached, _) => (S::SERVICE_UNAVAILABLE, "limit_reached", None),
+                CreateError::Refused(..) => (S::INTERNAL_SERVER_ERROR, "start_failed", None),
+                CreateError::Store(_) => {
+                    (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started"))
+                }
+                CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
+            },
+            Self::Input(InputErrorBox(error)) => match error {
+                InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
+                InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
+                InputError::Lost => (S::CONFLICT, "lost", None),
+            },
+            Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
+            Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),
+            Self::NoRoute(_) => (S::NOT_FOUND, "no_route", None),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, kind, hint) = self.parts();
+        let problem = Problem { detail: self.to_string(), kind: kind.into(), hint: hint.map(Into::into) };
+        (status, Json(problem)).into_response()
+    }
+}
+
+pub(super) async fn no_such_route(uri: Uri) -> ApiError {
+    ApiError::NoRoute(uri.path().to_owned())
+}

@@ -1,0 +1,111 @@
+//! What happens, as it happens and as it was written down.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::broadcast;
+
+use super::types::LogQuery;
+use super::{ApiError, App};
+use crate::record::LogEvent;
+use crate::store::{self, Slice};
+
+/// How many events are read off the log at once.
+const PAGE: usize = 500;
+/// The most events one request for the log gets.
+const MOST: usize = 10_000;
+/// How often a silent stream says that it is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) async fn log(
+    State(app): State<App>,
+    query: Result<Query<LogQuery>, QueryRejection>,
+) -> Result<Json<Vec<LogEvent>>, ApiError> {
+    let Query(query) = query?;
+    let slice = Slice {
+        after: query.after.unwrap_or(0),
+        terminal: query.terminal,
+        limit: query.limit.unwrap_or(100).min(MOST),
+        newest: query.after.is_none(),
+    };
+    Ok(Json(read(app.database, slice).await?))
+}
+
+async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
+    let read = tokio::task::spawn_blocking(move || store::read_events(&database, slice));
+    read.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::Store)
+}
+
+/// Follows the events. With `Last-Event-ID` it begins after that one: nothing is missed, nothing is repeated.
+/// Without it, it begins now.
+pub(super) async fn follow(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+    let follower = Follower {
+        live: app.events.subscribe(),
+        database: app.database,
+        sent: last,
+        behind: last.is_some(),
+        ready: VecDeque::new(),
+    };
+    let stream = unfold(follower, |mut follower| async {
+        let event = follower.next().await?;
+        Some((Ok(sse(&event)), follower))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE))
+}
+
+fn sse(event: &LogEvent) -> Event {
+    let sse = Event::default().event(&event.kind).data(serde_json::to_string(event).unwrap_or_default());
+    match event.seq {
+        Some(seq) => sse.id(seq.to_string()),
+        None => sse,
+    }
+}
+
+struct Follower {
+    live: broadcast::Receiver<Arc<LogEvent>>,
+    database: PathBuf,
+    /// The last number sent; `None` as long as there is none to go on from.
+    sent: Option<i64>,
+    /// There may be events in the log that were not sent and will not come live.
+    behind: bool,
+    ready: VecDeque<Arc<LogEvent>>,
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Arc<LogEvent>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.sent = event.seq.or(self.sent);
+                return Some(event);
+            }
+            if let (true, Some(after)) = (self.behind, self.sent) {
+                let page = read(self.database.clone(), Slice { after, limit: PAGE, ..Slice::default() }).await.ok()?;
+                self.behind = page.len() == PAGE;
+                self.ready.extend(page.into_iter().map(Arc::new));
+                continue;
+            }
+            match self.live.recv().await {
+                // Read off the log already.
+                Ok(event) if event.seq.is_some_and(|seq| self.sent.is_some_and(|sent| seq <= sent)) => {}
+                Ok(event) => self.ready.push_back(event),
+                // Too slow for the live events: the log has those that count.
+                Err(broadcast::error::RecvError::Lagged(_)) => self.behind = self.sent.is_some(),
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! One daemon per home. The lock is the kernel's, so it dies with its holder; what is written into the file
+//! tells people who holds it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Who holds the lock. The boot id tells a holder from before a reboot apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub pid: u32,
+    pub started: jiff::Timestamp,
+    pub boot_id: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    #[error("another daemon runs for this home{}: stop it with `posse stop`", describe(.0.as_ref()))]
+    Held(Option<Holder>),
+    #[error("cannot lock {path}: {error}")]
+    Io { path: std::path::PathBuf, error: io::Error },
+}
+
+fn describe(holder: Option<&Holder>) -> String {
+    holder.map(|h| format!(" (process {}, since {})", h.pid, h.started.strftime("%F %T UTC"))).unwrap_or_default()
+}
+
+/// Held as long as this value lives.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+pub(crate) fn acquire(path: &Path) -> Result<Lock, LockError> {
+    let io = |error| LockError::Io { path: path.to_owned(), error };
+    let mut options = File::options();
+    let mut file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(LockError::Held(serde_json::from_str(&text).ok()));
+        }
+        Err(std::fs::TryLockError::Error(error)) => return Err(io(error)),
+    }
+    let holder = Holder {
+        pid: std::process::id(),
+        started: jiff::Timestamp::now(),
+        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
+    };
+    // A disk too full for these few bytes is no reason not to run: the lock itself holds.
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {
+        let text = serde_json::to_string(&holder)?;
+        file.write_all(text.as_bytes())
+    });
+    Ok(Lock { _file: file })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_the_first_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = acquire(&path).unwrap();
+        let Err(LockError::Held(Some(holder))) = acquire(&path) else { panic!("the lock was given twice") };
+        assert_eq!(holder.pid, std::process::id());
+        drop(first);
+        acquire(&path).unwrap();
+    }
+}

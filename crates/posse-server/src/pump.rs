@@ -1,0 +1,522 @@
+//! One task per terminal: bytes in, screen and status out, keys back in.
+//!
+//! It owns the emulator. Output comes from the keeper with offsets; queries in it are answered at once, under
+//! the number of the offset at which they ended, so that a daemon that replays output after a crash does not
+//! answer twice. Only changes leave for the hub. Between two events nothing runs: an idle terminal has no timer.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use posse_core::frame::FrameClock;
+use posse_core::ids::{TerminalId, WriterId};
+use posse_core::screen::{Screen, Size};
+use posse_core::signal::Signal;
+use posse_core::status::{Event as LifeEvent, Exit, Life, Status};
+use posse_term::client::Link;
+use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_term::wire::{Event as KeeperEvent, InputRefusal, Request, Stream, WINDOW};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::hub::{Change, Message};
+use crate::watch::{Item, Start, Tail, Watchers};
+
+/// How much output may pass between two checkpoints, as a part of the ring. A checkpoint must never be older
+/// than the ring, and costs about as much as printing the screen and its history once.
+const CHECKPOINTS_PER_RING: u64 = 2;
+/// How long a terminal keeps another size so that its program notices and repaints. Long enough for a busy
+/// program to handle the signal between two frames.
+const NUDGE: Duration = Duration::from_millis(100);
+
+/// Why input did not reach the program. Nothing of it did.
+#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputError {
+    #[error("the program has ended")]
+    Ended,
+    #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
+    Full,
+    #[error("the keeper is gone, and the terminal with it")]
+    Lost,
+}
+
+/// What text of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// What has scrolled off, and the screen.
+    Full,
+    /// What came since input was last sent.
+    Last,
+    /// The last filled rows.
+    Tail(usize),
+}
+
+/// Who hears what became of an input.
+pub(crate) enum Origin {
+    Request(oneshot::Sender<Result<(), InputError>>),
+    Watcher(u64),
+}
+
+pub(crate) struct Input {
+    pub(crate) writer: WriterId,
+    pub(crate) sequence: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) origin: Origin,
+}
+
+pub(crate) enum Command {
+    Screen(oneshot::Sender<Screen>),
+    Text(Text, oneshot::Sender<Option<String>>),
+    /// Whether the program asked for pastes to be marked as such.
+    BracketedPaste(oneshot::Sender<bool>),
+    Input(Input),
+    /// The size it has when nobody looks.
+    Resize(Size),
+    Watch {
+        from: Option<u64>,
+        reply: oneshot::Sender<Start>,
+    },
+    Unwatch(u64),
+    View {
+        watcher: u64,
+        size: Size,
+    },
+}
+
+pub(crate) enum Event {
+    Keeper(KeeperEvent),
+    KeeperLost,
+    Command(Command),
+}
+
+/// A terminal's pump, to talk to. When the last handle goes the pump ends.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    events: mpsc::UnboundedSender<Event>,
+}
+
+impl Handle {
+    pub(crate) fn send(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
+    /// Asks, and waits for the answer. `None` if the terminal has been deleted meanwhile.
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Event::Command(command(reply)));
+        answer.await.ok()
+    }
+}
+
+/// How a pump begins.
+pub(crate) enum Beginning {
+    /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
+    /// everything up to `caught_up_at` has been seen.
+    Live { link: Link, ring: u64, from: u64, caught_up_at: u64 },
+    /// The program ended before this daemon began; this is its last screen, if it was kept.
+    Ended(Option<Box<Emulator>>, Exit),
+}
+
+pub(crate) struct Settings {
+    pub(crate) id: TerminalId,
+    pub(crate) size: Size,
+    pub(crate) status: Status,
+    pub(crate) history: HistoryLimit,
+    /// Where the last screen goes when the program ends.
+    pub(crate) last_screen: PathBuf,
+    pub(crate) hub: mpsc::UnboundedSender<Message>,
+}
+
+pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
+    let (events, queue) = mpsc::unbounded_channel();
+    let id = settings.id;
+    let (link, ring, caught_up_at, emulator, exit) = match beginning {
+        Beginning::Live { link, ring, from, caught_up_at } => {
+            link.send(&Request::Attach { id, stream: Stream::Main, from });
+            (Some(link), ring, caught_up_at, None, None)
+        }
+        Beginning::Ended(emulator, exit) => (None, 0, 0, emulator.map(|emulator| *emulator), Some(exit)),
+    };
+    let pump = Pump {
+        id,
+        emulator: emulator.unwrap_or_else(|| Emulator::new(settings.size, settings.history)),
+        life: Life::resumed(settings.status, exit.is_some()),
+        base_size: settings.size,
+        history: settings.history,
+        last_screen: settings.last_screen,
+        hub: settings.hub,
+        link,
+        ring,
+        caught_up_at,
+        waiting: VecDeque::new(),
+        tail: Tail::default(),
+        watchers: Watchers::default(),
+        inputs: HashMap::new(),
+        frames: FrameClock::default(),
+        told_title: String::new(),
+        acknowledged: 0,
+        checkpointed: 0,
+        nudge_ends: None,
+        last_input: None,
+        exit,
+    };
+    tokio::spawn(pump.run(queue));
+    Handle { events }
+}
+
+struct Pump {
+    id: TerminalId,
+    emulator: Emulator,
+    life: Life,
+    base_size: Size,
+    history: HistoryLimit,
+    last_screen: PathBuf,
+    hub: mpsc::UnboundedSender<Message>,
+    /// `None` once the program has ended or its keeper is gone.
+    link: Option<Link>,
+    ring: u64,
+    caught_up_at: u64,
+    /// Commands that came before the terminal was caught up with.
+    waiting: VecDeque<Command>,
+    tail: Tail,
+    watchers: Watchers,
+    /// Inputs on their way, by writer and number.
+    inputs: HashMap<(WriterId, u64), Vec<Origin>>,
+    frames: FrameClock<Instant>,
+    told_title: String,
+    acknowledged: u64,
+    checkpointed: u64,
+    /// A nudged terminal gets its size back then.
+    nudge_ends: Option<Instant>,
+    /// The last input, and the output offset at which it was sent.
+    last_input: Option<(u64, Vec<u8>)>,
+    exit: Option<Exit>,
+}
+
+impl Pump {
+    async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Event>) {
+        loop {
+            let deadline = self.frames.deadline().into_iter().chain(self.nudge_ends).min();
+            let event = match deadline {
+                None => queue.recv().await,
+                Some(deadline) => match tokio::time::timeout_at(deadline, queue.recv()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        self.on_time(Instant::now());
+                        continue;
+                    }
+                },
+            };
+            match event {
+                None => return,
+                Some(Event::Keeper(event)) => self.keeper(event).await,
+                Some(Event::KeeperLost) => self.ended(Exit::Lost).await,
+                Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
+                Some(Event::Command(command)) => self.command(command),
+            }
+        }
+    }
+
+    fn catching_up(&self) -> bool {
+        self.link.is_some() && self.emulator.offset() < self.caught_up_at
+    }
+
+    async fn keeper(&mut self, event: KeeperEvent) {
+        match event {
+            KeeperEvent::Checkpoint { offset, blob, .. } => match Emulator::restore(&blob, self.history) {
+                Ok(emulator) => {
+                    self.emulator = emulator;
+                    self.checkpointed = offset;
+                    self.told_title = String::new();
+                    self.tell_title();
+                }
+                Err(error) => tracing::warn!(terminal = %self.id, "the screen kept for us cannot be read: {error}"),
+            },
+            KeeperEvent::Output { offset, bytes, .. } => self.output(offset, bytes),
+            KeeperEvent::Resized { offset, size, .. } if offset >= self.emulator.offset() => self.resized(offset, size),
+            KeeperEvent::InputDone { writer, sequence, .. } => self.input_done(writer, sequence, Ok(())),
+            KeeperEvent::InputRefused { writer, sequence, why, .. } => {
+                let why = match why {
+                    InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
+                    InputRefusal::Full => InputError::Full,
+                };
+                self.input_done(writer, sequence, Err(why));
+            }
+            KeeperEvent::Spawned { .. } => {
+                let change = self.life.handle(&LifeEvent::Started, crate::now()).cloned();
+                self.tell_status(change);
+            }
+            KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
+            _ => {}
+        }
+    }
+
+    // ---- output ----
+
+    fn output(&mut self, offset: u64, bytes: Vec<u8>) {
+        self.tail.push(offset, &bytes);
+        let end = offset + bytes.len() as u64;
+        let seen = self.emulator.offset();
+        if end > seen {
+            if offset > seen {
+                tracing::warn!(terminal = %self.id, "{} bytes of output were lost", offset - seen);
+                self.emulator.skip_to(offset);
+                self.nudge();
+            }
+            let new = &bytes[seen.saturating_sub(offset) as usize..];
+            let heard = self.emulator.feed(new);
+            if let Some(link) = &self.link {
+                for reply in heard.replies {
+                    let (id, writer, sequence) = (self.id, WriterId::RESPONDER, reply.at);
+                    link.send(&Request::Input { id, writer, sequence, bytes: reply.bytes });
+                }
+            }
+            for signal in heard.signals {
+                self.signal(&signal);
+            }
+            let now = Instant::now();
+            self.frames.printed(heard.frame_ended && !self.emulator.in_frame(), now);
+            if self.frames.due(now) {
+                self.look();
+            }
+        }
+        if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes: Bytes::from(bytes) }) {
+            self.fit_views();
+        }
+        self.account(end);
+    }
+
+    /// Lets the keeper send more, and hands it a checkpoint when the ring is about to move on.
+    fn account(&mut self, end: u64) {
+        let Some(link) = &self.link else { return };
+        if end - self.acknowledged >= WINDOW / 4 {
+            self.acknowledged = end;
+            link.send(&Request::Acknowledge { id: self.id, stream: Stream::Main, offset: end });
+        }
+        let offset = self.emulator.offset();
+        if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
+            self.checkpointed = offset;
+            link.send(&Request::Checkpoint { id: self.id, offset, blob: self.emulator.checkpoint() });
+        }
+        if !self.waiting.is_empty() && !self.catching_up() {
+            for command in std::mem::take(&mut self.waiting) {
+                self.command(command);
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: &Signal) {
+        if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
+            let _ = self.hub.send(Message::Change(self.id, Change::Signal(signal.clone())));
+        }
+    }
+
+    /// The end of a frame: the screen is complete, and worth a look.
+    fn look(&mut self) {
+        self.tell_title();
+    }
+
+    fn tell_title(&mut self) {
+        if self.emulator.title() != self.told_title {
+            self.told_title = self.emulator.title().to_owned();
+            let _ = self.hub.send(Message::Change(self.id, Change::Title(self.told_title.clone())));
+        }
+    }
+
+    fn resized(&mut self, offset: u64, size: Size) {
+        if size == self.emulator.size() {
+            return;
+        }
+        self.emulator.resize(size);
+        self.watchers.tell(&Item::Resized { offset, size });
+        let _ = self.hub.send(Message::Change(self.id, Change::Size(size)));
+    }
+
+    /// Makes the program repaint, by another size for a moment.
+    fn nudge(&mut self) {
+        let size = self.emulator.size();
+        let other = Size::clamped(if size.rows() > 1 { size.rows() - 1 } else { 2 }, size.cols());
+        self.request_size(other);
+        self.nudge_ends = Some(Instant::now() + NUDGE);
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        if self.frames.due(now) {
+            self.look();
+        }
+        if self.nudge_ends.is_some_and(|end| end <= now) {
+            self.nudge_ends = None;
+            self.fit_views();
+        }
+    }
+
+    /// Gives the terminal the size that suits everyone who looks at it.
+    fn fit_views(&mut self) {
+        if self.nudge_ends.is_none() {
+            self.request_size(self.watchers.common_view().unwrap_or(self.base_size));
+        }
+    }
+
+    fn request_size(&self, size: Size) {
+        if let Some(link) = &self.link {
+            link.send(&Request::Resize { id: self.id, size });
+        }
+    }
+
+    // ---- input ----
+
+    fn input(&mut self, input: Input) {
+        let Input { writer, sequence, bytes, origin } = input;
+        let Some(link) = &self.link else {
+            let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
+            return self.answer(sequence, origin, Err(why));
+        };
+        link.send(&Request::Input { id: self.id, writer, sequence, bytes: bytes.clone() });
+        self.last_input = Some((self.emulator.offset(), bytes));
+        // The same input over a second connection: the keeper applies it once, and both hear of it.
+        self.inputs.entry((writer, sequence)).or_default().push(origin);
+    }
+
+    fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
+        for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
+            self.answer(sequence, origin, outcome);
+        }
+    }
+
+    fn answer(&mut self, sequence: u64, origin: Origin, outcome: Result<(), InputError>) {
+        match (origin, outcome) {
+            (Origin::Request(reply), outcome) => {
+                let _ = reply.send(outcome);
+            }
+            (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
+            (Origin::Watcher(watcher), Err(why)) => {
+                let why = match why {
+                    InputError::Ended => "ended",
+                    InputError::Full => "full",
+                    InputError::Lost => "lost",
+                };
+                self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
+            }
+        }
+    }
+
+    // ---- commands ----
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Screen(reply) => {
+                let _ = reply.send(self.emulator.screen());
+            }
+            Command::Text(text, reply) => {
+                let _ = reply.send(self.text(text));
+            }
+            Command::BracketedPaste(reply) => {
+                let _ = reply.send(self.emulator.input_modes().bracketed_paste);
+            }
+            Command::Input(input) => self.input(input),
+            Command::Resize(size) => {
+                self.base_size = size;
+                self.fit_views();
+            }
+            Command::Watch { from, reply } => self.watch(from, reply),
+            Command::Unwatch(watcher) => {
+                self.watchers.remove(watcher);
+                self.fit_views();
+            }
+            Command::View { watcher, size } => {
+                self.watchers.set_view(watcher, size);
+                self.fit_views();
+            }
+        }
+    }
+
+    fn text(&self, text: Text) -> Option<String> {
+        let screen = self.emulator.screen();
+        let rows = screen.filled_rows();
+        match text {
+            Text::Full => {
+                let mut all: String = self.emulator.history().flat_map(|row| [row, "\n"]).collect();
+                all.push_str(&screen.text());
+                Some(all)
+            }
+            Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
+            Text::Last if screen.alternate => (!rows.is_empty()).then(|| screen.text()),
+            Text::Last => self.since_last_input(),
+        }
+    }
+
+    /// What was printed since the last input: the output since then, on a screen of its own. Without any input yet,
+    /// all of it.
+    fn since_last_input(&self) -> Option<String> {
+        let (offset, input) = self.last_input.as_ref().map_or((0, &[][..]), |(offset, bytes)| (*offset, bytes));
+        let mut since = Emulator::new(self.emulator.size(), self.history);
+        since.feed(&self.tail.since(offset).unwrap_or_else(|| self.tail.all()));
+        let screen = since.screen();
+        let mut lines: Vec<&str> = since.history().chain(screen.filled_rows().iter().map(String::as_str)).collect();
+        // Most programs echo what is typed; that is not an answer.
+        let input = String::from_utf8_lossy(input);
+        if lines.first().is_some_and(|echo| !echo.trim().is_empty() && input.contains(echo.trim())) {
+            lines.remove(0);
+        }
+        let text = lines.join("\n");
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    fn watch(&mut self, from: Option<u64>, reply: oneshot::Sender<Start>) {
+        let (watcher, items) = self.watchers.add();
+        let continued = from.and_then(|from| Some((from, self.tail.since(from)?)));
+        let (offset, bytes, continued) = match continued {
+            Some((from, bytes)) => (from, bytes, true),
+            None => (self.emulator.offset(), self.emulator.repaint(), false),
+        };
+        let (size, exit) = (self.emulator.size(), self.exit);
+        let start = Start { watcher, size, offset, bytes, continued, exit, items };
+        if reply.send(start).is_err() {
+            self.watchers.remove(watcher);
+        }
+    }
+
+    // ---- the end ----
+
+    async fn ended(&mut self, exit: Exit) {
+        if self.exit.is_some() {
+            return;
+        }
+        self.exit = Some(exit);
+        self.look();
+        let status = self.life.handle(&LifeEvent::Exited(exit), crate::now()).cloned();
+        let why = if exit == Exit::Lost { InputError::Lost } else { InputError::Ended };
+        for ((_, sequence), origins) in std::mem::take(&mut self.inputs) {
+            for origin in origins {
+                self.answer(sequence, origin, Err(why));
+            }
+        }
+        let link = self.link.take();
+        for command in std::mem::take(&mut self.waiting) {
+            self.command(command);
+        }
+        self.save_last_screen().await;
+        self.tell_status(status);
+        let _ = self.hub.send(Message::Change(self.id, Change::Ended(exit)));
+        self.watchers.tell(&Item::Exited { exit });
+        // Only now may the keeper drop what it has: until the file was there, the ring was the only copy.
+        if let (Some(link), true) = (link, exit != Exit::Lost) {
+            link.send(&Request::Forget { id: self.id });
+        }
+    }
+
+    async fn save_last_screen(&self) {
+        let (path, blob) = (self.last_screen.clone(), self.emulator.checkpoint());
+        let saved = tokio::task::spawn_blocking(move || crate::serve::write_private(&path, &blob)).await;
+        if let Ok(Err(error)) = saved {
+            tracing::warn!(terminal = %self.id, "the last screen could not be saved: {error}");
+        }
+    }
+
+    fn tell_status(&self, status: Option<Status>) {
+        if let Some(status) = status {
+            let _ = self.hub.send(Message::Change(self.id, Change::Status(status)));
+        }
+    }
+}

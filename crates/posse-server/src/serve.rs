@@ -1,0 +1,157 @@
+//! Putting the daemon together, and taking it apart.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_term::client::{self, KeeperError};
+use posse_term::places::{Places, PlacesError};
+use posse_term::wire::{Event, Request};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::api::{self, App};
+use crate::hub::{Command, Hub, KeeperNews, Message, Parts};
+use crate::keeper_link::{self, Routes};
+use crate::lock::{self, LockError};
+use crate::store::{self, StoreError};
+
+/// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
+const EVENTS_WAITING: usize = 1024;
+/// How long open answers may take when the daemon stops.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// How long to wait before trying to get a keeper again.
+const KEEPER_RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Settings {
+    pub places: Places,
+    /// This program: what a new keeper is started from.
+    pub executable: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    #[error("cannot listen on {path}: {error}")]
+    Listen { path: PathBuf, error: io::Error },
+    #[error("cannot run the daemon: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Runs the daemon until it is told to stop.
+pub fn serve(settings: Settings) -> Result<(), ServeError> {
+    settings.places.prepare()?;
+    let _lock = lock::acquire(&settings.places.daemon_lock())?;
+    // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
+    // has a thread of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(run(settings));
+    runtime.shutdown_timeout(FAREWELL);
+    result
+}
+
+async fn run(settings: Settings) -> Result<(), ServeError> {
+    let places = settings.places.clone();
+    let (store, records) = store::open(&places.database())?;
+    let socket = places.daemon_socket();
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).map_err(|error| ServeError::Listen { path: socket.clone(), error })?;
+
+    let (messages, queue) = mpsc::unbounded_channel();
+    let (events, _) = broadcast::channel(EVENTS_WAITING);
+    let (want_keeper, keeper_wanted) = mpsc::unbounded_channel();
+    let routes = Routes::default();
+    // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
+    keep_connected(settings, routes.clone(), messages.clone(), keeper_wanted).await?;
+    let hub = Hub::new(Parts {
+        places: places.clone(),
+        store,
+        records,
+        messages: messages.clone(),
+        events: events.clone(),
+        routes,
+        want_keeper,
+    });
+    let app = App { hub: messages.clone(), events, database: places.database() };
+    let (stop_serving, stopped_serving) = oneshot::channel::<()>();
+    let server = tokio::spawn(api::serve(listener, app, async {
+        let _ = stopped_serving.await;
+    }));
+    tokio::spawn(stop_on_signal(messages));
+    tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
+    hub.run(queue).await;
+    let _ = std::fs::remove_file(&socket);
+    let _ = stop_serving.send(());
+    let _ = tokio::time::timeout(FAREWELL, server).await;
+    tracing::info!("daemon stopped");
+    Ok(())
+}
+
+/// Connects to the keeper, and again whenever the hub asks for it. The first time must succeed.
+async fn keep_connected(
+    settings: Settings,
+    routes: Routes,
+    hub: mpsc::UnboundedSender<Message>,
+    mut wanted: mpsc::UnboundedReceiver<()>,
+) -> Result<(), ServeError> {
+    let settings = Arc::new(settings);
+    connect(&settings, &routes, &hub).await?;
+    tokio::spawn(async move {
+        while wanted.recv().await.is_some() {
+            while let Err(error) = connect(&settings, &routes, &hub).await {
+                tracing::error!("{error}");
+                tokio::time::sleep(KEEPER_RETRY).await;
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn connect(
+    settings: &Settings,
+    routes: &Routes,
+    hub: &mpsc::UnboundedSender<Message>,
+) -> Result<(), KeeperError> {
+    let (link, mut events) = client::connect_or_start(&settings.places, &settings.executable, true).await?;
+    link.send(&Request::List);
+    let summaries = loop {
+        if let Event::Listed { summaries } = events.next().await? {
+            break summaries;
+        }
+    };
+    let _ = hub.send(Message::Keeper(KeeperNews::Up(link, summaries)));
+    tokio::spawn(keeper_link::run(events, routes.clone(), hub.clone()));
+    Ok(())
+}
+
+async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
+    let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let (reply, _) = oneshot::channel();
+    let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}

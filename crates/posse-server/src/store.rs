@@ -1,0 +1,148 @@
+//! The journal: one SQLite database, written by one thread.
+//!
+//! Nobody waits for the disk but whoever asked for something that must be durable first. Changes are handed
+//! over with a ticket; what has piled up is committed together, and the outcome of each ticket is told back.
+//! When the disk refuses, the outcome says so, what must not be lost is kept and tried again, and the daemon
+//! goes on.
+
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OpenFlags, Row};
+
+use crate::record::{LogEvent, Record};
+pub(crate) use writer::{Outcome, Writer};
+
+/// The schema, one step per version of the database.
+const STEPS: &[&str] = &[include_str!("store/schema/001.sql")];
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("cannot use the database {path}: {error}")]
+    Sqlite { path: PathBuf, error: rusqlite::Error },
+    #[error(
+        "the database {path} was written by a newer posse (schema {found}, this one knows {known}); \
+         use that one, or set POSSE_HOME to another directory"
+    )]
+    Newer { path: PathBuf, found: usize, known: usize },
+}
+
+/// One thing to write down.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Event(LogEvent),
+    Put(Box<Record>),
+    Drop(TerminalId),
+}
+
+/// Opens the database, making or upgrading it, and reads the terminals in it.
+pub(crate) fn open(path: &Path) -> Result<(Writer, Vec<Record>), StoreError> {
+    let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
+    // Made private before SQLite opens it; its side files take over the mode.
+    let _ = fs_err::OpenOptions::new().create(true).append(true).open(path).map(|file| {
+        let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    });
+    let mut connection = Connection::open(path).map_err(wrap)?;
+    connection.busy_timeout(Duration::from_secs(5)).map_err(wrap)?;
+    connection.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
+    // With WAL this loses nothing but the last moments before a power cut, never consistency.
+    connection.pragma_update(None, "synchronous", "normal").map_err(wrap)?;
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
+    let (found, known) = (found as usize, STEPS.len());
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    for (version, step) in STEPS.iter().enumerate().skip(found) {
+        let transaction = connection.transaction().map_err(wrap)?;
+        transaction.execute_batch(step).map_err(wrap)?;
+        transaction.pragma_update(None, "user_version", version as u32 + 1).map_err(wrap)?;
+        transaction.commit().map_err(wrap)?;
+    }
+    let records = read_terminals(&connection).map_err(wrap)?;
+    Ok((Writer::start(connection), records))
+}
+
+fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+    let mut statement = connection.prepare("SELECT * FROM terminals ORDER BY created, id")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Record {
+            id: text(row, "id")?,
+            name: text(row, "name")?,
+            session: text(row, "session")?,
+            provider: row.get("provider")?,
+            agent_profile: row.get("agent_profile")?,
+            directory: row.get("directory")?,
+            command: json(row, "command")?,
+            size: posse_core::screen::Size::clamped(row.get("rows")?, row.get("cols")?),
+            created: posse_core::time::Wall(row.get("created")?),
+            last_active: posse_core::time::Wall(row.get("last_active")?),
+            pid: row.get("pid")?,
+            exit: row.get::<_, Option<String>>("exit")?.map(|_| json(row, "exit")).transpose()?,
+            status: json(row, "status")?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Which part of the log to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slice {
+    pub after: i64,
+    pub terminal: Option<TerminalId>,
+    pub limit: usize,
+    /// The newest `limit` instead of the oldest; in order all the same.
+    pub newest: bool,
+}
+
+/// Reads events off the log. Blocking: for a thread that may wait.
+pub(crate) fn read_events(path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
+    let read = || -> rusqlite::Result<Vec<LogEvent>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        let order = if slice.newest { "DESC" } else { "ASC" };
+        let mut statement = connection.prepare(&format!(
+            "SELECT seq, at, kind, terminal, data FROM events
+             WHERE seq > ?1 AND (?2 IS NULL OR terminal = ?2) ORDER BY seq {order} LIMIT ?3"
+        ))?;
+        let terminal = slice.terminal.map(|id| id.to_string());
+        let mut events = statement
+            .query_map((slice.after, terminal, slice.limit as i64), |row| {
+                Ok(LogEvent {
+                    seq: row.get("seq")?,
+                    at: jiff::Timestamp::from_millisecond(row.get("at")?).unwrap_or_default(),
+                    kind: row.get("kind")?,
+                    terminal: row.get::<_, Option<String>>("terminal")?.and_then(|id| id.parse().ok()),
+                    data: json(row, "data")?,
+                })
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        if slice.newest {
+            events.reverse();
+        }
+        Ok(events)
+    };
+    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+}
+
+fn text<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
+}
+
+fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
+}
+
+#[cfg(test)]
+#[path = "store/tests.rs"]
+mod tests;

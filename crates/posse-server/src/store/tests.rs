@@ -1,0 +1,104 @@
+use std::sync::mpsc::channel;
+
+use posse_core::screen::Size;
+use posse_core::status::{Exit, Life};
+use posse_core::time::Wall;
+
+use super::*;
+
+fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
+    let at = jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap();
+    Change::Event(LogEvent { seq: None, at, kind: kind.into(), terminal, data: serde_json::json!({"a": 1}) })
+}
+
+fn record(number: u32) -> Record {
+    Record {
+        id: TerminalId::from_random(number),
+        name: format!("t{number}").parse().unwrap(),
+        session: "posse-s".parse().unwrap(),
+        provider: crate::record::COMMAND.into(),
+        agent_profile: None,
+        directory: "/".into(),
+        command: vec!["sh".into(), "-c".into(), "exit 'é'".into()],
+        size: Size::DEFAULT,
+        created: Wall(number.into()),
+        last_active: Wall(5),
+        pid: Some(7),
+        exit: (number == 2).then_some(Exit::Signal(9)),
+        status: Life::starting(Wall(3)).status().clone(),
+    }
+}
+
+fn write(writer: &Writer, changes: Vec<Change>) -> Outcome {
+    let (told, outcome) = channel();
+    writer.write(changes, move |outcome| told.send(outcome).unwrap());
+    outcome.recv().unwrap()
+}
+
+#[test]
+fn what_is_written_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    {
+        let (writer, records) = open(&path).unwrap();
+        assert!(records.is_empty());
+        let changes = vec![event("created", Some(record(1).id)), Change::Put(Box::new(record(1)))];
+        assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [1]));
+        let changes = vec![Change::Put(Box::new(record(2))), event("a", None), event("b", Some(record(2).id))];
+        assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [2, 3]));
+        write(&writer, vec![Change::Put(Box::new(record(3))), Change::Drop(record(3).id)]);
+    }
+    let (_writer, records) = open(&path).unwrap();
+    assert_eq!(records, [record(1), record(2)]);
+    let kinds = |slice| -> Vec<String> { read_events(&path, slice).unwrap().into_iter().map(|e| e.kind).collect() };
+    assert_eq!(kinds(Slice { limit: 10, ..Slice::default() }), ["created", "a", "b"]);
+    assert_eq!(kinds(Slice { after: 1, limit: 1, ..Slice::default() }), ["a"]);
+    assert_eq!(kinds(Slice { limit: 2, newest: true, ..Slice::default() }), ["a", "b"]);
+    assert_eq!(kinds(Slice { terminal: Some(record(2).id), limit: 10, ..Slice::default() }), ["b"]);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_newer_database_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    drop(open(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(open(&path), Err(StoreError::Newer { found: 99, .. })));
+}
+
+#[test]
+fn what_is_no_database_is_reported_and_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    std::fs::write(&path, "precious notes, not a database".repeat(100)).unwrap();
+    assert!(matches!(open(&path), Err(StoreError::Sqlite { .. })));
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("precious"));
+}
+
+/// A full disk, as SQLite sees it: no page more than there is.
+#[test]
+fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    drop(open(&path).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    connection.pragma_update(None, "max_page_count", pages).unwrap();
+    let writer = Writer::start(connection);
+    let big = || {
+        let mut record = record(1);
+        record.command = vec!["x".repeat(100_000)];
+        vec![Change::Put(Box::new(record)), event("big", None)]
+    };
+    assert!(matches!(write(&writer, big()), Outcome::Refused(why) if why.contains("full")));
+    let (told, outcome) = channel();
+    writer.write_surely(big(), move |outcome| told.send(outcome).unwrap());
+    assert!(matches!(outcome.recv().unwrap(), Outcome::Refused(_)));
+    assert!(matches!(write(&writer, vec![event("small", None)]), Outcome::Written(_)), "the rest goes on");
+    drop(writer);
+    let kinds: Vec<_> =
+        read_events(&path, Slice { limit: 9, ..Slice::default() }).unwrap().into_iter().map(|e| e.kind).collect();
+    assert_eq!(kinds, ["small"]);
+}

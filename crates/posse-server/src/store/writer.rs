@@ -1,0 +1,193 @@
+//! The thread that writes.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::Change;
+use crate::record::Record;
+
+/// How often what the disk refused is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How many refused batches are kept for that. Past it the oldest go: a disk that stays full for this long
+/// cannot be waited for in memory.
+const BACKLOG: usize = 10_000;
+
+type Tell = Box<dyn FnOnce(Outcome) + Send>;
+
+/// What became of one batch.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Committed. The numbers the log gave to its events, in order.
+    Written(Vec<i64>),
+    /// The disk refused, for this reason.
+    Refused(String),
+}
+
+struct Batch {
+    changes: Vec<Change>,
+    /// Keep it and try again when the disk refuses.
+    keep: bool,
+    tell: Option<Tell>,
+}
+
+/// Hands changes to the thread. Dropping it lets the thread write what is left and end.
+pub(crate) struct Writer {
+    batches: Option<Sender<Batch>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection) -> Self {
+        let (batches, queue) = channel();
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || run(connection, &queue)).ok();
+        Self { batches: Some(batches), thread }
+    }
+
+    /// Written together or not at all; not tried again when the disk refuses.
+    pub(crate) fn write(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
+        self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)) });
+    }
+
+    /// As `write`, but tried again until the disk takes it. Told once, of the first try.
+    pub(crate) fn write_surely(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
+        self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)) });
+    }
+
+    fn send(&self, batch: Batch) {
+        if let Some(Err(unsent)) = self.batches.as_ref().map(|batches| batches.send(batch))
+            && let Some(tell) = unsent.0.tell
+        {
+            tell(Outcome::Refused("the thread that writes the database has ended".into()));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut connection: Connection, queue: &Receiver<Batch>) {
+    let mut backlog: VecDeque<Batch> = VecDeque::new();
+    loop {
+        let first = if backlog.is_empty() {
+            queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            queue.recv_timeout(RETRY)
+        };
+        let ending = matches!(first, Err(RecvTimeoutError::Disconnected));
+        let mut group: Vec<Batch> = backlog.drain(..).chain(first).collect();
+        group.extend(queue.try_iter());
+        if !group.is_empty() {
+            commit(&mut connection, group, &mut backlog);
+        }
+        if ending {
+            return;
+        }
+    }
+}
+
+/// Commits a group in one transaction; if that fails, each batch on its own, so that one bad batch or the
+/// last free page decides for itself only.
+fn commit(connection: &mut Connection, mut group: Vec<Batch>, backlog: &mut VecDeque<Batch>) {
+    match write(connection, &group) {
+        Ok(numbers) => {
+            for (batch, numbers) in group.into_iter().zip(numbers) {
+                tell(batch.tell, Outcome::Written(numbers));
+            }
+        }
+        Err(error) if group.len() == 1 => {
+            tracing::warn!("the database refuses to be written: {error}");
+            if let Some(mut batch) = group.pop() {
+                tell(batch.tell.take(), Outcome::Refused(error.to_string()));
+                if batch.keep {
+                    backlog.push_back(batch);
+                    if backlog.len() > BACKLOG {
+                        backlog.pop_front();
+                    }
+                }
+            }
+        }
+        Err(_) => {
+            for batch in group {
+                commit(connection, vec![batch], backlog);
+            }
+        }
+    }
+}
+
+fn tell(tell: Option<Tell>, outcome: Outcome) {
+    if let Some(tell) = tell {
+        tell(outcome);
+    }
+}
+
+fn write(connection: &mut Connection, group: &[Batch]) -> rusqlite::Result<Vec<Vec<i64>>> {
+    let transaction = connection.transaction()?;
+    let mut numbers = Vec::new();
+    for batch in group {
+        let mut of_batch = Vec::new();
+        for change in &batch.changes {
+            if let Some(seq) = apply(&transaction, change)? {
+                of_batch.push(seq);
+            }
+        }
+        numbers.push(of_batch);
+    }
+    transaction.commit()?;
+    Ok(numbers)
+}
+
+fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Option<i64>> {
+    match change {
+        Change::Event(event) => {
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO events (at, kind, terminal, data) VALUES (?1, ?2, ?3, ?4)")?;
+            let terminal = event.terminal.map(|id| id.to_string());
+            insert.execute(params![event.at.as_millisecond(), event.kind, terminal, event.data.to_string()])?;
+            Ok(Some(transaction.last_insert_rowid()))
+        }
+        Change::Put(record) => put(transaction, record).map(|()| None),
+        Change::Drop(id) => {
+            transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
+            Ok(None)
+        }
+    }
+}
+
+fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+    let mut put = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO terminals
+         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    put.execute(params![
+        record.id.as_str(),
+        record.name.as_str(),
+        record.session.as_str(),
+        record.provider,
+        record.agent_profile,
+        record.directory,
+        json(&record.command)?,
+        record.size.rows(),
+        record.size.cols(),
+        record.created.0,
+        record.last_active.0,
+        record.pid,
+        record.exit.as_ref().map(json).transpose()?,
+        json(&record.status)?,
+    ])?;
+    Ok(())
+}
+
+fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}

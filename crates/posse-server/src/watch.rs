@@ -1,0 +1,173 @@
+//! Those who follow a terminal live: a stream of its bytes for each, bounded, and the size they agree on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use posse_core::screen::Size;
+use posse_core::status::Exit;
+use tokio::sync::mpsc;
+
+/// How many items may wait for a watcher. One that falls further behind is let go; it may come back and
+/// begin with a fresh picture. At most 64 KiB each, usually far less.
+const WAITING: usize = 256;
+
+/// How much of the output is kept so that a watcher who was cut off can go on where it was.
+pub(crate) const TAIL: usize = 256 << 10;
+
+/// What a watcher gets to see.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Output { offset: u64, bytes: Bytes },
+    Resized { offset: u64, size: Size },
+    InputDone { sequence: u64 },
+    InputRefused { sequence: u64, why: &'static str },
+    Exited { exit: Exit },
+}
+
+/// How a watcher begins.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) watcher: u64,
+    pub(crate) size: Size,
+    /// What to show first, and the offset that the items continue from.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// `bytes` is output from the offset asked for, not a picture of the screen.
+    pub(crate) continued: bool,
+    pub(crate) exit: Option<Exit>,
+    pub(crate) items: mpsc::Receiver<Item>,
+}
+
+struct Watcher {
+    items: mpsc::Sender<Item>,
+    view: Option<Size>,
+}
+
+#[derive(Default)]
+pub(crate) struct Watchers {
+    all: BTreeMap<u64, Watcher>,
+    next: u64,
+}
+
+impl Watchers {
+    pub(crate) fn add(&mut self) -> (u64, mpsc::Receiver<Item>) {
+        let (items, receiver) = mpsc::channel(WAITING);
+        self.next += 1;
+        self.all.insert(self.next, Watcher { items, view: None });
+        (self.next, receiver)
+    }
+
+    pub(crate) fn remove(&mut self, watcher: u64) {
+        self.all.remove(&watcher);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Tells everyone. Who cannot take it is let go. True if somebody was.
+    pub(crate) fn tell(&mut self, item: &Item) -> bool {
+        let before = self.all.len();
+        self.all.retain(|_, watcher| watcher.items.try_send(item.clone()).is_ok());
+        self.all.len() != before
+    }
+
+    pub(crate) fn tell_one(&mut self, watcher: u64, item: Item) {
+        if self.all.get(&watcher).is_some_and(|watcher| watcher.items.try_send(item).is_err()) {
+            self.all.remove(&watcher);
+        }
+    }
+
+    /// This watcher looks at the terminal through a window of this size.
+    pub(crate) fn set_view(&mut self, watcher: u64, view: Size) {
+        if let Some(watcher) = self.all.get_mut(&watcher) {
+            watcher.view = Some(view);
+        }
+    }
+
+    /// The size at which everyone with a window sees everything.
+    pub(crate) fn common_view(&self) -> Option<Size> {
+        self.all.values().filter_map(|watcher| watcher.view).reduce(Size::smallest)
+    }
+}
+
+/// The last output bytes, by offset.
+#[derive(Default)]
+pub(crate) struct Tail {
+    bytes: VecDeque<u8>,
+    end: u64,
+}
+
+impl Tail {
+    /// Appends output. A gap before it means that what was there before is of no use any more.
+    pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        if offset != self.end {
+            self.bytes.clear();
+        }
+        self.end = offset + bytes.len() as u64;
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let surplus = (self.bytes.len() + bytes.len()).saturating_sub(TAIL);
+        self.bytes.drain(..surplus);
+        self.bytes.extend(bytes);
+    }
+
+    /// All there is.
+    pub(crate) fn all(&self) -> Vec<u8> {
+        self.bytes.iter().copied().collect()
+    }
+
+    /// Everything from `offset` on, if it is all still here.
+    pub(crate) fn since(&self, offset: u64) -> Option<Vec<u8>> {
+        let missing = self.end.checked_sub(offset)? as usize;
+        let skip = self.bytes.len().checked_sub(missing)?;
+        Some(self.bytes.range(skip..).copied().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_gives_back_what_it_still_has() {
+        let mut tail = Tail::default();
+        tail.push(10, b"hello ");
+        tail.push(16, b"world");
+        assert_eq!(tail.since(16).unwrap(), b"world");
+        assert_eq!(tail.since(10).unwrap(), b"hello world");
+        assert_eq!(tail.since(21).unwrap(), b"");
+        assert_eq!(tail.since(9), None, "before its beginning");
+        assert_eq!(tail.since(22), None, "from the future");
+        tail.push(100, b"x");
+        assert_eq!(tail.since(16), None, "a gap ends what was before");
+        tail.push(101, &vec![b'y'; 2 * TAIL]);
+        assert_eq!(tail.since(101 + TAIL as u64).unwrap().len(), TAIL);
+        assert_eq!(tail.since(100 + TAIL as u64), None);
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_read_is_let_go() {
+        let mut watchers = Watchers::default();
+        let (_, mut good) = watchers.add();
+        let (_, _lazy) = watchers.add();
+        for offset in 0..=WAITING as u64 {
+            watchers.tell(&Item::Output { offset, bytes: Bytes::from_static(b"x") });
+            good.recv().await.unwrap();
+        }
+        assert_eq!(watchers.all.len(), 1);
+    }
+
+    #[test]
+    fn the_smallest_window_decides() {
+        let mut watchers = Watchers::default();
+        assert_eq!(watchers.common_view(), None);
+        let (a, _a) = watchers.add();
+        let (b, _b) = watchers.add();
+        watchers.set_view(a, Size::clamped(50, 100));
+        assert_eq!(watchers.common_view(), Some(Size::clamped(50, 100)));
+        watchers.set_view(b, Size::clamped(40, 120));
+        assert_eq!(watchers.common_view(), Some(Size::clamped(40, 100)));
+        watchers.remove(a);
+        assert_eq!(watchers.common_view(), Some(Size::clamped(40, 120)));
+    }
+}

@@ -1,0 +1,177 @@
+//! The other side of the keeper's socket: connecting to it, and starting it when nobody has.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use crate::places::Places;
+use crate::wire::{self, Event, Request, WireError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    #[error("no keeper is running")]
+    NotRunning,
+    #[error("cannot talk to the keeper: {0}")]
+    Io(#[from] io::Error),
+    #[error("the keeper sent {0}")]
+    Nonsense(#[from] WireError),
+    #[error("the keeper closed the connection")]
+    Closed,
+    #[error(
+        "the running keeper speaks version {0} of the protocol, this posse speaks {ours}; \
+         end its terminals with the posse that started them (`posse stop --all`), then try again",
+        ours = wire::VERSION
+    )]
+    Version(u16),
+    #[error("cannot start the keeper: {0}")]
+    Start(String),
+}
+
+/// Sends requests. Clones share the connection.
+#[derive(Clone)]
+pub struct Link {
+    frames: mpsc::UnboundedSender<Vec<u8>>,
+}
+
+impl Link {
+    /// Queues a request. It is lost if the connection is; whoever reads the events learns of that.
+    pub fn send(&self, request: &Request) {
+        let mut frame = Vec::new();
+        wire::encode(request, &mut frame);
+        let _ = self.frames.send(frame);
+    }
+}
+
+/// What the keeper says, in order.
+pub struct Events {
+    socket: OwnedReadHalf,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Events {
+    pub async fn next(&mut self) -> Result<Event, KeeperError> {
+        loop {
+            if let Some((event, length)) = wire::decode(&self.buffer[self.used..])? {
+                self.used += length;
+                return Ok(event);
+            }
+            self.buffer.drain(..self.used);
+            self.used = 0;
+            self.buffer.reserve(64 << 10);
+            if self.socket.read_buf(&mut self.buffer).await? == 0 {
+                return Err(KeeperError::Closed);
+            }
+        }
+    }
+}
+
+/// Connects to a running keeper. `daemon` makes this connection the one whose loss the keeper mends.
+pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
+    let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => KeeperError::NotRunning,
+        _ => KeeperError::Io(error),
+    })?;
+    let (reading, writing) = stream.into_split();
+    let (frames, queue) = mpsc::unbounded_channel();
+    tokio::spawn(write(writing, queue));
+    let link = Link { frames };
+    let mut events = Events { socket: reading, buffer: Vec::new(), used: 0 };
+    link.send(&Request::Hello { version: wire::VERSION, daemon });
+    match events.next().await? {
+        Event::Hello { version, .. } if version == wire::VERSION => Ok((link, events)),
+        Event::Hello { version, .. } => Err(KeeperError::Version(version)),
+        _ => Err(KeeperError::Closed),
+    }
+}
+
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
+    let mut frames = Vec::new();
+    while queue.recv_many(&mut frames, 64).await > 0 {
+        let batch = if frames.len() == 1 { std::mem::take(&mut frames[0]) } else { frames.concat() };
+        frames.clear();
+        if socket.write_all(&batch).await.is_err() {
+            return; // The reading side sees it too, and says so.
+        }
+    }
+}
+
+/// Connects to the keeper, starting one from `executable` if none runs.
+pub async fn connect_or_start(places: &Places, executable: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
+    match connect(&places.keeper_socket(), daemon).await {
+        Err(KeeperError::NotRunning) => {}
+        other => return other,
+    }
+    let start = {
+        let (places, executable) = (places.clone(), executable.to_owned());
+        tokio::task::spawn_blocking(move || start(&places, &executable))
+    };
+    start.await.map_err(io::Error::other)??;
+    connect(&places.keeper_socket(), daemon).await
+}
+
+/// Starts a keeper and returns when it listens. Of several who try at once one does, the others wait for it.
+fn start(places: &Places, executable: &Path) -> Result<(), KeeperError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.start_lock())?;
+    lock.lock()?;
+    if std::os::unix::net::UnixStream::connect(places.keeper_socket()).is_ok() {
+        return Ok(());
+    }
+    let mut command = Command::new(executable);
+    command.arg("keep").env_clear().envs(inherited(places)).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(places)?);
+    let mut child =
+        command.spawn().map_err(|error| KeeperError::Start(format!("{}: {error}", executable.display())))?;
+    // It says `ready` when it listens, and closes the pipe when it cannot.
+    let mut answer = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        let mut byte = [0];
+        while !answer.ends_with('\n') && stdout.read(&mut byte)? == 1 {
+            answer.push(byte[0] as char);
+        }
+    }
+    if answer == "ready\n" {
+        return Ok(());
+    }
+    let status = child.wait()?;
+    Err(KeeperError::Start(format!("it ended at once ({status}); see {}", places.log().display())))
+}
+
+/// What keeper and daemon get of the caller's environment: enough to find programs and to write logs, and
+/// nothing that could decide anything later.
+fn inherited(places: &Places) -> Vec<(&'static str, std::ffi::OsString)> {
+    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "POSSE_LOG", "RUST_BACKTRACE"];
+    let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
+    variables.push(("POSSE_HOME", places.home.clone().into_os_string()));
+    variables
+}
+
+fn log_file(places: &Places) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(places.log())
+}
+
+/// Makes sure that a daemon is connected to the keeper and returns its process id.
+pub async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, KeeperError> {
+    let (link, mut events) = connect_or_start(places, executable, false).await?;
+    let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
+    link.send(&Request::StartDaemon { executable });
+    loop {
+        match events.next().await? {
+            Event::DaemonUp { pid } => return Ok(pid),
+            Event::DaemonFailed { message } => {
+                let message = String::from_utf8_lossy(&message);
+                return Err(KeeperError::Start(format!("{message}; see {}", places.log().display())));
+            }
+            _ => {}
+        }
+    }
+}

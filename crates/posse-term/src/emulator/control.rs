@@ -1,0 +1,255 @@
+//! Control and escape sequences: which ones vt100 gets, which are translated for it, which are ours.
+
+use posse_core::signal::Signal;
+
+use super::{Emulator, Modes};
+use crate::responder::{self, Facts};
+use crate::sequence::Control;
+
+const TAB_WIDTH: u16 = 8;
+
+impl Emulator {
+    pub(super) fn control(&mut self, control: &Control<'_>, at: u64) {
+        let first_or = |default| control.number_or(0, default);
+        match (control.private, control.intermediates, control.last) {
+            (None, b"", b'm') => self.rendition(control),
+            (None, b"", b'A' | b'B') => {
+                // In tmux going up or down from the margin gives up the wish to wrap; in vt100 not.
+                if self.at_margin() {
+                    self.go_to_column(self.size.cols() - 1);
+                }
+                self.draw(control.raw);
+            }
+            (None, b"", b'J') => {
+                if first_or(0) == 3 {
+                    // Whoever clears the scrollback is about to print all of it again.
+                    self.terminal.callbacks_mut().history.clear();
+                }
+                self.draw(control.raw);
+            }
+            (
+                None,
+                b"",
+                b'@' | b'C'..=b'H' | b'K' | b'L' | b'M' | b'P' | b'S' | b'X' | b'`' | b'd' | b'f' | b'r',
+            )
+            | (Some(b'?'), b"", b'J' | b'K')
+            | (None, b" ", b'q') => self.draw(control.raw),
+            // With more parameters it is a kind of mouse tracking.
+            (None, b"", b'T') if control.numbers().count() == 1 => self.draw(control.raw),
+            (None, b"", b'a') => self.draw(format!("\x1b[{}C", first_or(1)).as_bytes()),
+            (None, b"", b'e') => self.draw(format!("\x1b[{}B", first_or(1)).as_bytes()),
+            (None, b"", b'I') => {
+                let count = first_or(1).min(self.size.cols() / TAB_WIDTH + 1);
+                self.draw(&vec![b'\t'; usize::from(count)]);
+            }
+            (None, b"", b'Z') => {
+                let column = self.terminal.screen().cursor_position().1;
+                let stop = column.saturating_sub(1) / TAB_WIDTH;
+                self.go_to_column(stop.saturating_sub(first_or(1) - 1) * TAB_WIDTH);
+            }
+            (None, b"", b's') if control.parameters.is_empty() => self.draw(b"\x1b7"),
+            (None, b"", b'u') if control.parameters.is_empty() => self.draw(b"\x1b8"),
+            (None, b"", b'h' | b'l') => {
+                for mode in control.numbers() {
+                    match mode {
+                        4 => self.modes.insert = control.last == b'h',
+                        _ => self.unknown(format!("{mode}{}", control.last as char)),
+                    }
+                }
+            }
+            (Some(b'?'), b"", b'h' | b'l') => {
+                for mode in control.numbers() {
+                    self.private_mode(mode, control.last == b'h');
+                }
+            }
+            (None, b"!", b'p') => self.soft_reset(),
+            (Some(b'>'), b"", b'm') if first_or(4) == 4 => {
+                self.modes.other_keys = control.number_or(1, 0).min(3) as u8;
+            }
+            (Some(b'>'), b"", b'n') if first_or(0) == 4 => self.modes.other_keys = 0,
+            (Some(b'<' | b'=' | b'>'), b"", b'u') => {
+                self.keyboard.control(control, self.terminal.screen().alternate_screen());
+            }
+            _ => match self.answer(control) {
+                Some(answer) => self.reply(at, answer),
+                None => self.unknown(String::from_utf8_lossy(&control.raw[2..]).into_owned()),
+            },
+        }
+    }
+
+    fn unknown(&mut self, sequence: String) {
+        self.hear(Signal::UnknownCsi { sequence });
+    }
+
+    fn answer(&self, control: &Control<'_>) -> Option<Vec<u8>> {
+        let facts = Facts {
+            size: self.size,
+            // Absolute also in origin mode, as tmux answers.
+            cursor: self.cursor(),
+            keyboard: self.input_modes().keyboard,
+            other_keys: self.modes.other_keys,
+            insert: self.modes.insert,
+            mode: &|mode| self.mode(mode),
+        };
+        responder::control(control, &facts)
+    }
+
+    /// The state of a private mode we act on.
+    fn mode(&self, mode: u16) -> Option<bool> {
+        use vt100::{MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
+        let screen = self.terminal.screen();
+        let mouse = screen.mouse_protocol_mode();
+        Some(match mode {
+            1 => screen.application_cursor(),
+            7 => self.modes.wrap,
+            9 => mouse == Mouse::Press,
+            25 => !screen.hide_cursor(),
+            47 | 1047 | 1049 => screen.alternate_screen(),
+            1000 => mouse == Mouse::PressRelease,
+            1002 => mouse == Mouse::ButtonMotion,
+            1003 => mouse == Mouse::AnyMotion,
+            1005 => screen.mouse_protocol_encoding() == Encoding::Utf8,
+            1006 => screen.mouse_protocol_encoding() == Encoding::Sgr,
+            2004 => screen.bracketed_paste(),
+            2026 => self.modes.frame,
+            _ => return None,
+        })
+    }
+
+    fn private_mode(&mut self, mode: u16, on: bool) {
+        let last = if on { 'h' } else { 'l' };
+        match mode {
+            1 | 6 | 9 | 25 | 1000 | 1002 | 1003 | 1005 | 1006 | 2004 => {
+                self.draw(format!("\x1b[?{mode}{last}").as_bytes());
+            }
+            7 => self.modes.wrap = on,
+            47 | 1047 | 1049 if on => self.enter_alternate(),
+            1049 => self.leave_alternate(true),
+            47 | 1047 => self.leave_alternate(false),
+            1048 => self.draw(if on { b"\x1b7" } else { b"\x1b8" }),
+            2026 => {
+                self.frame_ended |= self.modes.frame && !on;
+                self.modes.frame = on;
+                self.hear(Signal::SynchronizedUpdate { begin: on });
+            }
+            _ => self.unknown(format!("?{mode}{last}")),
+        }
+    }
+
+    /// All three ways in clear the screen and save the cursor. vt100 also puts it into the corner,
+    /// which no terminal does.
+    fn enter_alternate(&mut self) {
+        if !self.terminal.screen().alternate_screen() {
+            let cursor = self.cursor();
+            self.draw(b"\x1b[?1049h");
+            self.go_to(cursor);
+        }
+    }
+
+    /// Nothing if it is not shown: programs say it to be sure, and vt100 would move the cursor.
+    fn leave_alternate(&mut self, restore_cursor: bool) {
+        if self.terminal.screen().alternate_screen() {
+            let cursor = self.cursor();
+            if restore_cursor {
+                self.draw(b"\x1b[?1049l");
+            } else {
+                self.draw(b"\x1b[?47l");
+                self.go_to(cursor);
+            }
+        }
+    }
+
+    /// `CSI ! p`: the modes as after power-on, the picture as it is.
+    fn soft_reset(&mut self) {
+        let cursor = self.cursor();
+        self.draw(b"\x1b[?25h\x1b[?1l\x1b>\x1b[?6l\x1b[r\x1b[m");
+        self.go_to(cursor);
+        self.modes = Modes { frame: self.modes.frame, other_keys: self.modes.other_keys, ..Modes::default() };
+    }
+
+    pub(super) fn escape(&mut self, intermediates: &[u8], last: u8, at: u64) {
+        match (intermediates, last) {
+            (b"", b'7' | b'8' | b'=' | b'>' | b'M' | b'g') => self.draw(&[0x1b, last]),
+            (b"", b'c') => {
+                self.draw(b"\x1bc");
+                self.modes = Modes::default();
+                self.keyboard = Default::default();
+            }
+            (b"", b'D') => self.draw(b"\n"),
+            (b"", b'E') => self.draw(b"\r\n"),
+            (b"", b'Z') => self.reply(at, b"\x1b[?62;22c".to_vec()),
+            (b"(", _) => self.modes.graphics[0] = last == b'0',
+            (b")", _) => self.modes.graphics[1] = last == b'0',
+            _ => {}
+        }
+    }
+
+    /// `CSI m`. vt100 understands sub-parameters only in part, and takes the numbers of an underline's
+    /// colour for attributes of their own.
+    fn rendition(&mut self, control: &Control<'_>) {
+        let parameters = control.parameters;
+        if memchr::memchr(b':', parameters).is_none() && !parameters.windows(2).any(|two| two == b"58") {
+            return self.draw(control.raw);
+        }
+        let plain = plain_rendition(&String::from_utf8_lossy(parameters));
+        // Without parameters it would be a reset.
+        if !plain.is_empty() {
+            self.draw(format!("\x1b[{plain}m").as_bytes());
+        }
+    }
+}
+
+/// The same attributes without sub-parameters, as far as vt100 has them.
+fn plain_rendition(parameters: &str) -> String {
+    let mut plain: Vec<String> = Vec::new();
+    let mut parameters = parameters.split(';');
+    while let Some(parameter) = parameters.next() {
+        let parts: Vec<&str> = parameter.split(':').collect();
+        match parts[..] {
+            ["4", "0"] => plain.push("24".to_owned()),
+            ["4", _] => plain.push("4".to_owned()),
+            [kind @ ("38" | "48"), "5", index] => plain.push(format!("{kind};5;{index}")),
+            // With or without a colour space in front of the colour.
+            [kind @ ("38" | "48"), "2", .., r, g, b] => plain.push(format!("{kind};2;{r};{g};{b}")),
+            [kind @ ("38" | "48" | "58")] => {
+                let space = parameters.next().unwrap_or_default();
+                let colour: Vec<&str> = match space {
+                    "2" => parameters.by_ref().take(3).collect(),
+                    "5" => parameters.by_ref().take(1).collect(),
+                    _ => continue,
+                };
+                if kind != "58" {
+                    plain.push(format!("{kind};{space};{}", colour.join(";")));
+                }
+            }
+            [one] => plain.push(one.to_owned()),
+            _ => {}
+        }
+    }
+    plain.join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_rendition;
+
+    #[test]
+    fn renditions_are_said_in_the_way_vt100_understands() {
+        for (given, expected) in [
+            ("1;4:3;31", "1;4;31"),
+            ("4:0", "24"),
+            ("38:2::1:2:3", "38;2;1;2;3"),
+            ("38:2:1:2:3;1", "38;2;1;2;3;1"),
+            ("48:5:208", "48;5;208"),
+            ("58:2::1:2:3", ""),
+            ("58;2;1;2;3;1", "1"),
+            ("58;5;9;3", "3"),
+            ("38;5;158", "38;5;158"),
+            ("38;2;58;5;1;4:3", "38;2;58;5;1;4"),
+            ("58", ""),
+            ("38:9:1", ""),
+        ] {
+            assert_eq!(plain_rendition(given), expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What holds for every stream: no panic, chunking does not matter, a restored emulator is the same
+//! one, a painted window shows the screen.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use super::*;
+use crate::sequence;
+
+/// What happens to a terminal.
+#[derive(Clone)]
+enum Event {
+    Output(Vec<u8>),
+    Resize(Size),
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Event::Output(bytes) => write!(f, "{}", bytes.escape_ascii()),
+            Event::Resize(size) => write!(f, "{size}"),
+        }
+    }
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    // Small: everything of interest happens at the margins.
+    prop_oneof![
+        (1u16..4, 2u16..5),
+        (2u16..9, 4u16..30),
+        Just((24, 80)),
+    ]
+    .prop_map(|(rows, columns)| Size::clamped(rows, columns))
+}
+
+fn output() -> impl Strategy<Value = Vec<u8>> {
+    let n = || prop_oneof![4 => (0u16..12).prop_map(|n| n.to_string()), 1 => Just(String::new()), 1 => Just("999".to_owned())];
+    let text = prop_oneof![
+        6 => "[a-z ]{1,12}",
+        1 => "[a-z]{20,40}",
+        1 => "[漢字日本]{1,4}",
+        2 => "[aé漢\u{301}\u{fe0f}❤⚠👍👨👩\u{200d}\u{fffd}\u{a0}1\u{20e3}]{1,6}",
+        4 => Just("\r\n".to_owned()),
+        2 => "[\r\n\t\u{8}\u{b}\u{7}\u{e}\u{f}]",
+    ];
+    let control = prop_oneof![
+        4 => (n(), select(&b"ABCDEFGd`aeIZXPLM@STJKb"[..])).prop_map(|(n, last)| format!("\x1b[{n}{}", last as char)),
+        2 => (n(), n()).prop_map(|(row, column)| format!("\x1b[{row};{column}H")),
+        2 => (n(), n()).prop_map(|(top, bottom)| format!("\x1b[{top};{bottom}r")),
+        2 => select(&["", "0", "1", "2", "3", "4", "7", "22", "31", "48;5;9", "38;2;1;2;3", "4:3", "58;5;1", "38:2::9:8:7"][..])
+            .prop_map(|sgr| format!("\x1b[{sgr}m")),
+        3 => (select(&[1, 6, 7, 25, 47, 1047, 1048, 1049, 1049, 1000, 1002, 1006, 2004, 2026, 1004][..]), select(&['h', 'l'][..]))
+            .prop_map(|(mode, last)| format!("\x1b[?{mode}{last}")),
+        1 => select(&["\x1b[4h", "\x1b[4l", "\x1b[s", "\x1b[u", "\x1b[!p", "\x1b[2 q", "\x1b[9 q", "\x1b[>4;2m", "\x1b[5T"][..]).prop_map(str::to_owned),
+        1 => select(&["\x1b[>5u", "\x1b[<u", "\x1b[=2;2u", "\x1b[?u", "\x1b[c", "\x1b[6n", "\x1b[?2026$p", "\x1b[18t", "\x1b[?7n"][..]).prop_map(str::to_owned),
+        3 => select(&["7", "8", "D", "E", "M", "c", "=", ">", "(0", "(B", ")0", "#8", "Z", "g"][..]).prop_map(|esc| format!("\x1b{esc}")),
+        1 => select(&["0;title", "9;4;1;50", "9;hello", "7501;state=idle", "7501;?", "11;?", "133;A", "8;;x", "777;a;b"][..])
+            .prop_map(|osc| format!("\x1b]{osc}\x07")),
+        1 => select(&["\x1bP+q41\x1b\\", "\x1b_Gx\x1b\\", "\x1b]2;cut\x1b[1m", "\x1bkname\x1b\\", "\x1b[3\n1m"][..]).prop_map(str::to_owned),
+    ];
+    prop_oneof![
+        5 => text.prop_map(String::into_bytes),
+        8 => control.prop_map(String::into_bytes),
+        1 => sequence::tests::bytes(),
+    ]
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    vec(prop_oneof![20 => output().prop_map(Event::Output), 1 => size().prop_map(Event::Resize)], 0..60)
+}
+
+/// All that was heard, and the emulator at the end, with output cut by `chunks`.
+fn run(emulator: &mut Emulator, events: &[Event], chunk: impl Fn(usize) -> usize) -> Heard {
+    let mut heard = Heard::default();
+    let mut count = 0;
+    for event in events {
+        match event {
+            Event::Resize(size) => emulator.resize(*size),
+            Event::Output(bytes) => {
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    let (now, later) = rest.split_at(chunk(count).clamp(1, rest.len()));
+                    count += 1;
+                    rest = later;
+                    let mut part = emulator.feed(now);
+                    heard.signals.append(&mut part.signals);
+                    heard.replies.append(&mut part.replies);
+                    heard.frame_ended |= part.frame_ended;
+                }
+            }
+        }
+    }
+    heard
+}
+
+fn new(size: Size) -> Emulator {
+    Emulator::new(size, HistoryLimit { rows: 50, bytes: 2000 })
+}
+
+/// Neighbouring output as one, so that chunks run over it.
+fn joined(events: &[Event]) -> Vec<Event> {
+    let mut joined: Vec<Event> = Vec::new();
+    for event in events {
+        match (joined.last_mut(), event) {
+            (Some(Event::Output(before)), Event::Output(bytes)) => before.extend_from_slice(bytes),
+            _ => joined.push(event.clone()),
+        }
+    }
+    joined
+}
+
+/// Everything there is to know.
+fn state(emulator: &Emulator) -> (Screen, String, Vec<String>, InputModes, String) {
+    let checkpoint = String::from_utf8_lossy(&emulator.checkpoint()).replace('\x1b', "␛");
+    let history = emulator.history().map(str::to_owned).collect();
+    (emulator.screen(), emulator.title().to_owned(), history, emulator.input_modes(), checkpoint)
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_and_no_size_make_it_panic(size in size(), events in events()) {
+        let mut emulator = new(size);
+        for event in &events {
+            run(&mut emulator, std::slice::from_ref(event), |_| usize::MAX);
+            let screen = emulator.screen();
+            prop_assert_eq!(screen.rows.len(), usize::from(emulator.size().rows()));
+            let (row, column) = screen.cursor.unwrap_or((0, 0));
+            prop_assert!(row < emulator.size().rows() && column < emulator.size().cols());
+        }
+        emulator.repaint();
+    }
+
+    #[test]
+    fn no_garbage_makes_it_panic(size in size(), bytes in vec(any::<u8>(), 0..3000)) {
+        let mut emulator = new(size);
+        emulator.feed(&bytes);
+        emulator.resize(Size::clamped(2, 2));
+        emulator.feed(&bytes);
+        emulator.checkpoint();
+    }
+
+    #[test]
+    fn chunking_never_changes_anything(size in size(), events in events(), cuts in vec(1usize..50, 1..20)) {
+        let events = joined(&events);
+        let mut whole = new(size);
+        let heard = run(&mut whole, &events, |_| usize::MAX);
+        let chunks: [&dyn Fn(usize) -> usize; 4] = [&|_| 1, &|_| 7, &|_| 4096, &|n| cuts[n % cuts.len()]];
+        for chunk in chunks {
+            let mut cut = new(size);
+            prop_assert_eq!(&run(&mut cut, &events, chunk), &heard);
+            prop_assert_eq!(state(&cut), state(&whole));
+        }
+    }
+
+    #[test]
+    fn a_restored_emulator_goes_on_as_the_same(size in size(), events in events(), cut in any::<Index>(), byte in any::<Index>()) {
+        let mut events = joined(&events);
+        // Somewhere in the middle of an event, wherever that falls.
+        let at = cut.index(events.len() + 1);
+        let mut later = events.split_off(at);
+        if let Some(Event::Output(bytes)) = later.first_mut() {
+            let rest = bytes.split_off(byte.index(bytes.len() + 1));
+            events.push(Event::Output(std::mem::replace(bytes, rest)));
+        }
+        let mut original = new(size);
+        run(&mut original, &events, |_| usize::MAX);
+        let mut restored = Emulator::restore(&original.checkpoint(), HistoryLimit { rows: 50, bytes: 2000 }).unwrap();
+        prop_assert_eq!(state(&restored), state(&original), "restored");
+        let heard = run(&mut original, &later, |_| usize::MAX);
+        prop_assert_eq!(run(&mut restored, &later, |_| usize::MAX), heard);
+        prop_assert_eq!(state(&restored), state(&original), "later");
+    }
+
+    #[test]
+    fn a_broken_checkpoint_is_refused_or_harmless(events in events(), position in any::<Index>(), byte: u8, keep in any::<Index>()) {
+        let mut emulator = new(Size::clamped(4, 10));
+        run(&mut emulator, &events, |_| usize::MAX);
+        let limit = HistoryLimit { rows: 50, bytes: 2000 };
+        let mut blob = emulator.checkpoint();
+        prop_assert!(Emulator::restore(&blob[..keep.index(blob.len())], limit).is_err(), "a part of it");
+        let at = position.index(blob.len());
+        blob[at] = byte;
+        if let Ok(mut other) = Emulator::restore(&blob, limit) {
+            run(&mut other, &events, |_| usize::MAX);
+            other.checkpoint();
+        }
+    }
+
+    #[test]
+    fn somebody_who_joins_sees_the_same(size in size(), events in events(), later in output()) {
+        let mut emulator = new(size);
+        run(&mut emulator, &events, |_| usize::MAX);
+        // Without wrapping the two kinds of "in the last column" differ only by a mark that follows.
+        prop_assume!(emulator.modes.wrap || !emulator.at_margin());
+        // Nor does one who joins know what was printed last.
+        emulator.last = None;
+        let mut joined = new(emulator.size());
+        joined.feed(&emulator.repaint());
+        joined.last = None;
+        let look = |emulator: &Emulator| (emulator.screen(), emulator.input_modes(), String::from_utf8_lossy(&emulator.repaint()).replace('\x1b', "␛"));
+        prop_assert_eq!(look(&joined), look(&emulator));
+        // Leaving the alternate screen uncovers what the other does not have.
+        let leaves = emulator.screen().alternate;
+        emulator.feed(&later);
+        joined.feed(&later);
+        if !leaves || emulator.screen().alternate {
+            prop_assert_eq!(joined.screen().rows, emulator.screen().rows);
+        }
+    }
+
+    #[test]
+    fn a_window_shows_what_fits(size in size(), window in size(), events in events()) {
+        let mut emulator = new(size);
+        let mut view = View::new();
+        let mut person = new(window);
+        person.feed(View::ENTER);
+        for (i, event) in events.iter().enumerate() {
+            run(&mut emulator, std::slice::from_ref(event), |_| usize::MAX);
+            if i % 7 == 3 {
+                view.forget();
+            }
+            let heard = person.feed(&view.paint(&emulator, window));
+            prop_assert_eq!(heard.replies, vec![], "a window must not be asked");
+            prop_assert!(view.paint(&emulator, window).is_empty(), "painted twice");
+            check_window(&emulator, &person)?;
+        }
+        person.feed(View::LEAVE);
+        let fresh = new(window);
+        prop_assert_eq!(person.input_modes(), fresh.input_modes());
+        prop_assert_eq!(person.screen(), fresh.screen());
+    }
+}
+
+fn check_window(emulator: &Emulator, person: &Emulator) -> Result<(), TestCaseError> {
+    let (theirs, ours) = (emulator.terminal.screen(), person.terminal.screen());
+    let shown = emulator.size().smallest(person.size());
+    for row in 0..person.size().rows() {
+        for column in 0..person.size().cols() {
+            let our = ours.cell(row, column).unwrap();
+            let inside = row < shown.rows() && column < shown.cols();
+            let their = theirs.cell(row, column).filter(|_| inside);
+            let cut = their.is_some_and(|cell| cell.is_wide() && column + 1 == shown.cols());
+            let text = their.map(vt100::Cell::contents).filter(|text| !cut && !text.is_empty()).unwrap_or(" ");
+            let our_text = if our.contents().is_empty() { " " } else { our.contents() };
+            prop_assert_eq!(our_text, text, "at {}, {}", row, column);
+            if !our.is_wide_continuation() {
+                let look = their.map(drawing::Pen::of).unwrap_or_default();
+                prop_assert_eq!(drawing::Pen::of(our), look, "at {}, {}", row, column);
+            }
+        }
+    }
+    let cursor = emulator.screen().cursor.filter(|(row, column)| *row < shown.rows() && *column < shown.cols());
+    prop_assert_eq!(person.screen().cursor, cursor);
+    prop_assert_eq!(person.input_modes(), emulator.input_modes());
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Somebody's terminal drawn inside the window of whoever watches it.
+//!
+//! The window may have another size: what does not fit is cut off at the right and at the bottom, what
+//! is left over stays blank. How keys and mouse are to be encoded is passed on, so that what a person
+//! types reaches the program as it wants it. Nothing in here asks the window anything.
+
+use posse_core::screen::Size;
+use vt100::{CursorStyle, MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
+
+use super::drawing::{Pen, write_position};
+use super::{Emulator, InputModes};
+
+/// What is in the window.
+#[derive(Default)]
+pub struct View {
+    painted: Option<Frame>,
+}
+
+struct Frame {
+    window: Size,
+    /// The part of the terminal that fits into the window.
+    shown: Size,
+    /// By rows.
+    cells: Vec<vt100::Cell>,
+    cursor: Cursor,
+    modes: InputModes,
+}
+
+/// Row and column unless it is hidden or outside.
+type Cursor = (Option<(u16, u16)>, CursorStyle);
+
+impl View {
+    /// To be written before the first `paint`: an alternate screen and a keyboard mode of our own.
+    pub const ENTER: &[u8] = b"\x1b[?1049h\x1b[>0u";
+
+    /// To be written after the last: whatever was passed on is taken back.
+    pub const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\
+        \x1b[?2004l\x1b[?1l\x1b>\x1b[>4;0m\x1b[<u\x1b[0 q\x1b[?25h\x1b[?1049l";
+
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next `paint` draws everything: the window was written to by somebody else.
+    pub fn forget(&mut self) {
+        self.painted = None;
+    }
+
+    /// The bytes that bring the window up to date; none if it is.
+    pub fn paint(&mut self, emulator: &Emulator, window: Size) -> Vec<u8> {
+        let next = Frame::of(emulator, window);
+        let before = self.painted.take().filter(|frame| (frame.window, frame.shown) == (next.window, next.shown));
+        let mut out = Vec::new();
+        if before.is_none() {
+            out.extend_from_slice(b"\x1b[0m\x1b[2J");
+        }
+        next.write_cells(before.as_ref(), &mut out);
+        next.write_cursor(before.as_ref(), &mut out);
+        write_modes(&next.modes, before.as_ref().map(|frame| &frame.modes), &mut out);
+        self.painted = Some(next);
+        if !out.is_empty() {
+            out.splice(0..0, *b"\x1b[?2026h");
+            out.extend_from_slice(b"\x1b[?2026l");
+        }
+        out
+    }
+}
+
+impl Frame {
+    fn of(emulator: &Emulator, window: Size) -> Self {
+        let screen = emulator.terminal.screen();
+        let shown = window.smallest(emulator.size);
+        let cell = |row, column| screen.cell(row, column).cloned();
+        let cells = (0..shown.rows()).flat_map(|row| (0..shown.cols()).filter_map(move |column| cell(row, column)));
+        let (row, column) = emulator.cursor();
+        let visible = !screen.hide_cursor() && row < shown.rows() && column < shown.cols();
+        Self {
+            window,
+            shown,
+            cells: cells.collect(),
+            cursor: (visible.then_some((row, column)), screen.cursor_style()),
+            modes: emulator.input_modes(),
+        }
+    }
+
+    /// What differs from `before`, or from a blank window.
+    fn write_cells(&self, before: Option<&Self>, out: &mut Vec<u8>) {
+        let columns = self.shown.cols();
+        let mut pen = Pen::default();
+        let mut cursor = None;
+        for (i, cell) in self.cells.iter().enumerate() {
+            let (row, column) = ((i / usize::from(columns)) as u16, (i % usize::from(columns)) as u16);
+            let same = match before {
+                Some(before) => before.cells.get(i) == Some(cell),
+                None => !cell.has_contents() && Pen::of(cell) == Pen::default(),
+            };
+            // The second half of a wide character is drawn with the first.
+            if same || cell.is_wide_continuation() {
+                continue;
+            }
+            if cursor != Some((row, column)) {
+                write_position(out, row, column);
+            }
+            pen.change(Pen::of(cell), out);
+            let width = 1 + u16::from(cell.is_wide());
+            if cell.has_contents() && column + width <= columns {
+                out.extend_from_slice(cell.contents().as_bytes());
+            } else {
+                out.push(b' ');
+            }
+            // Behind the margin, and behind clusters on whose width terminals disagree, nobody knows
+            // where the cursor is.
+            let known = column + width < columns && cell.contents().chars().count() <= 1;
+            cursor = known.then_some((row, column + width));
+        }
+        pen.change(Pen::default(), out);
+    }
+
+    fn write_cursor(&self, before: Option<&Self>, out: &mut Vec<u8>) {
+        let (position, style) = self.cursor;
+        let old = before.map(|frame| frame.cursor);
+        if old.map(|(_, style)| style) != Some(style) {
+            out.extend_from_slice(format!("\x1b[{} q", style_number(style)).as_bytes());
+        }
+        if old.map(|(position, _)| position.is_some()) != Some(position.is_some()) {
+            out.extend_from_slice(if position.is_some() { b"\x1b[?25h" } else { b"\x1b[?25l" });
+        }
+        // Whatever was drawn moved it.
+        if let Some((row, column)) = position
+            && (!out.is_empty() || old.is_none_or(|(old, _)| old != position))
+        {
+            write_position(out, row, column);
+        }
+    }
+}
+
+fn style_number(style: CursorStyle) -> u8 {
+    match style {
+        CursorStyle::Default => 0,
+        CursorStyle::BlinkBlock => 1,
+        CursorStyle::SteadyBlock => 2,
+        CursorStyle::BlinkUnderline => 3,
+        CursorStyle::SteadyUnderline => 4,
+        CursorStyle::BlinkVerticalBar => 5,
+        CursorStyle::SteadyVerticalBar => 6,
+    }
+}
+
+fn write_modes(modes: &InputModes, before: Option<&InputModes>, out: &mut Vec<u8>) {
+    let mut switch = |now: bool, old: Option<bool>, on: &str, off: &str| {
+        if old != Some(now) {
+            out.extend_from_slice(if now { on } else { off }.as_bytes());
+        }
+    };
+    let old = |get: fn(&InputModes) -> bool| before.map(get);
+    switch(modes.bracketed_paste, old(|m| m.bracketed_paste), "\x1b[?2004h", "\x1b[?2004l");
+    switch(modes.application_cursor, old(|m| m.application_cursor), "\x1b[?1h", "\x1b[?1l");
+    switch(modes.application_keypad, old(|m| m.application_keypad), "\x1b=", "\x1b>");
+    if before.is_none_or(|before| before.mouse != modes.mouse) {
+        out.extend_from_slice(b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l");
+        out.extend_from_slice(match modes.mouse {
+            Mouse::None => b"",
+            Mouse::Press => b"\x1b[?9h",
+            Mouse::PressRelease => b"\x1b[?1000h",
+            Mouse::ButtonMotion => b"\x1b[?1002h",
+            Mouse::AnyMotion => b"\x1b[?1003h",
+        });
+    }
+    if before.is_none_or(|before| before.mouse_encoding != modes.mouse_encoding) {
+        out.extend_from_slice(b"\x1b[?1005l\x1b[?1006l");
+        out.extend_from_slice(match modes.mouse_encoding {
+            Encoding::Default => b"",
+            Encoding::Utf8 => b"\x1b[?1005h",
+            Encoding::Sgr => b"\x1b[?1006h",
+        });
+    }
+    if before.is_none_or(|before| before.keyboard != modes.keyboard) {
+        out.extend_from_slice(format!("\x1b[={}u", modes.keyboard).as_bytes());
+    }
+    if before.is_none_or(|before| before.other_keys != modes.other_keys) {
+        out.extend_from_slice(format!("\x1b[>4;{}m", modes.other_keys).as_bytes());
+    }
+}

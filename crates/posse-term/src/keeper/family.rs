@@ -1,0 +1,152 @@
+//! Finding and ending every process of a terminal.
+//!
+//! Agents' tools start sessions of their own and survive signals to the process group, so a family is
+//! found three ways: descent from the terminal's program, membership in its session, and the terminal's
+//! id in the environment. What has left all three (a daemon that also cleaned its environment) is not
+//! found; only a cgroup would hold it, and making one needs rights we do not ask for.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use posse_core::ids::TerminalId;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The variable by which a process can be recognised as part of a terminal.
+pub const TERMINAL_VARIABLE: &str = "POSSE_TERMINAL_ID";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    parent: i32,
+    session: i32,
+    /// In clock ticks since boot. Together with the pid this names a process for good.
+    started: u64,
+    terminal: Option<TerminalId>,
+}
+
+/// One look at all processes. Taken once for all terminals that are being ended, because reading /proc is
+/// what costs.
+pub(super) struct Table(Vec<Process>);
+
+impl Table {
+    pub(super) fn read() -> Self {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        Self(entries.filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?)).collect())
+    }
+
+    /// The living members of a terminal's family. `program` is the process the keeper started, if known.
+    pub(super) fn family(&self, id: TerminalId, program: Option<i32>) -> Vec<Member> {
+        let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
+        for process in &self.0 {
+            children.entry(process.parent).or_default().push(process);
+        }
+        let belongs = |p: &&Process| {
+            p.terminal == Some(id) || program.is_some_and(|program| p.pid == program || p.session == program)
+        };
+        let mut found = HashSet::new();
+        let mut open: Vec<&Process> = self.0.iter().filter(belongs).collect();
+        let mut family = Vec::new();
+        while let Some(process) = open.pop() {
+            if found.insert(process.pid) {
+                family.push(Member { pid: process.pid, started: process.started });
+                open.extend(children.get(&process.pid).into_iter().flatten());
+            }
+        }
+        family
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) pid: i32,
+    started: u64,
+}
+
+impl Member {
+    /// Signals this very process, or nobody if it is gone and its number was given to another.
+    pub(super) fn signal(&self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if read_process(self.pid).is_some_and(|now| now.started == self.started) {
+            let _ = pidfd_send_signal(handle, signal);
+        }
+    }
+}
+
+/// `None` for what is gone, a zombie (dead, waiting to be reaped), or the keeper itself.
+fn read_process(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    if pid as u32 == std::process::id() {
+        return None;
+    }
+    let (parent, session, started) = parse_stat(&stat)?;
+    // Unreadable for other users' processes; those are not ours to end either.
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    Some(Process { pid, parent, session, started, terminal: terminal_of(&environment) })
+}
+
+/// Parent, session and start time out of `/proc/PID/stat`. The name in parentheses may hold anything,
+/// parentheses and spaces included, so the fields are counted from its end.
+fn parse_stat(stat: &str) -> Option<(i32, i32, u64)> {
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    if matches!(*fields.first()?, "Z" | "X") {
+        return None;
+    }
+    Some((fields.get(1)?.parse().ok()?, fields.get(3)?.parse().ok()?, fields.get(19)?.parse().ok()?))
+}
+
+fn terminal_of(environment: &[u8]) -> Option<TerminalId> {
+    environment.split(|b| *b == 0).find_map(|variable| {
+        let value = variable.strip_prefix(TERMINAL_VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+        std::str::from_utf8(value).ok()?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32, session: i32, terminal: Option<TerminalId>) -> Process {
+        Process { pid, parent, session, started: 1, terminal }
+    }
+
+    #[test]
+    fn a_family_is_found_by_descent_session_and_environment() {
+        let ours = TerminalId::from_random(1);
+        let other = TerminalId::from_random(2);
+        let table = Table(vec![
+            process(10, 1, 10, Some(ours)),  // the program
+            process(11, 10, 10, None),       // its child, environment cleared
+            process(12, 11, 12, None),       // a grandchild in a session of its own
+            process(13, 1, 10, None),        // orphaned, but still in the session
+            process(14, 1, 14, Some(ours)),  // double-forked into its own session
+            process(15, 14, 15, None),       // and what that one started
+            process(20, 1, 20, Some(other)), // somebody else's
+            process(21, 20, 20, Some(other)),
+            process(30, 1, 30, None),
+        ]);
+        let family = |id, program| {
+            let mut pids: Vec<i32> = table.family(id, program).iter().map(|m| m.pid).collect();
+            pids.sort_unstable();
+            pids
+        };
+        assert_eq!(family(ours, Some(10)), [10, 11, 12, 13, 14, 15]);
+        assert_eq!(family(ours, None), [10, 11, 12, 14, 15], "after a new keeper only the environment tells");
+        assert_eq!(family(other, Some(20)), [20, 21]);
+        assert_eq!(family(TerminalId::from_random(3), None), [0; 0]);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        assert_eq!(parse_stat(&format!("10 (a) b (c)) {tail}")), Some((7, 10, 4242)));
+        assert_eq!(parse_stat(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
+        assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn the_terminal_is_read_from_the_environment() {
+        assert_eq!(terminal_of(b"A=1\0POSSE_TERMINAL_ID=00000007\0"), Some(TerminalId::from_random(7)));
+        assert_eq!(terminal_of(b"XPOSSE_TERMINAL_ID=00000007\0POSSE_TERMINAL_ID=nonsense\0"), None);
+    }
+}

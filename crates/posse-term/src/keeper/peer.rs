@@ -1,0 +1,230 @@
+//! One connection to the keeper. Output is not queued per peer: each has a place in the ring of every
+//! terminal it listens to, and is sent from there when it can take more. So a peer that does not read costs
+//! a bounded buffer and nobody else anything.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use posse_core::ids::TerminalId;
+
+use super::terminal::Terminal;
+use crate::wire::{self, Event, MAX_FRAME, Request, Stream, WINDOW, WireError};
+
+/// How much is put into the buffer at once. More would only wait there.
+const FILL: usize = 256 << 10;
+/// A peer that leaves this much unread is cut off. Output never gets a peer here, only answers to requests
+/// whose answers it does not read.
+const TOO_MUCH: usize = 2 * MAX_FRAME;
+/// The most output of one terminal in one frame, so that others get their turn.
+const FRAME: u64 = 32 << 10;
+
+/// Where a peer is in one output.
+pub(super) struct Cursor {
+    sent: u64,
+    pub(super) acknowledged: u64,
+    /// When it last acknowledged anything new.
+    pub(super) moved: Instant,
+    /// It has not moved for too long to be waited for.
+    pub(super) stalled: bool,
+    serial: u64,
+    queued: bool,
+}
+
+pub(super) struct Peer {
+    pub(super) stream: UnixStream,
+    pub(super) greeted: bool,
+    pub(super) daemon: bool,
+    pub(super) pid: u32,
+    /// Waits to hear that a daemon is up.
+    pub(super) awaits_daemon: bool,
+    incoming: Vec<u8>,
+    outgoing: Vec<u8>,
+    written: usize,
+    pub(super) cursors: BTreeMap<(TerminalId, Stream), Cursor>,
+    /// Cursors that may have something to send.
+    ready: VecDeque<(TerminalId, Stream)>,
+    /// Exits to tell once the output before them has been sent.
+    exits: Vec<TerminalId>,
+    pub(super) wants_write: bool,
+}
+
+impl Peer {
+    pub(super) fn new(stream: UnixStream, pid: u32) -> Self {
+        Self {
+            stream,
+            greeted: false,
+            daemon: false,
+            pid,
+            awaits_daemon: false,
+            incoming: Vec::new(),
+            outgoing: Vec::new(),
+            written: 0,
+            cursors: BTreeMap::new(),
+            ready: VecDeque::new(),
+            exits: Vec::new(),
+            wants_write: false,
+        }
+    }
+
+    pub(super) fn tell(&mut self, event: &Event) {
+        wire::encode(event, &mut self.outgoing);
+    }
+
+    /// Reads what is there and takes whole requests off it. `Err` means: cut it off.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<Request>, Gone> {
+        match self.stream.read(buffer) {
+            Ok(0) => return Err(Gone::Closed),
+            Ok(n) => self.incoming.extend_from_slice(&buffer[..n]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => return Err(Gone::Closed),
+        }
+        let (mut requests, mut used) = (Vec::new(), 0);
+        while let Some((request, length)) = wire::decode(&self.incoming[used..]).map_err(Gone::Nonsense)? {
+            requests.push(request);
+            used += length;
+        }
+        self.incoming.drain(..used);
+        if self.incoming.is_empty() && self.incoming.capacity() > FILL {
+            self.incoming = Vec::new();
+        }
+        Ok(requests)
+    }
+
+    pub(super) fn attach(&mut self, terminal: &Terminal, stream: Stream, from: u64, now: Instant) {
+        let Some(output) = terminal.output(stream) else { return };
+        let from = from.clamp(output.ring.start(), output.ring.end());
+        let mut serial = 0;
+        if stream == Stream::Main {
+            if let Some((offset, blob)) = &terminal.checkpoint {
+                self.tell(&Event::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() });
+            }
+            if let Some(mark) = terminal.mark_at(from) {
+                self.tell(&Event::Resized { id: terminal.id, offset: from, size: mark.size });
+                serial = mark.serial;
+            }
+        }
+        let cursor = Cursor { sent: from, acknowledged: from, moved: now, stalled: false, serial, queued: false };
+        self.cursors.insert((terminal.id, stream), cursor);
+        self.ready.retain(|key| *key != (terminal.id, stream));
+        self.has_news(terminal.id, stream);
+        if terminal.announced.is_some() {
+            self.owes_exit(terminal.id);
+        }
+    }
+
+    /// There is output, or a change of size, that this peer may not have yet.
+    pub(super) fn has_news(&mut self, id: TerminalId, stream: Stream) {
+        if let Some(cursor) = self.cursors.get_mut(&(id, stream))
+            && !std::mem::replace(&mut cursor.queued, true)
+        {
+            self.ready.push_back((id, stream));
+        }
+    }
+
+    pub(super) fn owes_exit(&mut self, id: TerminalId) {
+        if !self.exits.contains(&id) {
+            self.exits.push(id);
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: TerminalId) {
+        self.cursors.retain(|(terminal, _), _| *terminal != id);
+        self.ready.retain(|(terminal, _)| *terminal != id);
+        self.exits.retain(|terminal| *terminal != id);
+    }
+
+    /// Puts output into the buffer and writes it, until there is no more or the peer takes no more.
+    pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, Terminal>) -> Result<(), Gone> {
+        loop {
+            self.fill(terminals);
+            if self.outgoing.len() - self.written > TOO_MUCH {
+                return Err(Gone::Overrun);
+            }
+            if self.written == self.outgoing.len() {
+                self.wants_write = false;
+                return Ok(());
+            }
+            match self.stream.write(&self.outgoing[self.written..]) {
+                Ok(n) => self.written += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wants_write = true;
+                    return Ok(());
+                }
+                Err(_) => return Err(Gone::Closed),
+            }
+        }
+    }
+
+    fn fill(&mut self, terminals: &HashMap<TerminalId, Terminal>) {
+        if self.written == self.outgoing.len() {
+            self.outgoing.clear();
+            self.written = 0;
+            if self.outgoing.capacity() > 2 * FILL {
+                self.outgoing = Vec::new();
+            }
+        }
+        while self.outgoing.len() < FILL
+            && let Some((id, stream)) = self.ready.pop_front()
+        {
+            let (Some(cursor), Some(terminal)) = (self.cursors.get_mut(&(id, stream)), terminals.get(&id)) else {
+                continue;
+            };
+            cursor.queued = false;
+            if send_some(cursor, terminal, stream, &mut self.outgoing) {
+                self.has_news(id, stream);
+            }
+        }
+        let (cursors, outgoing) = (&self.cursors, &mut self.outgoing);
+        self.exits.retain(|id| {
+            let Some(terminal) = terminals.get(id) else { return false };
+            let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
+            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| c.sent < end);
+            if behind(Stream::Main, main) || behind(Stream::Error, error) {
+                return true;
+            }
+            wire::encode(&Event::Exited { id: *id, exit, main, error }, outgoing);
+            false
+        });
+    }
+}
+
+/// Sends the next piece of one output; true if there is more that may be sent now.
+fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: Stream, out: &mut Vec<u8>) -> bool {
+    let Some(output) = terminal.output(stream) else { return false };
+    let ring = &output.ring;
+    if cursor.sent < ring.start() {
+        // Overwritten before it could be sent. The jump in offsets tells the peer.
+        cursor.sent = ring.start();
+        cursor.acknowledged = cursor.acknowledged.max(cursor.sent);
+    }
+    let allowed = (cursor.acknowledged + WINDOW).min(ring.end()).min(cursor.sent + FRAME);
+    let mark = if stream == Stream::Main { terminal.mark_after(cursor.serial) } else { None };
+    let until = mark.map_or(allowed, |mark| allowed.min(mark.offset.max(cursor.sent)));
+    if until > cursor.sent {
+        let halves = ring.slices(cursor.sent, (until - cursor.sent) as usize);
+        wire::encode_output(terminal.id, stream, cursor.sent, halves, out);
+        cursor.sent = until;
+    }
+    if let Some(mark) = mark
+        && mark.offset <= cursor.sent
+    {
+        wire::encode(&Event::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
+        cursor.serial = mark.serial;
+        return true;
+    }
+    cursor.sent < ring.end().min(cursor.acknowledged + WINDOW)
+}
+
+/// Why a peer is no longer served.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Gone {
+    #[error("it closed the connection")]
+    Closed,
+    #[error("it sent {0}")]
+    Nonsense(WireError),
+    #[error("it does not read its answers")]
+    Overrun,
+}

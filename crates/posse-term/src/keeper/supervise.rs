@@ -1,0 +1,156 @@
+//! When to start a daemon. Pure: told what happened and the time, it answers whether to start one.
+//!
+//! A daemon counts as up while one is connected, whoever started it. It is started again when it goes
+//! away without having said that it rests.
+
+use std::time::{Duration, Instant};
+
+/// First and longest wait before a restart. The first is short because a crashed daemon is a deaf one; the
+/// longest is short enough for a person who mends the cause to see it come back.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// A daemon that stayed up this long was healthy: the next crash starts the waits anew.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nobody wants a daemon.
+    Resting,
+    /// To be started at this time.
+    Due(Instant),
+    /// A process was started and has not connected yet.
+    Starting,
+    Up(Instant),
+}
+
+pub(super) struct Supervisor {
+    phase: Phase,
+    wait: Duration,
+}
+
+impl Supervisor {
+    pub(super) fn new() -> Self {
+        Self { phase: Phase::Resting, wait: FIRST_WAIT }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up(_))
+    }
+
+    /// Someone asked for a daemon: at once, whatever wait was running.
+    pub(super) fn wanted(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Resting | Phase::Due(_)) {
+            self.phase = Phase::Due(now);
+        }
+    }
+
+    pub(super) fn connected(&mut self, now: Instant) {
+        self.phase = Phase::Up(now);
+    }
+
+    /// It said that it leaves on purpose.
+    pub(super) fn rests(&mut self) {
+        self.phase = Phase::Resting;
+        self.wait = FIRST_WAIT;
+    }
+
+    /// The connection of the daemon closed.
+    pub(super) fn disconnected(&mut self, now: Instant) {
+        if let Phase::Up(since) = self.phase {
+            if now.duration_since(since) >= HEALTHY_AFTER {
+                self.wait = FIRST_WAIT;
+            }
+            self.again(now);
+        }
+    }
+
+    /// The process ended, or could not be started, before it connected.
+    pub(super) fn failed(&mut self, now: Instant) {
+        if self.phase == Phase::Starting {
+            self.again(now);
+        }
+    }
+
+    fn again(&mut self, now: Instant) {
+        self.phase = Phase::Due(now + self.wait);
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+
+    /// Whether to start one now; if so it counts as starting.
+    pub(super) fn start_now(&mut self, now: Instant) -> bool {
+        let due = matches!(self.phase, Phase::Due(at) if at <= now);
+        if due {
+            self.phase = Phase::Starting;
+        }
+        due
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Due(at) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_crashing_daemon_is_restarted_ever_more_slowly() {
+        let start = Instant::now();
+        let (mut s, mut now) = (Supervisor::new(), start);
+        s.wanted(now);
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            assert!(s.start_now(now));
+            s.connected(now);
+            s.disconnected(now);
+            let due = s.deadline().unwrap();
+            waits.push((due - now).as_millis());
+            assert!(!s.start_now(due - ms(1)));
+            now = due;
+        }
+        assert_eq!(waits, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn a_healthy_spell_forgives() {
+        let now = Instant::now();
+        let mut s = Supervisor::new();
+        s.wait = LONGEST_WAIT;
+        s.connected(now);
+        s.disconnected(now + HEALTHY_AFTER);
+        assert_eq!(s.deadline(), Some(now + HEALTHY_AFTER + FIRST_WAIT));
+    }
+
+    #[test]
+    fn one_that_rests_is_left_alone_until_wanted() {
+        let now = Instant::now();
+        let mut s = Supervisor::new();
+        s.connected(now);
+        s.rests();
+        s.disconnected(now);
+        assert_eq!(s.deadline(), None);
+        s.wanted(now);
+        assert!(s.start_now(now));
+    }
+
+    #[test]
+    fn one_that_never_connects_is_tried_again() {
+        let now = Instant::now();
+        let mut s = Supervisor::new();
+        s.wanted(now);
+        assert!(s.start_now(now));
+        assert!(!s.start_now(now), "one at a time");
+        s.failed(now);
+        assert_eq!(s.deadline(), Some(now + FIRST_WAIT));
+        s.wanted(now);
+        assert!(s.start_now(now), "a person asking does not wait");
+    }
+}

@@ -1,0 +1,304 @@
+//! One program in the keeper's care: its output so far, the input on its way, and how it ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use posse_core::ids::{TerminalId, WriterId};
+use posse_core::screen::Size;
+use posse_core::status::Exit;
+use rustix::io::Errno;
+
+use super::ring::Ring;
+use super::spawn::Spawned;
+use crate::wire::{InputRefusal, MAX_INPUT, Program, Stream, Summary, Wiring};
+
+/// Writers remembered per terminal, so that what they repeat is recognised. A writer matters for the seconds
+/// it takes to reconnect; a thousand others would have to write to the same terminal meanwhile.
+const WRITERS: usize = 1024;
+
+/// One readable end and what came out of it.
+pub(super) struct Output {
+    /// `None` once it has ended.
+    pub(super) fd: Option<OwnedFd>,
+    pub(super) ring: Ring,
+    /// Not being read, because the ring holds nothing a healthy daemon could spare.
+    pub(super) paused: bool,
+}
+
+impl Output {
+    fn new(fd: OwnedFd, capacity: usize) -> Self {
+        Self { fd: Some(fd), ring: Ring::new(capacity), paused: false }
+    }
+
+    /// Takes what is there into the ring, at most `limit` bytes. True when it has ended.
+    pub(super) fn read(&mut self, buffer: &mut [u8], limit: u64) -> bool {
+        let Some(fd) = &self.fd else { return true };
+        let limit = buffer.len().min(limit as usize);
+        let mut filled = 0;
+        let ended = loop {
+            match rustix::io::read(fd, &mut buffer[filled..limit]) {
+                Ok(0) => break filled < limit,
+                Ok(n) => {
+                    filled += n;
+                    // A terminal hands out at most 4 KiB at a time; less means that there was no more, and
+                    // asking again would only cost a call.
+                    if n < 2048 || filled == limit {
+                        break false;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break false,
+                // EIO is how a terminal says that nobody holds its other side any more.
+                Err(_) => break true,
+            }
+        };
+        self.ring.push(&buffer[..filled]);
+        if ended {
+            self.fd = None;
+        }
+        ended
+    }
+}
+
+/// Whom to tell when the input before it has been written.
+pub(super) struct Receipt {
+    pub(super) peer: u32,
+    pub(super) writer: WriterId,
+    pub(super) sequence: u64,
+}
+
+/// Input on its way to the program.
+#[derive(Default)]
+struct Input {
+    queue: VecDeque<u8>,
+    /// How many bytes of `queue` each receipt still waits for, itself included, in order.
+    receipts: VecDeque<(usize, Receipt)>,
+    /// The highest sequence number of each writer, and when it was used last.
+    writers: HashMap<WriterId, (u64, u64)>,
+    uses: u64,
+}
+
+pub(super) enum Accepted {
+    /// Queued; the receipt follows when it has been written.
+    Queued,
+    /// This number was applied before, and its bytes have been written.
+    Repeated,
+}
+
+/// A change of size: it holds for the output from `offset` on.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) offset: u64,
+    pub(super) size: Size,
+    /// Tells a peer which marks it has seen; offsets do not, as nothing may be printed between two.
+    pub(super) serial: u64,
+}
+
+pub(super) struct Terminal {
+    pub(super) id: TerminalId,
+    pub(super) pid: u32,
+    pub(super) main: Output,
+    pub(super) error: Option<Output>,
+    pub(super) checkpoint: Option<(u64, Vec<u8>)>,
+    pub(super) exit: Option<Exit>,
+    /// The program has ended; its last output may still be on its way until then.
+    pub(super) drain_until: Option<Instant>,
+    /// Final offsets, once the exit has been announced.
+    pub(super) announced: Option<(u64, u64)>,
+    wiring: Wiring,
+    marks: VecDeque<Mark>,
+    input: Input,
+    label: Vec<u8>,
+}
+
+impl Terminal {
+    pub(super) fn new(id: TerminalId, program: Program, spawned: Spawned) -> Self {
+        let size = match program.wiring {
+            Wiring::Terminal(size) => size,
+            Wiring::Pipes => Size::DEFAULT,
+        };
+        let ring = program.ring as usize;
+        Self {
+            id,
+            pid: spawned.pid,
+            main: Output::new(spawned.main, ring),
+            error: spawned.error.map(|fd| Output::new(fd, ring)),
+            checkpoint: None,
+            exit: None,
+            drain_until: None,
+            announced: None,
+            wiring: program.wiring,
+            marks: VecDeque::from([Mark { offset: 0, size, serial: 1 }]),
+            input: Input::default(),
+            label: program.label,
+        }
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let range = |output: &Output| (output.ring.start(), output.ring.end());
+        Summary {
+            id: self.id,
+            pid: self.pid,
+            wiring: match self.wiring {
+                Wiring::Terminal(_) => Wiring::Terminal(self.size()),
+                Wiring::Pipes => Wiring::Pipes,
+            },
+            main: range(&self.main),
+            error: self.error.as_ref().map_or((0, 0), range),
+            checkpoint: self.checkpoint.as_ref().map(|(offset, _)| *offset),
+            exit: self.exit,
+            ring: self.main.ring.capacity() as u32,
+            label: self.label.clone(),
+        }
+    }
+
+    pub(super) fn output(&self, stream: Stream) -> Option<&Output> {
+        match stream {
+            Stream::Main => Some(&self.main),
+            Stream::Error => self.error.as_ref(),
+        }
+    }
+
+    pub(super) fn output_mut(&mut self, stream: Stream) -> Option<&mut Output> {
+        match stream {
+            Stream::Main => Some(&mut self.main),
+            Stream::Error => self.error.as_mut(),
+        }
+    }
+
+    pub(super) fn outputs_ended(&self) -> bool {
+        self.main.fd.is_none() && self.error.as_ref().is_none_or(|error| error.fd.is_none())
+    }
+
+    fn size(&self) -> Size {
+        self.marks.back().map_or(Size::DEFAULT, |mark| mark.size)
+    }
+
+    /// Sets the size of the terminal. False when there is nothing to set it on.
+    pub(super) fn resize(&mut self, size: Size) -> bool {
+        let (Wiring::Terminal(_), Some(fd)) = (self.wiring, &self.main.fd) else { return false };
+        if size == self.size() {
+            return true;
+        }
+        let winsize = rustix::termios::Winsize { ws_row: size.rows(), ws_col: size.cols(), ws_xpixel: 0, ws_ypixel: 0 };
+        if rustix::termios::tcsetwinsize(fd, winsize).is_err() {
+            return false;
+        }
+        let offset = self.main.ring.end();
+        let serial = self.marks.back().map_or(1, |mark| mark.serial + 1);
+        // Of several sizes with no output between them only the last one matters.
+        if self.marks.back().is_some_and(|mark| mark.offset == offset) {
+            self.marks.pop_back();
+        }
+        self.marks.push_back(Mark { offset, size, serial });
+        let start = self.main.ring.start();
+        while self.marks.get(1).is_some_and(|second| second.offset <= start) {
+            self.marks.pop_front();
+        }
+        true
+    }
+
+    /// The mark in force at `offset`.
+    pub(super) fn mark_at(&self, offset: u64) -> Option<Mark> {
+        self.marks.iter().rev().find(|mark| mark.offset <= offset).or(self.marks.front()).copied()
+    }
+
+    /// The first mark a peer that knows all up to `serial` has not seen.
+    pub(super) fn mark_after(&self, serial: u64) -> Option<Mark> {
+        self.marks.iter().find(|mark| mark.serial > serial).copied()
+    }
+
+    pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<Accepted, InputRefusal> {
+        if self.exit.is_some() || self.main.fd.is_none() || self.wiring == Wiring::Pipes {
+            return Err(InputRefusal::NotReading);
+        }
+        let input = &mut self.input;
+        let last = input.writers.get(&receipt.writer).map_or(0, |(sequence, _)| *sequence);
+        if receipt.sequence <= last {
+            // Applied before. If it is still queued, a second receipt waits behind all that is queued now.
+            if input.queue.is_empty() {
+                return Ok(Accepted::Repeated);
+            }
+            let left = input.queue.len();
+            input.receipts.push_back((left, receipt));
+            return Ok(Accepted::Queued);
+        }
+        if bytes.len() > MAX_INPUT || input.queue.len() + bytes.len() > MAX_INPUT {
+            return Err(InputRefusal::Full);
+        }
+        input.uses += 1;
+        if input.writers.len() >= WRITERS
+            && !input.writers.contains_key(&receipt.writer)
+            && let Some(oldest) = input.writers.iter().min_by_key(|(_, (_, used))| *used).map(|(writer, _)| *writer)
+        {
+            input.writers.remove(&oldest);
+        }
+        input.writers.insert(receipt.writer, (receipt.sequence, input.uses));
+        input.queue.extend(bytes);
+        let left = input.queue.len();
+        input.receipts.push_back((left, receipt));
+        Ok(Accepted::Queued)
+    }
+
+    pub(super) fn wants_to_write(&self) -> bool {
+        !self.input.queue.is_empty() && self.main.fd.is_some()
+    }
+
+    /// Writes what the program will take; the receipts that are due are handed to `done`.
+    pub(super) fn write_input(&mut self, mut done: impl FnMut(Receipt)) {
+        let Some(fd) = &self.main.fd else { return };
+        let input = &mut self.input;
+        loop {
+            let (front, _) = input.queue.as_slices();
+            let written = if front.is_empty() {
+                0
+            } else {
+                match rustix::io::write(fd, front) {
+                    Ok(n) => n,
+                    Err(Errno::INTR) => continue,
+                    // AGAIN: the program does not read. Anything else: it is gone, which its exit will tell.
+                    Err(_) => return,
+                }
+            };
+            input.queue.drain(..written);
+            for (left, _) in &mut input.receipts {
+                *left -= written.min(*left);
+            }
+            while input.receipts.front().is_some_and(|(left, _)| *left == 0) {
+                if let Some((_, receipt)) = input.receipts.pop_front() {
+                    done(receipt);
+                }
+            }
+            if input.queue.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The program has ended: what is queued for it will never be read.
+    pub(super) fn drop_input(&mut self) -> Vec<Receipt> {
+        self.input.queue.clear();
+        self.input.receipts.drain(..).map(|(_, receipt)| receipt).collect()
+    }
+
+    /// SIGHUP to the program and to the group in the foreground, as when a terminal window is closed.
+    pub(super) fn hang_up(&self) -> io::Result<()> {
+        use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+        if self.exit.is_some() {
+            return Ok(());
+        }
+        if let Some(foreground) = self.main.fd.as_ref().and_then(|fd| rustix::termios::tcgetpgrp(fd).ok()) {
+            let _ = kill_process_group(foreground, Signal::HUP);
+        }
+        match Pid::from_raw(self.pid as i32) {
+            Some(pid) => {
+                kill_process(pid, Signal::HUP)?;
+                // A stopped program would never see it.
+                Ok(kill_process(pid, Signal::CONT)?)
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Where things are. The only module that turns environment variables into paths.
+//!
+//! State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
+//! socket paths are limited to about 100 bytes, and a logout must not remove them. Everything is private
+//! to the user, and a directory that is not is refused rather than used.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Database, logs, last screens.
+    pub home: PathBuf,
+    /// Sockets.
+    pub runtime: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlacesError {
+    #[error("no home directory: set HOME, or POSSE_HOME to a directory for posse's state")]
+    NoHome,
+    #[error("{0} is not an absolute path: set POSSE_HOME to one that starts with '/'")]
+    Relative(PathBuf),
+    #[error("cannot use {path}: {error}")]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{0} is not a directory: move it away")]
+    NotADirectory(PathBuf),
+    #[error("{0} belongs to another user: posse will not put its sockets or state there")]
+    Foreign(PathBuf),
+    #[error("{0} can be entered by others: `chmod 700` it")]
+    Open(PathBuf),
+}
+
+impl Places {
+    /// From the variables of whoever runs the command.
+    pub fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, PlacesError> {
+        let given = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = match (given("POSSE_HOME"), given("XDG_STATE_HOME"), given("HOME")) {
+            (Some(home), ..) => home,
+            (_, Some(state), _) => state.join("posse"),
+            (_, _, Some(home)) => home.join(".local/state/posse"),
+            _ => return Err(PlacesError::NoHome),
+        };
+        if !home.is_absolute() {
+            return Err(PlacesError::Relative(home));
+        }
+        // The same directory by another name must not get a second daemon.
+        let home = fs::canonicalize(&home).unwrap_or(home);
+        let hash = Sha256::digest(home.as_os_str().as_bytes());
+        let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let runtime = common_runtime().join(hash);
+        Ok(Self { home, runtime })
+    }
+
+    /// Makes the directories, private, and refuses what is not.
+    pub fn prepare(&self) -> Result<(), PlacesError> {
+        if let Some(parent) = self.home.parent() {
+            fs::create_dir_all(parent).map_err(|error| PlacesError::Io { path: parent.to_owned(), error })?;
+        }
+        private_directory(&self.home)?;
+        private_directory(&common_runtime())?;
+        private_directory(&self.runtime)?;
+        private_directory(&self.screens())
+    }
+
+    pub fn keeper_socket(&self) -> PathBuf {
+        self.runtime.join("keeper")
+    }
+
+    pub fn daemon_socket(&self) -> PathBuf {
+        self.runtime.join("daemon")
+    }
+
+    /// Held while someone starts a keeper, so that two do not.
+    pub fn start_lock(&self) -> PathBuf {
+        self.home.join("start.lock")
+    }
+
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.home.join("daemon.lock")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.home.join("posse.db")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.home.join("posse.log")
+    }
+
+    /// The last screens of ended terminals.
+    pub fn screens(&self) -> PathBuf {
+        self.home.join("screens")
+    }
+}
+
+fn common_runtime() -> PathBuf {
+    PathBuf::from(format!("/tmp/posse-{}", rustix::process::getuid().as_raw()))
+}
+
+fn private_directory(path: &Path) -> Result<(), PlacesError> {
+    let io = |error| PlacesError::Io { path: path.to_owned(), error };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(io(error)),
+    }
+    // Not following links: a link in a shared directory leads where its maker wants.
+    let found = fs::symlink_metadata(path).map_err(io)?;
+    if !found.is_dir() {
+        return Err(PlacesError::NotADirectory(path.to_owned()));
+    }
+    if found.uid() != rustix::process::getuid().as_raw() {
+        return Err(PlacesError::Foreign(path.to_owned()));
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        return Err(PlacesError::Open(path.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(variables: &[(&str, &str)]) -> Result<Places, PlacesError> {
+        Places::resolve(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
+    }
+
+    #[test]
+    fn the_home_is_the_first_that_is_given() {
+        let home = |variables: &[_]| resolve(variables).map(|places| places.home.to_string_lossy().into_owned());
+        let all = [("POSSE_HOME", "/nowhere/p"), ("XDG_STATE_HOME", "/nowhere/x"), ("HOME", "/nowhere/h")];
+        assert_eq!(home(&all).unwrap(), "/nowhere/p");
+        assert_eq!(home(&all[1..]).unwrap(), "/nowhere/x/posse");
+        assert_eq!(home(&all[2..]).unwrap(), "/nowhere/h/.local/state/posse");
+        assert_eq!(home(&[("POSSE_HOME", ""), ("HOME", "/h")]).unwrap(), "/h/.local/state/posse", "empty is not set");
+        assert!(matches!(home(&[]), Err(PlacesError::NoHome)));
+        assert!(matches!(home(&[("POSSE_HOME", "here")]), Err(PlacesError::Relative(_))));
+    }
+
+    #[test]
+    fn each_home_has_sockets_of_its_own_on_a_short_path() {
+        let (a, b) =
+            (resolve(&[("POSSE_HOME", "/nowhere/a")]).unwrap(), resolve(&[("POSSE_HOME", "/nowhere/b")]).unwrap());
+        assert_ne!(a.runtime, b.runtime);
+        assert!(a.keeper_socket().as_os_str().len() < 60);
+    }
+
+    #[test]
+    fn what_is_not_private_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("home");
+        private_directory(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(private_directory(&path), Err(PlacesError::Open(_))));
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(private_directory(&link), Err(PlacesError::NotADirectory(_))));
+    }
+}

@@ -1,0 +1,246 @@
+//! Answers to what programs ask their terminal: who are you, where is the cursor, which colours.
+//!
+//! Programs wait for some of these before they draw anything (Codex starts 0.3 s later without), and
+//! Claude Code tells its state (OSC 7501) only to a terminal that says it listens. Exactly one terminal
+//! may answer, and it is this one: people who watch are never asked.
+//!
+//! Pure functions from one query to the bytes of its answer. Order matters and is kept by the caller:
+//! Claude Code 2.1.325 sends `CSI > 0 q`, `CSI ? u`, `OSC 7501 ; ?`, `CSI c` in one breath and takes
+//! the answer to the last one as "nothing more will come".
+//!
+//! Not answered on purpose: the title (`CSI 21 t`) and the clipboard (`OSC 52 ; … ; ?`), which would
+//! let whoever can print text type it as input.
+
+use posse_core::screen::Size;
+
+use crate::sequence::{Control, Terminator, number};
+
+/// What an answer may depend on, at the moment of the query.
+pub struct Facts<'a> {
+    pub size: Size,
+    /// From 0, on the screen.
+    pub cursor: (u16, u16),
+    /// Flags of the kitty keyboard protocol in force.
+    pub keyboard: u8,
+    /// Level of xterm's `modifyOtherKeys`.
+    pub other_keys: u8,
+    /// `CSI 4 h`.
+    pub insert: bool,
+    /// The state of a private mode, if it is one we know.
+    pub mode: &'a dyn Fn(u16) -> Option<bool>,
+}
+
+/// A cell in pixels, for programs that scale pictures. Nobody sees them; any sane ratio will do.
+const CELL: (u32, u32) = (16, 8);
+
+type Rgb = [u8; 3];
+
+/// A dark theme, since programs choose their colours by it and most people watch on one.
+const FOREGROUND: Rgb = [0xe0; 3];
+const BACKGROUND: Rgb = [0x1e; 3];
+
+/// The answer to a control sequence; `None` if it asks nothing we know.
+pub fn control(query: &Control<'_>, facts: &Facts<'_>) -> Option<Vec<u8>> {
+    let (row, column) = (facts.cursor.0 + 1, facts.cursor.1 + 1);
+    let (rows, columns) = (u32::from(facts.size.rows()), u32::from(facts.size.cols()));
+    let first = query.number_or(0, 0);
+    let answer = match (query.private, query.intermediates, query.last) {
+        // A VT220 with colours. More would be a promise, and less makes programs distrust the rest.
+        (None, b"", b'c') if first == 0 => "\x1b[?62;22c".to_owned(),
+        (Some(b'>'), b"", b'c') if first == 0 => "\x1b[>1;10;0c".to_owned(),
+        (Some(b'='), b"", b'c') if first == 0 => "\x1bP!|00000000\x1b\\".to_owned(),
+        (None, b"", b'n') if first == 5 => "\x1b[0n".to_owned(),
+        (None, b"", b'n') if first == 6 => format!("\x1b[{row};{column}R"),
+        (Some(b'?'), b"", b'n') if first == 6 => format!("\x1b[?{row};{column}R"),
+        // Dark or light; see the colours above.
+        (Some(b'?'), b"", b'n') if first == 996 => "\x1b[?997;1n".to_owned(),
+        (Some(b'?'), b"$", b'p') => format!("\x1b[?{first};{}$y", mode_report((facts.mode)(first))),
+        (None, b"$", b'p') => format!("\x1b[{first};{}$y", mode_report((first == 4).then_some(facts.insert))),
+        (Some(b'>'), b"", b'q') if first == 0 => format!("\x1bP>|posse({})\x1b\\", env!("CARGO_PKG_VERSION")),
+        (Some(b'?'), b"", b'u') => format!("\x1b[?{}u", facts.keyboard),
+        (Some(b'?'), b"", b'm') if first == 4 => format!("\x1b[>4;{}m", facts.other_keys),
+        (None, b"", b't') if first == 14 => format!("\x1b[4;{};{}t", rows * CELL.0, columns * CELL.1),
+        (None, b"", b't') if first == 16 => format!("\x1b[6;{};{}t", CELL.0, CELL.1),
+        (None, b"", b't') if first == 18 => format!("\x1b[8;{rows};{columns}t"),
+        _ => return None,
+    };
+    Some(answer.into_bytes())
+}
+
+fn mode_report(state: Option<bool>) -> u8 {
+    match state {
+        Some(true) => 1,
+        Some(false) => 2,
+        None => 0,
+    }
+}
+
+/// The answer to an operating system command, ended as the query was.
+pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
+    let mut parts = body.split(|b| *b == b';');
+    let code = parts.next()?;
+    let rest: Vec<&[u8]> = parts.collect();
+    let mut answer = Vec::new();
+    let mut say = |text: String| {
+        answer.extend_from_slice(b"\x1b]");
+        answer.extend_from_slice(text.as_bytes());
+        answer.extend_from_slice(end.bytes());
+    };
+    match code {
+        b"10" | b"11" | b"12" if !rest.is_empty() && rest.iter().all(|part| *part == b"?") => {
+            // One question after the other asks for the next colour each.
+            for code in (number(code)..=12).take(rest.len()) {
+                say(format!("{code};{}", rgb(if code == 11 { BACKGROUND } else { FOREGROUND })));
+            }
+        }
+        b"4" if rest.len() >= 2 && rest.len().is_multiple_of(2) && rest.iter().skip(1).step_by(2).all(|part| *part == b"?") => {
+            for index in rest.iter().step_by(2) {
+                let index = std::str::from_utf8(index).ok()?.parse::<u8>().ok()?;
+                say(format!("4;{index};{}", rgb(palette(index))));
+            }
+        }
+        b"7501" if rest == [b"?"] => say("7501;?".to_owned()),
+        _ => return None,
+    }
+    Some(answer)
+}
+
+/// The answer to a device control string: we are asked for a capability or a setting and have none.
+pub fn device(body: &[u8]) -> Option<Vec<u8>> {
+    if body.starts_with(b"+q") {
+        Some(b"\x1bP0+r\x1b\\".to_vec())
+    } else if body.starts_with(b"$q") {
+        Some(b"\x1bP0$r\x1b\\".to_vec())
+    } else {
+        None
+    }
+}
+
+fn rgb([red, green, blue]: Rgb) -> String {
+    format!("rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}")
+}
+
+/// The colours of xterm.
+fn palette(index: u8) -> Rgb {
+    const BASE: [Rgb; 16] = [
+        [0x00, 0x00, 0x00],
+        [0xcd, 0x00, 0x00],
+        [0x00, 0xcd, 0x00],
+        [0xcd, 0xcd, 0x00],
+        [0x00, 0x00, 0xee],
+        [0xcd, 0x00, 0xcd],
+        [0x00, 0xcd, 0xcd],
+        [0xe5, 0xe5, 0xe5],
+        [0x7f, 0x7f, 0x7f],
+        [0xff, 0x00, 0x00],
+        [0x00, 0xff, 0x00],
+        [0xff, 0xff, 0x00],
+        [0x5c, 0x5c, 0xff],
+        [0xff, 0x00, 0xff],
+        [0x00, 0xff, 0xff],
+        [0xff, 0xff, 0xff],
+    ];
+    match index {
+        0..=15 => BASE[usize::from(index)],
+        16..=231 => {
+            let step = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+            let index = index - 16;
+            [step(index / 36), step(index / 6 % 6), step(index % 6)]
+        }
+        232.. => [8 + 10 * (index - 232); 3],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sequence::{Piece, Scanner};
+
+    /// The answer to one query, as a terminal of 120x40 gives it with the cursor at row 3, column 7.
+    fn answer(query: &str) -> Option<String> {
+        let mode = |mode| match mode {
+            25 => Some(true),
+            2026 | 2004 => Some(false),
+            _ => None,
+        };
+        let facts = Facts {
+            size: Size::clamped(40, 120),
+            cursor: (2, 6),
+            keyboard: 5,
+            other_keys: 2,
+            insert: false,
+            mode: &mode,
+        };
+        let mut scanner = Scanner::default();
+        let mut rest = query.as_bytes();
+        let bytes = match scanner.next(&mut rest) {
+            Some(Piece::Control(query)) => control(&query, &facts),
+            Some(Piece::Command { body, end }) => command(body, end),
+            Some(Piece::Device(body)) => device(body),
+            other => panic!("{query:?} is {other:?}"),
+        };
+        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn queries_have_answers() {
+        let version = concat!("\x1bP>|posse(", env!("CARGO_PKG_VERSION"), ")\x1b\\");
+        for (query, expected) in [
+            ("\x1b[c", "\x1b[?62;22c"),
+            ("\x1b[0c", "\x1b[?62;22c"),
+            ("\x1b[>c", "\x1b[>1;10;0c"),
+            ("\x1b[=c", "\x1bP!|00000000\x1b\\"),
+            ("\x1b[5n", "\x1b[0n"),
+            ("\x1b[6n", "\x1b[3;7R"),
+            ("\x1b[?6n", "\x1b[?3;7R"),
+            ("\x1b[?996n", "\x1b[?997;1n"),
+            ("\x1b[?25$p", "\x1b[?25;1$y"),
+            ("\x1b[?2026$p", "\x1b[?2026;2$y"),
+            ("\x1b[?2027$p", "\x1b[?2027;0$y"),
+            ("\x1b[4$p", "\x1b[4;2$y"),
+            ("\x1b[20$p", "\x1b[20;0$y"),
+            ("\x1b[>q", version),
+            ("\x1b[>0q", version),
+            ("\x1b[?u", "\x1b[?5u"),
+            ("\x1b[?4m", "\x1b[>4;2m"),
+            ("\x1b[14t", "\x1b[4;640;960t"),
+            ("\x1b[16t", "\x1b[6;16;8t"),
+            ("\x1b[18t", "\x1b[8;40;120t"),
+            ("\x1b]10;?\x07", "\x1b]10;rgb:e0e0/e0e0/e0e0\x07"),
+            ("\x1b]11;?\x1b\\", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"),
+            ("\x1b]12;?\x07", "\x1b]12;rgb:e0e0/e0e0/e0e0\x07"),
+            ("\x1b]10;?;?\x07", "\x1b]10;rgb:e0e0/e0e0/e0e0\x07\x1b]11;rgb:1e1e/1e1e/1e1e\x07"),
+            ("\x1b]4;1;?\x07", "\x1b]4;1;rgb:cdcd/0000/0000\x07"),
+            ("\x1b]4;208;?;255;?\x07", "\x1b]4;208;rgb:ffff/8787/0000\x07\x1b]4;255;rgb:eeee/eeee/eeee\x07"),
+            ("\x1b]7501;?\x07", "\x1b]7501;?\x07"),
+            ("\x1b]7501;?\x1b\\", "\x1b]7501;?\x1b\\"),
+            ("\x1bP+q4d73\x1b\\", "\x1bP0+r\x1b\\"),
+            ("\x1bP$qm\x1b\\", "\x1bP0$r\x1b\\"),
+        ] {
+            assert_eq!(answer(query).as_deref(), Some(expected), "{query:?}");
+        }
+    }
+
+    #[test]
+    fn statements_and_unsafe_questions_have_none() {
+        for statement in [
+            "\x1b[1c",
+            "\x1b[7n",
+            "\x1b[?1n",
+            "\x1b[21t",
+            "\x1b[22;0;0t",
+            "\x1b[>1q",
+            "\x1b[2 q",
+            "\x1b]11;#000000\x07",
+            "\x1b]11\x07",
+            "\x1b]4;300;?\x07",
+            "\x1b]4;1;#fff\x07",
+            "\x1b]52;c;?\x07",
+            "\x1b]7501;state=idle\x07",
+            "\x1b]2;?\x07",
+            "\x1bPq\x1b\\",
+        ] {
+            assert_eq!(answer(statement), None, "{statement:?}");
+        }
+    }
+}

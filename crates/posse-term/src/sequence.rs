@@ -1,0 +1,409 @@
+//! Where escape sequences begin and end in a stream that arrives in arbitrary pieces.
+//!
+//! The emulator shows vt100 only whole things: whole characters, whole sequences. That has three uses.
+//! A reply knows the exact offset at which its query ended. What is unfinished is a few bytes in here
+//! and nothing inside the parser of vt100 (which cannot be asked), so that a checkpoint can be taken
+//! after any byte. And a string nobody terminates cannot fill the memory.
+//!
+//! The borders are those of vte, the parser inside vt100, with three deliberate differences, all in
+//! strings that vt100 would ignore anyway: the byte 9C does not end a device control string (it occurs
+//! inside UTF-8 text), `ESC k` begins a string (tmux and screen take a title there; nobody means text),
+//! and what is absurdly long is cut.
+//!
+//! This module does not know what a sequence means.
+
+use memchr::memchr;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
+
+/// How much of a string sequence is kept; the rest is swallowed. Four times the longest payload that
+/// is ever handed on. Larger ones are pictures and clipboards, which nothing here looks into.
+pub const STRING_MAX: usize = 16 << 10;
+
+/// A control sequence of this length is garbage and is dropped as a whole. The longest honest ones set
+/// two colours and all attributes in about 60 bytes.
+pub const CONTROL_MAX: usize = 1 << 10;
+
+/// One whole thing out of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Text and single control characters. Never ends inside a character; may hold invalid bytes.
+    Text(&'a [u8]),
+    /// `ESC`, intermediate bytes, and a last one.
+    Escape { intermediates: &'a [u8], last: u8 },
+    /// `ESC [ …`
+    Control(Control<'a>),
+    /// `ESC ] … ` up to its terminator.
+    Command { body: &'a [u8], end: Terminator },
+    /// `ESC P …` without its terminator.
+    Device(&'a [u8]),
+    /// A string that means nothing to us (`ESC _`, `ESC ^`, `ESC X`, `ESC k`), or a broken sequence.
+    Nothing,
+}
+
+/// How a command ended. Whoever asks with one expects it in the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminator {
+    Bell,
+    /// `ESC \`, and everything else that breaks a string off.
+    String,
+}
+
+impl Terminator {
+    pub fn bytes(self) -> &'static [u8] {
+        match self {
+            Terminator::Bell => b"\x07",
+            Terminator::String => b"\x1b\\",
+        }
+    }
+}
+
+/// A control sequence, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control<'a> {
+    /// All of it, with the introducer.
+    pub raw: &'a [u8],
+    /// One of `<`, `=`, `>`, `?` directly after the introducer.
+    pub private: Option<u8>,
+    /// Digits, `;` and `:`.
+    pub parameters: &'a [u8],
+    pub intermediates: &'a [u8],
+    pub last: u8,
+}
+
+impl<'a> Control<'a> {
+    /// `raw` is `ESC [ … last`, as the scanner collects it.
+    fn parse(raw: &'a [u8]) -> Option<Self> {
+        let (&last, body) = raw.get(2..)?.split_last()?;
+        let private = body.first().copied().filter(|b| matches!(b, b'<'..=b'?'));
+        let body = &body[usize::from(private.is_some())..];
+        let digits = body.iter().take_while(|b| matches!(b, b'0'..=b';')).count();
+        let (parameters, intermediates) = body.split_at(digits);
+        Some(Self { raw, private, parameters, intermediates, last })
+    }
+
+    /// The parameters; a missing one is 0, of sub-parameters the first counts. At least one.
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + 'a {
+        self.parameters.split(|b| *b == b';').map(|p| number(p.split(|b| *b == b':').next().unwrap_or_default()))
+    }
+
+    /// The parameter at `index`, or `default` if it is missing or 0.
+    pub fn number_or(&self, index: usize, default: u16) -> u16 {
+        self.numbers().nth(index).filter(|n| *n != 0).unwrap_or(default)
+    }
+}
+
+/// Decimal digits; too large is the largest.
+pub fn number(digits: &[u8]) -> u16 {
+    digits.iter().fold(0u16, |n, b| n.saturating_mul(10).saturating_add(u16::from(b.wrapping_sub(b'0'))))
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Text; what is held is the beginning of a character.
+    #[default]
+    Ground,
+    Escape,
+    EscapeIntermediate,
+    ControlStart,
+    ControlParameters,
+    ControlIntermediate,
+    /// Runs to its last byte, then counts as nothing.
+    ControlBroken,
+    String(StringKind),
+    /// An `ESC` inside a string: its end, and perhaps the start of something else.
+    StringEscape(StringKind),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StringKind {
+    Command,
+    Device,
+    Ignored,
+}
+
+enum Step {
+    /// The byte was taken; nothing to tell yet.
+    More,
+    /// A control character in the middle of a sequence: it acts at once, as if it stood before it.
+    Character,
+    /// The byte finished what is held.
+    Done(Finished),
+    /// What is held was finished before this byte, which is not taken.
+    Before(Finished),
+}
+
+enum Finished {
+    Escape,
+    Control,
+    String(StringKind, Terminator),
+    Nothing,
+}
+
+/// Cuts a stream into pieces.
+#[derive(Clone, Debug, Default)]
+pub struct Scanner {
+    state: State,
+    held: Vec<u8>,
+    /// What was held when it was finished: pieces borrow from here.
+    done: Vec<u8>,
+}
+
+impl Scanner {
+    /// The next whole piece. Takes bytes off `input`; `None` when there are none left.
+    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Piece<'s>> {
+        loop {
+            if self.state == State::Ground {
+                if self.held.is_empty() {
+                    if let Some(text) = self.text(input) {
+                        return Some(Piece::Text(text));
+                    }
+                } else if self.completes_character(input) {
+                    return Some(Piece::Text(&self.done));
+                }
+                if self.state == State::Ground {
+                    if input.is_empty() {
+                        return None;
+                    }
+                    continue;
+                }
+            }
+            let bytes = *input;
+            let (&byte, rest) = bytes.split_first()?;
+            match self.step(byte) {
+                Step::More => *input = rest,
+                Step::Character => {
+                    *input = rest;
+                    return Some(Piece::Text(&bytes[..1]));
+                }
+                Step::Done(finished) => {
+                    *input = rest;
+                    return Some(self.piece(&finished));
+                }
+                Step::Before(finished) => return Some(self.piece(&finished)),
+            }
+        }
+    }
+
+    /// The bytes of a sequence or character that has begun and not ended. Scanning them again from the
+    /// ground leads back here.
+    pub fn unfinished(&self) -> Vec<u8> {
+        let mut bytes = self.held.clone();
+        if matches!(self.state, State::StringEscape(_)) {
+            bytes.push(ESC);
+        }
+        bytes
+    }
+
+    /// A scanner in the middle of something. `None` if these bytes are not the beginning of one thing.
+    pub fn resume(unfinished: &[u8]) -> Option<Self> {
+        let mut scanner = Self::default();
+        let mut rest = unfinished;
+        let whole = scanner.next(&mut rest).is_some();
+        (!whole && scanner.unfinished() == unfinished).then_some(scanner)
+    }
+
+    /// Text up to the next escape sequence. Changes state if there is none before it.
+    fn text<'a>(&mut self, input: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let bytes = *input;
+        let end = memchr(ESC, bytes).unwrap_or(bytes.len());
+        if end == 0 && !bytes.is_empty() {
+            *input = &bytes[1..];
+            self.begin_escape();
+            return None;
+        }
+        let (text, rest) = bytes.split_at(end);
+        let (text, partial) = text.split_at(text.len() - cut_character(text));
+        // A character cut off by an escape sequence is lost; one cut off by the end of input is kept.
+        if rest.is_empty() {
+            self.held.extend_from_slice(partial);
+        }
+        *input = rest;
+        let text = whole_characters(text);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Whether the held beginning of a character became a whole one, now in `done`. A beginning that
+    /// turns out wrong is dropped, and the byte that showed it is looked at afresh.
+    fn completes_character(&mut self, input: &mut &[u8]) -> bool {
+        while let Some((&byte, rest)) = input.split_first() {
+            self.held.push(byte);
+            match std::str::from_utf8(&self.held) {
+                Ok(_) => {
+                    *input = rest;
+                    self.finish_held();
+                    return true;
+                }
+                Err(error) if error.error_len().is_none() => *input = rest,
+                Err(_) => {
+                    self.held.clear();
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    fn begin_escape(&mut self) {
+        self.held.clear();
+        self.held.push(ESC);
+        self.state = State::Escape;
+    }
+
+    fn finish_held(&mut self) {
+        std::mem::swap(&mut self.held, &mut self.done);
+        self.held.clear();
+    }
+
+    fn keep(&mut self, byte: u8, state: State) -> Step {
+        self.state = state;
+        self.held.push(byte);
+        Step::More
+    }
+
+    fn step(&mut self, byte: u8) -> Step {
+        match self.state {
+            // `next` deals with the ground itself.
+            State::Ground => Step::More,
+            State::String(kind) => self.step_string(kind, byte),
+            State::StringEscape(kind) => {
+                let finished = Finished::String(kind, Terminator::String);
+                if byte == b'\\' {
+                    self.state = State::Ground;
+                    Step::Done(finished)
+                } else {
+                    // `piece` moves what is held away and leaves the `ESC`.
+                    self.state = State::Escape;
+                    Step::Before(finished)
+                }
+            }
+            _ => match byte {
+                ESC => {
+                    self.begin_escape();
+                    Step::More
+                }
+                CAN | SUB => {
+                    self.state = State::Ground;
+                    Step::Done(Finished::Nothing)
+                }
+                0x00..=0x1f => Step::Character,
+                0x7f.. => Step::More,
+                _ if matches!(self.state, State::Escape | State::EscapeIntermediate) => self.step_escape(byte),
+                _ => self.step_control(byte),
+            },
+        }
+    }
+
+    fn step_escape(&mut self, byte: u8) -> Step {
+        let first = self.state == State::Escape;
+        match byte {
+            0x20..=0x2f if self.held.len() < CONTROL_MAX => self.keep(byte, State::EscapeIntermediate),
+            0x20..=0x2f => Step::More,
+            b'[' if first => self.keep(byte, State::ControlStart),
+            b']' if first => self.keep(byte, State::String(StringKind::Command)),
+            b'P' if first => self.keep(byte, State::String(StringKind::Device)),
+            b'X' | b'^' | b'_' | b'k' if first => self.keep(byte, State::String(StringKind::Ignored)),
+            _ => {
+                self.keep(byte, State::Ground);
+                Step::Done(Finished::Escape)
+            }
+        }
+    }
+
+    fn step_control(&mut self, byte: u8) -> Step {
+        let state = self.state;
+        if let 0x40..=0x7e = byte {
+            self.keep(byte, State::Ground);
+            return Step::Done(if state == State::ControlBroken { Finished::Nothing } else { Finished::Control });
+        }
+        let next = match (state, byte) {
+            (State::ControlStart | State::ControlParameters | State::ControlIntermediate, 0x20..=0x2f) => {
+                State::ControlIntermediate
+            }
+            (State::ControlStart | State::ControlParameters, b'0'..=b';') => State::ControlParameters,
+            (State::ControlStart, b'<'..=b'?') => State::ControlParameters,
+            _ => State::ControlBroken,
+        };
+        if self.held.len() < CONTROL_MAX {
+            self.keep(byte, next);
+        }
+        if self.held.len() >= CONTROL_MAX {
+            self.state = State::ControlBroken;
+        }
+        Step::More
+    }
+
+    fn step_string(&mut self, kind: StringKind, byte: u8) -> Step {
+        match byte {
+            ESC => {
+                self.state = State::StringEscape(kind);
+                Step::More
+            }
+            BEL if kind == StringKind::Command => {
+                self.state = State::Ground;
+                Step::Done(Finished::String(kind, Terminator::Bell))
+            }
+            CAN | SUB => {
+                self.state = State::Ground;
+                Step::Done(Finished::String(kind, Terminator::String))
+            }
+            0x00..=0x1f => Step::More,
+            _ if self.held.len() < STRING_MAX => self.keep(byte, State::String(kind)),
+            _ => Step::More,
+        }
+    }
+
+    fn piece(&mut self, finished: &Finished) -> Piece<'_> {
+        self.finish_held();
+        if self.state == State::Escape {
+            self.held.push(ESC);
+        }
+        match finished {
+            Finished::Escape => match self.done.split_last() {
+                Some((&last, before)) => {
+                    Piece::Escape { intermediates: before.get(1..).unwrap_or_default(), last }
+                }
+                None => Piece::Nothing,
+            },
+            Finished::Control => Control::parse(&self.done).map_or(Piece::Nothing, Piece::Control),
+            Finished::String(kind, end) => {
+                let body = self.done.get(2..).unwrap_or_default();
+                match kind {
+                    StringKind::Command => Piece::Command { body, end: *end },
+                    StringKind::Device => Piece::Device(body),
+                    StringKind::Ignored => Piece::Nothing,
+                }
+            }
+            Finished::Nothing => Piece::Nothing,
+        }
+    }
+}
+
+/// Text without the beginnings of characters at its end. vte would wait for the rest of them, and has
+/// a fault in that: it loses what comes right after.
+pub fn whole_characters(mut text: &[u8]) -> &[u8] {
+    loop {
+        match cut_character(text) {
+            0 => return text,
+            cut => text = &text[..text.len() - cut],
+        }
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn cut_character(text: &[u8]) -> usize {
+    // A character has at most four bytes, so a cut one shows its first byte among the last three.
+    let tail = &text[text.len().saturating_sub(3)..];
+    let Some(lead) = tail.iter().rposition(|b| *b >= 0xc0) else { return 0 };
+    match std::str::from_utf8(&tail[lead..]) {
+        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => tail.len() - lead,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+#[path = "sequence_tests.rs"]
+pub(crate) mod tests;

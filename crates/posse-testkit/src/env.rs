@@ -1,0 +1,153 @@
+//! A hermetic home for one test.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use posse_core::ids::TerminalId;
+use posse_server::api::types::Health;
+use posse_term::places::Places;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{http, process};
+
+/// A home of its own. Everything that runs in it ends when this value goes, and it is an error if something cannot.
+pub struct TestEnv {
+    directory: TempDir,
+    posse: PathBuf,
+    places: Places,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: Option<i32>,
+}
+
+impl Ran {
+    /// The answer of a command that had to work.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "the command failed: {self:#?}");
+        self.stdout
+    }
+
+    #[track_caller]
+    pub fn json(self) -> serde_json::Value {
+        let text = self.ok();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("no JSON ({error}): {text}"))
+    }
+}
+
+impl TestEnv {
+    /// `posse` is the program under test.
+    #[allow(clippy::unwrap_used)]
+    pub fn new(posse: impl AsRef<Path>) -> Self {
+        let directory = tempfile::Builder::new().prefix("posse-test-").tempdir().unwrap();
+        let home = directory.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::set_permissions(&home, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::create_dir(directory.path().join("work")).unwrap();
+        let value = home.into_os_string();
+        let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| value.clone())).unwrap();
+        Self { directory, posse: posse.as_ref().to_owned(), places }
+    }
+
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    pub fn posse_path(&self) -> &Path {
+        &self.posse
+    }
+
+    /// Where commands run.
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    /// A command of the program under test, with an environment that is the same everywhere.
+    pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, arguments: I) -> Command {
+        let mut command = Command::new(&self.posse);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.args(arguments).current_dir(self.work()).env_clear();
+        command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.places.home);
+        command.env("TZ", "UTC").env("LANG", "C.UTF-8").stdin(std::process::Stdio::null());
+        command
+    }
+
+    #[track_caller]
+    pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, arguments: I) -> Ran {
+        let output = self.command(arguments).output();
+        let Output { status, stdout, stderr } = output.unwrap_or_else(|error| panic!("cannot run posse: {error}"));
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ran { stdout: text(stdout), stderr: text(stderr), code: status.code() }
+    }
+
+    /// Starts a command in a terminal and gives its id.
+    #[track_caller]
+    pub fn launch(&self, arguments: &[&str]) -> TerminalId {
+        let all = ["launch", "--size", "80x24", "--"].iter().chain(arguments);
+        let id = self.run(all).ok();
+        id.trim().parse().unwrap_or_else(|error| panic!("no id: {error}"))
+    }
+
+    /// A connection to the daemon, which must be running.
+    pub fn http(&self) -> http::Client {
+        http::Client::new(self.places.daemon_socket())
+    }
+
+    /// The daemon's process, as it says itself.
+    #[track_caller]
+    pub fn daemon_pid(&self) -> u32 {
+        let health: Health = self.http().get("/health").unwrap_or_else(|error| panic!("no daemon: {error}"));
+        health.pid
+    }
+
+    /// Kills the daemon without any warning.
+    #[track_caller]
+    pub fn kill_daemon(&self) -> u32 {
+        let pid = self.daemon_pid();
+        kill(pid);
+        pid
+    }
+
+    /// The keeper's process.
+    pub fn keeper_pid(&self) -> Option<u32> {
+        process::all().into_iter().find(|p| p.is_keeper_of(&self.places.home)).map(|p| p.pid)
+    }
+
+    /// Every process that belongs to this home.
+    pub fn processes(&self) -> Vec<process::Process> {
+        process::all()
+            .into_iter()
+            .filter(|p| p.variable("POSSE_HOME").as_deref() == self.places.home.to_str())
+            .collect()
+    }
+}
+
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        // Politely first, then not: a failed test must not leave anything either.
+        if self.places.keeper_socket().exists() {
+            let _ = self.command(["stop", "--all"]).output();
+        }
+        let left = self.processes();
+        for process in &left {
+            kill(process.pid);
+        }
+        let _ = std::fs::remove_dir_all(&self.places.runtime);
+        if !left.is_empty() && !std::thread::panicking() {
+            panic!("`posse stop --all` left processes behind: {left:#?}");
+        }
+    }
+}
+
+pub fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}

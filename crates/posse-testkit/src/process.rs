@@ -1,0 +1,68 @@
+//! Looking at processes, through /proc.
+
+use std::fs;
+use std::path::Path;
+
+#[derive(Debug, Clone)]
+pub struct Process {
+    pub pid: u32,
+    pub command: Vec<String>,
+    environment: Vec<String>,
+}
+
+impl Process {
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.environment.iter().find_map(|v| v.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+    }
+
+    pub fn is_keeper_of(&self, home: &Path) -> bool {
+        self.command.get(1).is_some_and(|word| word == "keep")
+            && self.variable("POSSE_HOME").as_deref() == home.to_str()
+    }
+}
+
+/// Every process we may look at. Zombies, which have no command any more, are not among them.
+pub fn all() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+fn read(pid: u32) -> Option<Process> {
+    let words = |file| -> Option<Vec<String>> {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
+        let words = bytes.split(|b| *b == 0).filter(|word| !word.is_empty());
+        Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    };
+    let command = words("cmdline")?;
+    if command.is_empty() || pid == std::process::id() {
+        return None;
+    }
+    Some(Process { pid, command, environment: words("environ").unwrap_or_default() })
+}
+
+pub fn exists(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// Proportional share of memory, in bytes.
+pub fn memory(pid: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Processor time used so far, in clock ticks of a hundredth of a second, and voluntary context switches.
+pub fn effort(pid: u32) -> Option<(u64, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    let mut switches = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        switches += line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
+    }
+    Some((ticks, switches))
+}

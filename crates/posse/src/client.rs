@@ -1,0 +1,252 @@
+//! Talking to the daemon, over the same API as everyone. Starts it when it is not there, replaces it when it is
+//! older than this program, and goes on when it dies in between: what may be repeated is repeated.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use posse_core::ids::TerminalId;
+use posse_server::api::types::{Health, Problem, Stop, Stopped, Terminal};
+use posse_term::client as keeper;
+use posse_term::places::Places;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+
+use crate::error::Error;
+
+/// How long a daemon may take to come back before a request is given up.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Whether a request may be sent again when nobody knows what became of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It only asks, or carries a number that makes it count once.
+    Safe,
+    Never,
+}
+
+pub(crate) struct Client {
+    places: Places,
+    executable: PathBuf,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// What to do about the version of a running daemon.
+#[derive(Debug, PartialEq, Eq)]
+enum Handshake {
+    Use,
+    Replace,
+}
+
+/// An older daemon is replaced; a newer one is used, as the API only grows.
+fn handshake(ours: &str, theirs: &str) -> Handshake {
+    let numbers =
+        |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|n| n.parse().ok()).collect() };
+    if numbers(theirs) < numbers(ours) { Handshake::Replace } else { Handshake::Use }
+}
+
+pub(crate) fn places() -> Result<Places, Error> {
+    Ok(Places::resolve(|name: &str| -> Option<OsString> { std::env::var_os(name) })?)
+}
+
+pub(crate) fn executable() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(Error::io("cannot find this program's own file"))
+}
+
+impl Client {
+    /// Connects, starting the daemon if it is not running.
+    pub(crate) async fn connect() -> Result<Self, Error> {
+        let places = places()?;
+        places.prepare()?;
+        Self::connect_to(places).await
+    }
+
+    pub(crate) async fn connect_to(places: Places) -> Result<Self, Error> {
+        let mut client = Self { places, executable: executable()?, connection: None };
+        client.open().await?;
+        Ok(client)
+    }
+
+    /// Connects if the daemon is running; `None` if it is not.
+    pub(crate) async fn connect_if_running() -> Result<Option<Self>, Error> {
+        let places = places()?;
+        let mut client = Self { places, executable: executable()?, connection: None };
+        Ok(if client.dial().await.is_ok() { Some(client) } else { None })
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    async fn open(&mut self) -> Result<(), Error> {
+        if self.dial().await.is_err() {
+            keeper::start_daemon(&self.places, &self.executable).await?;
+            self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+        }
+        let health: Health = self.exchange(Method::GET, "/health", &()).await?;
+        if handshake(posse_server::VERSION, &health.version) == Handshake::Replace {
+            let _: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: false }).await?;
+            keeper::start_daemon(&self.places, &self.executable).await?;
+            self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    async fn dial(&mut self) -> std::io::Result<()> {
+        self.connection = None;
+        let stream = UnixStream::connect(self.places.daemon_socket()).await?;
+        let (sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        self.connection = Some(sender);
+        Ok(())
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Error> {
+        self.request(Method::GET, path, &(), Repeat::Safe).await
+    }
+
+    pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: &B,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        self.request(Method::POST, path, body, repeat).await
+    }
+
+    pub(crate) async fn delete<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Error> {
+        self.request(Method::DELETE, path, &(), Repeat::Safe).await
+    }
+
+    async fn request<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match self.exchange(method.clone(), path, body).await {
+                Err(Error::Lost(_)) if repeat == Repeat::Safe && Instant::now() < give_up => self.open().await?,
+                other => return other,
+            }
+        }
+    }
+
+    async fn exchange<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Error> {
+        let response = self.send(method, path, body, None).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| Error::Lost(error.to_string()))?.to_bytes();
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| Error::Nonsense(error.to_string()));
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            // A daemon on its way out will be followed by another.
+            Ok(problem) if problem.kind == "stopping" => Err(Error::Lost(problem.detail)),
+            Ok(problem) => Err(Error::Refused(problem)),
+            Err(_) => Err(Error::Nonsense(format!("{status}: {}", String::from_utf8_lossy(&body)))),
+        }
+    }
+
+    async fn send<B: Serialize>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+        last_event: Option<i64>,
+    ) -> Result<Response<Incoming>, Error> {
+        let has_body = method == Method::POST;
+        let mut request = Request::builder().method(method).uri(path).header("host", "posse");
+        if let Some(last) = last_event {
+            request = request.header("last-event-id", last);
+        }
+        let body = if has_body {
+            request = request.header("content-type", "application/json");
+            serde_json::to_vec(body).map_err(|error| Error::Nonsense(error.to_string()))?
+        } else {
+            Vec::new()
+        };
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| Error::Nonsense(error.to_string()))?;
+        let Some(connection) = &mut self.connection else { return Err(Error::Lost("not connected".into())) };
+        connection.send_request(request).await.map_err(|error| Error::Lost(error.to_string()))
+    }
+
+    /// The stream of events, after `last` if given. Takes the connection for itself.
+    pub(crate) async fn events(mut self, last: Option<i64>) -> Result<crate::event_stream::EventStream, Error> {
+        let response = self.send(Method::GET, "/events", &(), last).await?;
+        Ok(crate::event_stream::EventStream::new(response.into_body(), self.connection))
+    }
+
+    /// A connection of its own to the socket, for what is not plain HTTP.
+    pub(crate) async fn raw_stream(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.places.daemon_socket()).await
+    }
+
+    /// Finds a terminal by its id, the beginning of its id, or its name.
+    pub(crate) async fn find(&mut self, name: &str) -> Result<Terminal, Error> {
+        let terminals: Vec<Terminal> = self.get("/terminals").await?;
+        choose(terminals, name)
+    }
+}
+
+fn choose(terminals: Vec<Terminal>, name: &str) -> Result<Terminal, Error> {
+    let exact = terminals.iter().position(|t| t.id.as_str() == name || t.name.as_str() == name);
+    let mut terminals = terminals;
+    if let Some(index) = exact {
+        return Ok(terminals.swap_remove(index));
+    }
+    let mut fits: Vec<Terminal> =
+        terminals.into_iter().filter(|t| !name.is_empty() && t.id.as_str().starts_with(name)).collect();
+    match fits.len() {
+        1 => Ok(fits.swap_remove(0)),
+        0 => Err(Error::NoTerminal(name.to_owned())),
+        _ => {
+            let fits: Vec<TerminalId> = fits.iter().map(|t| t.id).collect();
+            Err(Error::Ambiguous { name: name.to_owned(), fits })
+        }
+    }
+}
+
+/// A number for a writer that nobody else has: see `Input::writer`.
+pub(crate) fn new_writer() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes).max(1)
+}
+
+/// A path as the API wants it.
+pub(crate) fn absolute(path: &Path) -> Result<String, Error> {
+    let path = std::path::absolute(path).map_err(Error::io(path.display().to_string()))?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Error::Usage(format!("the directory {} is not valid UTF-8, which posse needs", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_older_daemon_is_replaced() {
+        assert_eq!(handshake("0.2.0", "0.2.0"), Handshake::Use);
+        assert_eq!(handshake("0.2.0", "0.1.9"), Handshake::Replace);
+        assert_eq!(handshake("0.10.0", "0.9.0"), Handshake::Replace, "numbers, not text");
+        assert_eq!(handshake("0.2.0", "0.3.0"), Handshake::Use);
+        assert_eq!(handshake("0.2.0", "nonsense"), Handshake::Replace);
+    }
+}

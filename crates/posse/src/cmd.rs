@@ -1,0 +1,120 @@
+//! The commands. Each file holds what was typed (`Args`), what it does (`run`) and its help.
+
+mod actor;
+mod attach;
+mod completions;
+mod demo;
+mod exit;
+mod keep;
+mod kill;
+mod launch;
+mod logs;
+mod ls;
+mod output;
+mod send;
+mod serve;
+mod show;
+mod stop;
+mod wait;
+
+use std::future::Future;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+/// Runs coding agents unattended in terminals, and always knows what they are doing.
+///
+/// Programs started with `posse launch` live in terminals of their own. They go on when you close your window,
+/// and when posse's daemon is restarted, upgraded or killed; anyone may watch, type or wait for them. The daemon
+/// starts by itself.
+///
+/// Wherever a TERMINAL is asked for, its id, the beginning of its id, or its name will do.
+#[derive(Debug, Parser)]
+#[command(name = "posse", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// Answer in JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const AFTER_HELP: &str = "\
+Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
+Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program is missing, 70 our bug, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// See it work: two scripted agents, and a daemon that is killed under them
+    Demo(demo::Args),
+    /// Start a program in a terminal of its own
+    Launch(launch::Args),
+    /// List the terminals
+    Ls(ls::Args),
+    /// Show a terminal: what is known of it, and its screen
+    Show(show::Args),
+    /// Type into a terminal
+    Send(send::Args),
+    /// Print what a terminal has printed
+    Output(output::Args),
+    /// Look at a terminal and type into it
+    Attach(attach::Args),
+    /// Wait until a terminal has a certain status
+    Wait(wait::Args),
+    /// Ask the program in a terminal to leave, as closing its window would
+    Exit(exit::Args),
+    /// End a terminal, with every process in it, and forget it
+    Kill(kill::Args),
+    /// Show what happened, from the journal
+    Logs(logs::Args),
+    /// Start the daemon (every command does that by itself)
+    Serve(serve::Args),
+    /// Stop the daemon; terminals go on
+    Stop(stop::Args),
+    /// Print a script that completes posse's commands in your shell
+    Completions(completions::Args),
+    /// Own the terminals (started by posse itself)
+    #[command(hide = true)]
+    Keep(keep::Args),
+    /// Play a scripted agent
+    #[command(hide = true)]
+    Actor(actor::Args),
+}
+
+pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
+    let Some(command) = cli.command else { return ls::overview(ui) };
+    match command {
+        Command::Demo(args) => demo::run(&args, ui),
+        Command::Launch(args) => on_runtime(launch::run(args, ui)),
+        Command::Ls(args) => on_runtime(ls::run(args, ui)),
+        Command::Show(args) => on_runtime(show::run(args, ui)),
+        Command::Send(args) => on_runtime(send::run(args, ui)),
+        Command::Output(args) => on_runtime(output::run(args, ui)),
+        Command::Attach(args) => on_runtime(attach::run(args, ui)),
+        Command::Wait(args) => on_runtime(wait::run(args, ui)),
+        Command::Exit(args) => on_runtime(exit::run(args, ui)),
+        Command::Kill(args) => on_runtime(kill::run(args, ui)),
+        Command::Logs(args) => on_runtime(logs::run(args, ui)),
+        Command::Serve(args) => serve::run(&args, ui),
+        Command::Stop(args) => on_runtime(stop::run(args, ui)),
+        Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Keep(args) => keep::run(&args),
+        Command::Actor(args) => actor::run(&args),
+    }
+}
+
+/// Runs a command that talks to the daemon. Ctrl-C ends it, with the exit code for that.
+fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = command => result,
+            _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+        }
+    });
+    runtime.shutdown_background();
+    result
+}

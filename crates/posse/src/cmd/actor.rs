@@ -1,0 +1,22 @@
+//! `posse actor`: play a scripted agent in this terminal. For the demo and for tests.
+
+use std::path::PathBuf;
+
+use posse_actor::Scenario;
+
+use crate::error::{Error, Exit};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The scenario, a TOML file
+    scenario: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Error> {
+    let shown = args.scenario.display();
+    let text = std::fs::read_to_string(&args.scenario).map_err(Error::io(format!("cannot read {shown}")))?;
+    let scenario = Scenario::parse(&text).map_err(|error| Error::Usage(format!("{shown}: {error}")))?;
+    let code = posse_actor::run(scenario).map_err(|error| Error::failed(error.to_string()))?;
+    // The script decides the exit code, any of them.
+    std::process::exit(code);
+}

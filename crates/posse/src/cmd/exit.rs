@@ -1,0 +1,24 @@
+//! `posse exit`: ask the program to leave.
+
+use posse_server::api::types::Success;
+
+use crate::client::{Client, Repeat};
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The terminal: its id, the beginning of it, or its name
+    terminal: String,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let terminal = client.find(&args.terminal).await?;
+    let asked: Success = client.post(&format!("/terminals/{}/exit", terminal.id), &(), Repeat::Safe).await?;
+    ui.answer(&asked, String::new);
+    if ui.interactive() {
+        ui.say(&format!("asked {} to leave; `posse wait {} --until exited` waits for it", terminal.name, terminal.id));
+    }
+    Ok(Exit::Ok)
+}

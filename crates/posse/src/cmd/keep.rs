@@ -1,0 +1,32 @@
+//! `posse keep`: the keeper process. Started by posse itself, never by people.
+
+use std::io::Write;
+
+use posse_term::keeper::{self, Settings};
+
+use crate::error::{Error, Exit};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
+    let places = crate::client::places()?;
+    places.prepare()?;
+    let settings = Settings {
+        socket: places.keeper_socket(),
+        daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
+        build: posse_server::VERSION.to_owned(),
+    };
+    keeper::run(settings, say_ready).map_err(Error::io("the keeper cannot go on"))?;
+    // The sockets are gone; the directory goes if nobody else put something there.
+    let _ = std::fs::remove_dir(&places.runtime);
+    Ok(Exit::Ok)
+}
+
+/// Whoever started us waits for this line, and for nothing after it.
+fn say_ready() {
+    let _ = std::io::stdout().write_all(b"ready\n").and_then(|()| std::io::stdout().flush());
+    if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}

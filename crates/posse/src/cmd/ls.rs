@@ -1,0 +1,85 @@
+//! `posse ls`: the terminals there are. Also what plain `posse` shows.
+
+use clap::CommandFactory;
+use posse_server::api::types::Terminal;
+use posse_server::record::COMMAND;
+
+use crate::client::Client;
+use crate::error::{Error, Exit};
+use crate::ui::{Cell, Colour, Ui, age, colour_of};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only those of this session
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
+    if let Some(session) = &args.session {
+        let of_session = |t: &Terminal| {
+            let name = t.session_name.as_str();
+            name == session || name.strip_prefix("posse-") == Some(session)
+        };
+        terminals.retain(of_session);
+    }
+    ui.answer(&terminals, || {
+        if terminals.is_empty() {
+            ui.say("no terminals; start one with `posse launch -- COMMAND`");
+            return String::new();
+        }
+        table(&terminals, ui)
+    });
+    Ok(Exit::Ok)
+}
+
+/// `posse` alone: help, and what runs now. Starts nothing.
+pub(crate) fn overview(ui: &Ui) -> Result<Exit, Error> {
+    let terminals = super::on_runtime(async {
+        if let Some(mut client) = Client::connect_if_running().await? {
+            let terminals: Vec<Terminal> = client.get("/terminals").await?;
+            ui.answer(&terminals, String::new);
+            if !ui.json() {
+                let help = super::Cli::command().render_help();
+                ui.print(&format!("{help}\n"));
+                if !terminals.is_empty() {
+                    ui.print(&format!("Running now:\n{}", table(&terminals, ui)));
+                }
+            }
+            return Ok(Exit::Ok);
+        }
+        Ok(Exit::Failed)
+    });
+    if !matches!(terminals, Ok(Exit::Ok)) {
+        let none: [Terminal; 0] = [];
+        ui.answer(&none, || format!("{}\n", super::Cli::command().render_help()));
+    }
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
+    let rows: Vec<Vec<Cell>> = terminals
+        .iter()
+        .map(|t| {
+            let what = if !t.title.is_empty() {
+                t.title.clone()
+            } else if t.provider == COMMAND {
+                t.command.join(" ")
+            } else {
+                t.provider.clone()
+            };
+            vec![
+                Cell::new(t.id.to_string(), Some(Colour::Bold)),
+                Cell::from(t.name.to_string()),
+                Cell::from(t.session_name.to_string()),
+                Cell::new(t.status.status.to_string(), Some(colour_of(t.status.status))),
+                Cell::from(age(t.status.since)),
+                Cell::new(t.status.reason.clone(), Some(Colour::Dim)),
+                Cell::from(what),
+            ]
+        })
+        .collect();
+    ui.table(&["ID", "NAME", "SESSION", "STATUS", "FOR", "WHY", "TITLE OR COMMAND"], &rows)
+}

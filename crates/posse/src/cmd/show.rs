@@ -1,0 +1,60 @@
+//! `posse show`: one terminal, and its screen.
+
+use posse_core::screen::Screen;
+use posse_server::api::types::Terminal;
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::error::{Error, Exit};
+use crate::ui::{Colour, Ui, age, colour_of};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The terminal: its id, the beginning of it, or its name
+    terminal: String,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    terminal: Terminal,
+    screen: Screen,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let terminal = client.find(&args.terminal).await?;
+    let screen: Screen = client.get(&format!("/terminals/{}/screen", terminal.id)).await?;
+    let shown = Shown { terminal, screen };
+    ui.answer(&shown, || text(&shown, ui));
+    Ok(Exit::Ok)
+}
+
+fn text(shown: &Shown, ui: &Ui) -> String {
+    let t = &shown.terminal;
+    let status = ui.paint(t.status.status.as_str(), colour_of(t.status.status));
+    let mut facts = vec![
+        ("id", t.id.to_string()),
+        ("name", t.name.to_string()),
+        ("session", t.session_name.to_string()),
+        ("status", format!("{status} for {} ({})", age(t.status.since), t.status.reason)),
+        ("command", t.command.join(" ")),
+        ("directory", t.working_directory.clone()),
+        ("size", t.size.to_string()),
+    ];
+    if !t.title.is_empty() {
+        facts.push(("title", t.title.clone()));
+    }
+    if let Some(pid) = t.pid {
+        facts.push(("process", pid.to_string()));
+    }
+    let mut text: String = facts
+        .into_iter()
+        .map(|(name, value)| format!("{} {value}\n", ui.paint(&format!("{name:<10}"), Colour::Dim)))
+        .collect();
+    let rule =
+        "─".repeat(usize::from(t.size.cols()).min(crate::ui::window().map_or(80, |(_, cols)| usize::from(cols))));
+    let rule = ui.paint(&rule, Colour::Dim);
+    text.push_str(&format!("{rule}\n{}{rule}\n", shown.screen.text()));
+    text
+}

@@ -1,0 +1,45 @@
+//! `posse stop`: the daemon leaves. Terminals go on, unless they are to end too.
+
+use posse_server::api::types::{Stop, Stopped};
+use posse_server::record::COMMAND;
+
+use crate::client::{Client, Repeat};
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// End all terminals too, with every process in them
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let running = Client::connect_if_running().await?;
+    let client = match (running, args.all) {
+        (Some(client), _) => Some(client),
+        // Terminals may go on without a daemon; to end them one is needed.
+        (None, true) if crate::client::places()?.keeper_socket().exists() => Some(Client::connect().await?),
+        (None, _) => None,
+    };
+    let Some(mut client) = client else {
+        ui.answer(&Stopped { running: vec![] }, || "no daemon is running\n".into());
+        return Ok(Exit::Ok);
+    };
+    let stopped: Stopped = client.post("/stop", &Stop { all: args.all }, Repeat::Never).await?;
+    ui.answer(&stopped, || {
+        let mut text = "the daemon has stopped\n".to_owned();
+        if !stopped.running.is_empty() {
+            text.push_str(
+                "these terminals go on without it (`posse ls` starts it again, `posse stop --all` ends them):\n",
+            );
+        }
+        for terminal in &stopped.running {
+            let what =
+                if terminal.provider == COMMAND { terminal.command.join(" ") } else { terminal.provider.clone() };
+            text.push_str(&format!("  {}  {}  {what}\n", terminal.id, terminal.name));
+        }
+        text
+    });
+    Ok(Exit::Ok)
+}

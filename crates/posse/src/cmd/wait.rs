@@ -1,0 +1,126 @@
+//! `posse wait`: until a terminal has a certain status.
+
+use std::time::Duration;
+
+use posse_core::status::StatusKind;
+use posse_server::api::types::Terminal;
+
+use crate::client::Client;
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+/// Wait until a terminal has a certain status
+///
+/// Nothing is polled: the answer comes when the status changes. Fails when the time is up, and when the program
+/// ends and can no longer get there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The terminal: its id, the beginning of it, or its name
+    terminal: String,
+    /// What to wait for: idle, processing, waiting_user_answer, completed, error, or exited; several are
+    /// separated by commas [default: anything but processing]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = goal)]
+    until: Vec<Goal>,
+    /// Give up after this long, like 90s, 10m, 2h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    Status(StatusKind),
+    Exited,
+}
+
+fn goal(text: &str) -> Result<Goal, String> {
+    match text {
+        "exited" => Ok(Goal::Exited),
+        _ => text
+            .parse()
+            .map(Goal::Status)
+            .map_err(|error: posse_core::status::UnknownStatus| format!("{error}, exited")),
+    }
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time; write it like 500ms, 90s, 10m or 2h");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" | "" => Ok(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs).ok_or_else(wrong),
+        "h" => number.checked_mul(3600).map(Duration::from_secs).ok_or_else(wrong),
+        _ => Err(wrong()),
+    }
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let terminal = client.find(&args.terminal).await?;
+    let waited = wait(client, terminal, &args.until);
+    let terminal = match args.timeout {
+        None => waited.await?,
+        Some(timeout) => match tokio::time::timeout(timeout, waited).await {
+            Ok(waited) => waited?,
+            Err(_) => return Err(Error::failed(format!("{} did not get there within {timeout:?}", args.terminal))),
+        },
+    };
+    ui.answer(&terminal, || format!("{} ({})\n", terminal.status.status, terminal.status.reason));
+    Ok(Exit::Ok)
+}
+
+async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Result<Terminal, Error> {
+    let path = format!("/terminals/{}", terminal.id);
+    loop {
+        // Listening before looking: what changes in between is heard.
+        let mut events = Client::connect_to(client.places().clone()).await?.events(None).await?;
+        loop {
+            terminal = client.get(&path).await?;
+            if reached(&terminal, goals) {
+                return Ok(terminal);
+            }
+            if terminal.exit.is_some() {
+                let message = format!("{} {} and will not get there", terminal.name, terminal.status.reason);
+                return Err(Error::failed(message));
+            }
+            let concerns = loop {
+                match events.next().await {
+                    Some(event) if event.terminal == Some(terminal.id) && event.seq.is_some() => break true,
+                    Some(_) => {}
+                    None => break false,
+                }
+            };
+            if !concerns {
+                break; // The daemon went away; the next one is listened to.
+            }
+        }
+    }
+}
+
+fn reached(terminal: &Terminal, goals: &[Goal]) -> bool {
+    if goals.is_empty() {
+        return terminal.status.status != StatusKind::Processing;
+    }
+    goals.iter().any(|goal| match goal {
+        Goal::Status(kind) => terminal.status.status == *kind,
+        Goal::Exited => terminal.exit.is_some(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in ["", "s", "1d", "-1s", "1.5s", "99999999999999999999s", "99999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+}

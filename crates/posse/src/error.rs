@@ -1,0 +1,115 @@
+//! Everything that can go wrong for someone at the command line: what happened, what to do next, and the exit
+//! code. Errors of the libraries are turned into these once, here.
+
+use std::io;
+use std::process::ExitCode;
+
+use posse_core::ids::TerminalId;
+use posse_server::ServeError;
+use posse_server::api::types::Problem;
+use posse_term::client::KeeperError;
+use posse_term::places::PlacesError;
+
+/// The exit codes, for all commands. Documented in docs/exit-codes.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Ok = 0,
+    Failed = 1,
+    /// Another instance holds the lock.
+    Locked = 6,
+    Usage = 64,
+    Missing = 69,
+    Bug = 70,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{message}")]
+    Failed { message: String, hint: Option<String> },
+    #[error("{}", .0.detail)]
+    Refused(Problem),
+    #[error("there is no terminal called {0:?}")]
+    NoTerminal(String),
+    #[error("{name:?} fits several terminals: {}", .fits.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))]
+    Ambiguous { name: String, fits: Vec<TerminalId> },
+    #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("lost the connection to the daemon: {0}")]
+    Lost(String),
+    #[error("the daemon answered something this posse does not understand: {0}")]
+    Nonsense(String),
+    #[error("interrupted")]
+    Interrupted,
+    #[error("{what}: {error}")]
+    Io { what: String, error: io::Error },
+}
+
+impl Error {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Error::Failed { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Error::Io { what, error }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Error::Usage(_) | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Refused(problem) => match problem.kind.as_str() {
+                "no_program" => Exit::Missing,
+                "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" => Exit::Usage,
+                _ => Exit::Failed,
+            },
+            Error::Serve(ServeError::Lock(posse_server::LockError::Held(_))) => Exit::Locked,
+            Error::Nonsense(_) => Exit::Bug,
+            Error::Interrupted => Exit::Interrupted,
+            _ => Exit::Failed,
+        }
+    }
+
+    /// What to do next.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Error::Failed { hint, .. } => hint.clone(),
+            Error::Refused(problem) => problem.hint.clone(),
+            Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
+            Error::Ambiguous { .. } => Some("give more of the id".into()),
+            Error::Lost(_) => Some("`posse ls` starts it again; terminals go on without it".into()),
+            Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
+            _ => None,
+        }
+    }
+
+    /// A stable word for programs.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Error::Usage(_) => "usage",
+            Error::Failed { .. } => "failed",
+            Error::Refused(problem) => &problem.kind,
+            Error::NoTerminal(_) => "no_terminal",
+            Error::Ambiguous { .. } => "ambiguous",
+            Error::Places(_) => "places",
+            Error::Keeper(_) => "keeper",
+            Error::Serve(_) => "serve",
+            Error::Lost(_) => "lost_connection",
+            Error::Nonsense(_) => "nonsense",
+            Error::Interrupted => "interrupted",
+            Error::Io { .. } => "io",
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The only writer to the user's terminal. Answers go to standard output, talk to standard error; colours only
+//! where someone sees them.
+
+use std::io::{self, IsTerminal, Write};
+
+use posse_core::status::StatusKind;
+use serde::Serialize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::error::Error;
+
+pub(crate) struct Ui {
+    json: bool,
+    colour_out: bool,
+    colour_err: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Dim,
+    Bold,
+}
+
+impl Colour {
+    fn code(self) -> &'static str {
+        match self {
+            Colour::Red => "31",
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Blue => "34",
+            Colour::Dim => "2",
+            Colour::Bold => "1",
+        }
+    }
+}
+
+impl Ui {
+    pub(crate) fn new(json: bool) -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            json,
+            colour_out: wanted && io::stdout().is_terminal(),
+            colour_err: wanted && io::stderr().is_terminal(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether a person looks at standard output.
+    pub(crate) fn interactive(&self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
+    /// An answer: as JSON if asked for, else as the text given.
+    pub(crate) fn answer<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) {
+        if self.json {
+            self.line(&serde_json::to_string_pretty(value).unwrap_or_default());
+        } else {
+            self.print(&text());
+        }
+    }
+
+    /// A line of an answer that goes on: one JSON value per line, or text.
+    pub(crate) fn item<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) {
+        self.line(&if self.json { serde_json::to_string(value).unwrap_or_default() } else { text() });
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        self.print(&format!("{text}\n"));
+    }
+
+    /// Text as it is. A reader that has gone away is no error of ours: `posse ls | head` just ends.
+    pub(crate) fn print(&self, text: &str) {
+        if let Err(error) = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            std::process::exit(0);
+        }
+    }
+
+    /// Talk, for people.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.json {
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    pub(crate) fn error(&self, error: &Error) {
+        if self.json {
+            let value = serde_json::json!({ "error": error.to_string(), "kind": error.kind(), "hint": error.hint() });
+            let _ = writeln!(io::stderr(), "{value}");
+            return;
+        }
+        let _ = writeln!(io::stderr(), "{} {error}", self.paint_err("error:", Colour::Red));
+        if let Some(hint) = error.hint() {
+            let _ = writeln!(io::stderr(), "{} {hint}", self.paint_err("hint:", Colour::Blue));
+        }
+    }
+
+    pub(crate) fn paint(&self, text: &str, colour: Colour) -> String {
+        if self.colour_out { format!("\x1b[{}m{text}\x1b[0m", colour.code()) } else { text.to_owned() }
+    }
+
+    fn paint_err(&self, text: &str, colour: Colour) -> String {
+        if self.colour_err { format!("\x1b[{}m{text}\x1b[0m", colour.code()) } else { text.to_owned() }
+    }
+
+    /// Rows under a header, columns aligned. On a terminal the last column is cut to fit.
+    pub(crate) fn table(&self, header: &[&str], rows: &[Vec<Cell>]) -> String {
+        let mut widths: Vec<usize> = header.iter().map(|title| title.width()).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        let room = if self.interactive() { window().map(|(_, cols)| usize::from(cols)) } else { None };
+        let header: Vec<Cell> = header.iter().map(|title| Cell::new(*title, Some(Colour::Dim))).collect();
+        let mut text = String::new();
+        for row in std::iter::once(&header).chain(rows) {
+            let mut column = 0;
+            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let last = index + 1 == row.len();
+                let content = match room {
+                    Some(room) if last => cut(&cell.text, room.saturating_sub(column)),
+                    _ => cell.text.clone(),
+                };
+                let padding = if last { 0 } else { width - content.width() + 2 };
+                text.push_str(&cell.colour.map_or_else(|| content.clone(), |colour| self.paint(&content, colour)));
+                text.push_str(&" ".repeat(padding));
+                column += width + 2;
+            }
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+pub(crate) struct Cell {
+    text: String,
+    colour: Option<Colour>,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>, colour: Option<Colour>) -> Self {
+        // One line, and nothing that could move someone's cursor.
+        let text = text.into().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self { text, colour }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::new(text, None)
+    }
+}
+
+pub(crate) fn colour_of(status: StatusKind) -> Colour {
+    match status {
+        StatusKind::Idle | StatusKind::Completed => Colour::Green,
+        StatusKind::Processing => Colour::Blue,
+        StatusKind::WaitingUserAnswer => Colour::Yellow,
+        StatusKind::Error => Colour::Red,
+    }
+}
+
+/// As much of the text as fits into so many columns.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1; // for the mark that something is missing
+    let mut kept: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= columns
+        })
+        .collect();
+    kept.push('…');
+    kept
+}
+
+/// Rows and columns of the user's window.
+pub(crate) fn window() -> Option<(u16, u16)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// "4s", "12m", "3h", "2d": how long ago.
+pub(crate) fn age(since: jiff::Timestamp) -> String {
+    let seconds = jiff::Timestamp::now().duration_since(since).as_secs().max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_fits_and_says_so() {
+        assert_eq!(cut("hello", 5), "hello");
+        assert_eq!(cut("hello", 4), "hel…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("hello", 0), "…");
+    }
+
+    #[test]
+    fn columns_line_up_and_cannot_be_broken() {
+        let ui = Ui { json: false, colour_out: false, colour_err: false };
+        let rows = [
+            vec![Cell::from("日本".to_owned()), "x".to_owned().into()],
+            vec!["a".to_owned().into(), "\x1b[2J".to_owned().into()],
+        ];
+        assert_eq!(ui.table(&["ID", "N"], &rows), "ID    N\n日本  x\na      [2J\n");
+    }
+}
