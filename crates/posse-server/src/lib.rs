@@ -8,14 +8,12 @@ pub mod api;
 mod environment;
 mod hub;
 mod keeper_link;
-mod lock;
 mod pump;
 pub mod record;
 mod serve;
 mod store;
 mod watch;
 
-pub use lock::LockError;
 pub use serve::{ServeError, Settings, serve};
 
 /// This build, as told in handshakes.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_term::client::{self, KeeperError};
+use posse_term::lock::{self, LockError};
 use posse_term::places::{Places, PlacesError};
 use posse_term::wire::{Event, Request};
 use tokio::net::UnixListener;
@@ -16,7 +17,6 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::api::{self, App};
 use crate::hub::{Command, Hub, KeeperNews, Message, Parts};
 use crate::keeper_link::{self, Routes};
-use crate::lock::{self, LockError};
 use crate::store::{self, StoreError};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -92,6 +92,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
     hub.run(queue).await;
     let _ = std::fs::remove_file(&socket);
+    // Goes if the keeper has left too; whoever leaves last closes the door.
+    let _ = std::fs::remove_dir(&places.runtime);
     let _ = stop_serving.send(());
     let _ = tokio::time::timeout(FAREWELL, server).await;
     tracing::info!("daemon stopped");

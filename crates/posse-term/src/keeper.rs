@@ -333,15 +333,15 @@ impl Keeper {
                 }
             }
             Request::Forget { id } => {
-                match self.terminals.get(&id) {
-                    Some(terminal) if terminal.exit.is_none() => {
-                        let message = format!("{id} is still running; end it first").into_bytes();
-                        peer.tell(&Event::Problem { message });
-                        return Ok(());
-                    }
-                    _ => self.forget(id),
+                // A program may be dead and not reaped yet; its family was seen to be gone before that was.
+                self.reap(now);
+                if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
+                    let message = format!("{id} is still running; end it first").into_bytes();
+                    self.tell(number, &Event::Problem { message });
+                } else {
+                    self.forget(id);
+                    self.tell(number, &Event::Forgotten { id });
                 }
-                self.tell(number, &Event::Forgotten { id });
             }
             Request::Checkpoint { id, offset, blob } => {
                 if let Some(terminal) = self.terminals.get_mut(&id)

@@ -7,6 +7,7 @@
 pub mod client;
 pub mod emulator;
 pub mod keeper;
+pub mod lock;
 pub mod places;
 pub mod responder;
 pub mod sequence;

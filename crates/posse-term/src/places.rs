@@ -86,6 +86,10 @@ impl Places {
         self.home.join("daemon.lock")
     }
 
+    pub fn keeper_lock(&self) -> PathBuf {
+        self.home.join("keeper.lock")
+    }
+
     pub fn database(&self) -> PathBuf {
         self.home.join("posse.db")
     }

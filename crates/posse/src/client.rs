@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use posse_core::ids::TerminalId;
 use posse_server::api::types::{Health, Problem, Stop, Stopped, Terminal};
 use posse_term::client as keeper;
+use posse_term::lock;
 use posse_term::places::Places;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -93,7 +94,7 @@ impl Client {
         }
         let health: Health = self.exchange(Method::GET, "/health", &()).await?;
         if handshake(posse_server::VERSION, &health.version) == Handshake::Replace {
-            let _: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: false }).await?;
+            self.stop(false).await?;
             keeper::start_daemon(&self.places, &self.executable).await?;
             self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
         }
@@ -184,6 +185,20 @@ impl Client {
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| Error::Nonsense(error.to_string()))?;
         let Some(connection) = &mut self.connection else { return Err(Error::Lost("not connected".into())) };
         connection.send_request(request).await.map_err(|error| Error::Lost(error.to_string()))
+    }
+
+    /// Stops the daemon, with all terminals or without, and returns when its process has ended; the keeper's too, if
+    /// nothing is left for it to keep.
+    pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
+        let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all }).await?;
+        let mut locks = vec![self.places.daemon_lock()];
+        if stopped.running.is_empty() {
+            locks.push(self.places.keeper_lock());
+        }
+        let waited = tokio::task::spawn_blocking(move || locks.iter().try_for_each(|lock| lock::wait_until_free(lock)));
+        let waited = waited.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        waited.map_err(Error::io("cannot see the daemon leave"))?;
+        Ok(stopped)
     }
 
     /// The stream of events, after `last` if given. Takes the connection for itself.

@@ -8,6 +8,7 @@ use posse_core::ids::TerminalId;
 use posse_server::ServeError;
 use posse_server::api::types::Problem;
 use posse_term::client::KeeperError;
+use posse_term::lock::LockError;
 use posse_term::places::PlacesError;
 
 /// The exit codes, for all commands. Documented in docs/exit-codes.md.
@@ -39,7 +40,7 @@ pub(crate) enum Error {
     Refused(Problem),
     #[error("there is no terminal called {0:?}")]
     NoTerminal(String),
-    #[error("{name:?} fits several terminals: {}", .fits.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))]
+    #[error("{name:?} fits several terminals: {}", .fits.iter().map(TerminalId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous { name: String, fits: Vec<TerminalId> },
     #[error(transparent)]
     Places(#[from] PlacesError),
@@ -47,6 +48,8 @@ pub(crate) enum Error {
     Keeper(#[from] KeeperError),
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
     #[error("lost the connection to the daemon: {0}")]
     Lost(String),
     #[error("the daemon answered something this posse does not understand: {0}")]
@@ -75,7 +78,7 @@ impl Error {
                 "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" => Exit::Usage,
                 _ => Exit::Failed,
             },
-            Error::Serve(ServeError::Lock(posse_server::LockError::Held(_))) => Exit::Locked,
+            Error::Serve(ServeError::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,
             Error::Nonsense(_) => Exit::Bug,
             Error::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
@@ -106,6 +109,7 @@ impl Error {
             Error::Places(_) => "places",
             Error::Keeper(_) => "keeper",
             Error::Serve(_) => "serve",
+            Error::Lock(_) => "locked",
             Error::Lost(_) => "lost_connection",
             Error::Nonsense(_) => "nonsense",
             Error::Interrupted => "interrupted",

@@ -1,10 +1,11 @@
 //! `posse demo`: two scripted agents in real terminals, in a home of their own that is gone afterwards.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use posse_core::screen::{Screen, Size};
-use posse_server::api::types::{Create, Health, Input, Stop, Stopped, Success, Terminal};
+use posse_server::api::types::{Create, Health, Input, Success, Terminal};
 use posse_term::places::Places;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, timeout_at};
@@ -28,8 +29,9 @@ const SIZE: (u16, u16) = (20, 72);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(_: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let home =
-        tempfile::Builder::new().prefix("posse-demo-").tempdir().map_err(Error::io("cannot make a directory"))?;
+    let private = std::fs::Permissions::from_mode(0o700);
+    let home = tempfile::Builder::new().prefix("posse-demo-").permissions(private).tempdir();
+    let home = home.map_err(Error::io("cannot make a directory"))?;
     let path = home.path().as_os_str().to_owned();
     let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
     places.prepare()?;
@@ -137,8 +139,7 @@ async fn end(places: &Places) -> Result<(), Error> {
     if !places.keeper_socket().exists() {
         return Ok(());
     }
-    let mut client = Client::connect_to(places.clone()).await?;
-    let _: Stopped = client.post("/stop", &Stop { all: true }, Repeat::Never).await?;
+    Client::connect_to(places.clone()).await?.stop(true).await?;
     Ok(())
 }
 

@@ -12,13 +12,14 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
     let places = crate::client::places()?;
     places.prepare()?;
+    let _lock = posse_term::lock::acquire(&places.keeper_lock())?;
     let settings = Settings {
         socket: places.keeper_socket(),
         daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
         build: posse_server::VERSION.to_owned(),
     };
     keeper::run(settings, say_ready).map_err(Error::io("the keeper cannot go on"))?;
-    // The sockets are gone; the directory goes if nobody else put something there.
+    // The keeper's socket is gone; the directory goes if the daemon's is too. Whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&places.runtime);
     Ok(Exit::Ok)
 }

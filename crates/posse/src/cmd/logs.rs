@@ -33,7 +33,10 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     for event in &events {
         ui.item(event, || text(event, ui));
     }
-    while args.follow {
+    if !args.follow {
+        return Ok(Exit::Ok);
+    }
+    loop {
         // From the last event shown on, so that a daemon that restarts in between costs nothing.
         let mut live = Client::connect_to(client.places().clone()).await?.events(Some(last.unwrap_or(0))).await?;
         while let Some(event) = live.next().await {
@@ -43,7 +46,6 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             }
         }
     }
-    Ok(Exit::Ok)
 }
 
 fn text(event: &LogEvent, ui: &Ui) -> String {

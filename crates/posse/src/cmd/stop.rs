@@ -1,9 +1,9 @@
 //! `posse stop`: the daemon leaves. Terminals go on, unless they are to end too.
 
-use posse_server::api::types::{Stop, Stopped};
+use posse_server::api::types::Stopped;
 use posse_server::record::COMMAND;
 
-use crate::client::{Client, Repeat};
+use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&Stopped { running: vec![] }, || "no daemon is running\n".into());
         return Ok(Exit::Ok);
     };
-    let stopped: Stopped = client.post("/stop", &Stop { all: args.all }, Repeat::Never).await?;
+    let stopped = client.stop(args.all).await?;
     ui.answer(&stopped, || {
         let mut text = "the daemon has stopped\n".to_owned();
         if !stopped.running.is_empty() {

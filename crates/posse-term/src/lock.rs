@@ -1,5 +1,5 @@
-//! One daemon per home. The lock is the kernel's, so it dies with its holder; what is written into the file
-//! tells people who holds it.
+//! One daemon and one keeper per home. The lock is the kernel's, so it dies with its holder; what is written into
+//! the file tells people who holds it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -18,7 +18,7 @@ pub struct Holder {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("another daemon runs for this home{}: stop it with `posse stop`", describe(.0.as_ref()))]
+    #[error("another one runs for this home{}: stop it with `posse stop`", describe(.0.as_ref()))]
     Held(Option<Holder>),
     #[error("cannot lock {path}: {error}")]
     Io { path: std::path::PathBuf, error: io::Error },
@@ -29,11 +29,11 @@ fn describe(holder: Option<&Holder>) -> String {
 }
 
 /// Held as long as this value lives.
-pub(crate) struct Lock {
+pub struct Lock {
     _file: File,
 }
 
-pub(crate) fn acquire(path: &Path) -> Result<Lock, LockError> {
+pub fn acquire(path: &Path) -> Result<Lock, LockError> {
     let io = |error| LockError::Io { path: path.to_owned(), error };
     let mut options = File::options();
     let mut file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map_err(io)?;
@@ -57,6 +57,15 @@ pub(crate) fn acquire(path: &Path) -> Result<Lock, LockError> {
         file.write_all(text.as_bytes())
     });
     Ok(Lock { _file: file })
+}
+
+/// Waits until nobody holds the lock: until the process that held it has ended.
+pub fn wait_until_free(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Ok(file) => file.lock_shared(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
