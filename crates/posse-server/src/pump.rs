@@ -219,7 +219,7 @@ impl Pump {
     }
 
     fn catching_up(&self) -> bool {
-        self.link.is_some() && self.emulator.offset() < self.caught_up_at
+        self.link.is_some() && self.tail.end() < self.caught_up_at
     }
 
     async fn keeper(&mut self, event: KeeperEvent) {

@@ -23,6 +23,8 @@ use crate::store::{self, StoreError};
 const EVENTS_WAITING: usize = 1024;
 /// How long open answers may take when the daemon stops.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// How long a daemon before us may take to be gone for good.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long to wait before trying to get a keeper again.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
 
@@ -52,7 +54,7 @@ pub enum ServeError {
 /// Runs the daemon until it is told to stop.
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     settings.places.prepare()?;
-    let _lock = lock::acquire(&settings.places.daemon_lock())?;
+    lock::acquire(&settings.places.daemon_lock(), LOCK_PATIENCE)?.until_exit();
     // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
     // has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -111,6 +111,11 @@ impl Tail {
         self.bytes.extend(bytes);
     }
 
+    /// The offset of the next byte to come.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// All there is.
     pub(crate) fn all(&self) -> Vec<u8> {
         self.bytes.iter().copied().collect()

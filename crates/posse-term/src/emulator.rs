@@ -25,6 +25,7 @@ mod properties;
 mod tests;
 
 use std::num::NonZeroU16;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
@@ -38,6 +39,7 @@ pub use view::View;
 
 use hearing::Ears;
 use keyboard::Keyboard;
+use text::Printed;
 
 /// The most answers kept from one call of `feed`. A program that asks more at once does not wait for
 /// answers, it floods.
@@ -52,6 +54,9 @@ pub struct Heard {
     pub replies: Vec<Reply>,
     /// Whether a synchronised update ended: what is on screen now was meant to be seen.
     pub frame_ended: bool,
+    /// Whether vt100 failed on these bytes, which no known ones make it do. The screen was cleared;
+    /// a change of size makes most programs draw it again.
+    pub screen_lost: bool,
 }
 
 /// The answer to one query.
@@ -107,26 +112,27 @@ pub struct Emulator {
     title: String,
     modes: Modes,
     keyboard: Keyboard,
-    /// What `CSI b` repeats: the character just printed, if nothing came after it.
-    last: Option<char>,
+    printed: Printed,
     /// Collected by the current `feed`.
     replies: Vec<Reply>,
     frame_ended: bool,
+    screen_lost: bool,
 }
 
 impl Emulator {
     pub fn new(size: Size, limit: HistoryLimit) -> Self {
         Self {
-            terminal: vt100::Parser::new_with_callbacks(nonzero(size.rows()), nonzero(size.cols()), 0, Ears::new(limit)),
+            terminal: terminal_of(size, Ears::new(limit)),
             scanner: Scanner::default(),
             offset: 0,
             size,
             title: String::new(),
             modes: Modes::default(),
             keyboard: Keyboard::default(),
-            last: None,
+            printed: Printed::default(),
             replies: Vec::new(),
             frame_ended: false,
+            screen_lost: false,
         }
     }
 
@@ -144,22 +150,19 @@ impl Emulator {
             signals: self.terminal.callbacks_mut().signals.take(),
             replies: std::mem::take(&mut self.replies),
             frame_ended: std::mem::take(&mut self.frame_ended),
+            screen_lost: std::mem::take(&mut self.screen_lost),
         }
     }
 
     fn take(&mut self, piece: Piece<'_>, at: u64) {
-        let printed = self.last.take();
-        if !matches!(piece, Piece::Text(_)) {
-            self.settle();
+        if let Piece::Text(text) = piece {
+            return self.text(text);
         }
+        self.settle();
+        let printed = std::mem::take(&mut self.printed);
         match piece {
-            Piece::Text(text) => {
-                self.text(text);
-                self.last = text::last_character(text);
-            }
             Piece::Control(control) if (control.private, control.intermediates, control.last) == (None, b"", b'b') => {
                 self.repeat(&control, printed);
-                self.last = printed;
             }
             Piece::Control(control) => self.control(&control, at),
             Piece::Escape { intermediates, last } => self.escape(intermediates, last, at),
@@ -172,7 +175,7 @@ impl Emulator {
                     self.reply(at, answer);
                 }
             }
-            Piece::Nothing => {}
+            Piece::Text(_) | Piece::Nothing => {}
         }
     }
 
@@ -189,9 +192,22 @@ impl Emulator {
         }
     }
 
-    /// Shows vt100 something whole. Nothing else may call it.
+    /// Shows vt100 something whole.
     fn draw(&mut self, bytes: &[u8]) {
-        self.terminal.process(bytes);
+        self.with_terminal(|terminal| terminal.process(bytes));
+    }
+
+    /// The last net. vt100 indexes and unwraps by assumptions about its cells; one that did not hold is
+    /// known and avoided (see `text`). Should there be another, a blank screen is better than a
+    /// terminal nobody watches any more.
+    fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<Ears>)) {
+        let terminal = &mut self.terminal;
+        if catch_unwind(AssertUnwindSafe(|| change(terminal))).is_err() {
+            let limit = self.terminal.callbacks().history.limit();
+            let ears = std::mem::replace(self.terminal.callbacks_mut(), Ears::new(limit));
+            self.terminal = terminal_of(self.size, ears);
+            self.screen_lost = true;
+        }
     }
 
     pub fn resize(&mut self, size: Size) {
@@ -210,7 +226,7 @@ impl Emulator {
         if alternate {
             self.draw(b"\x1b[?47h");
         }
-        self.terminal.set_size(nonzero(size.rows()), nonzero(size.cols()));
+        self.with_terminal(|terminal| terminal.set_size(nonzero(size.rows()), nonzero(size.cols())));
     }
 
     pub fn size(&self) -> Size {
@@ -228,7 +244,7 @@ impl Emulator {
         self.scanner = Scanner::default();
         self.offset = offset;
         self.modes.frame = false;
-        self.last = None;
+        self.printed = Printed::default();
     }
 
     /// Inside a synchronised update (mode 2026): the screen is not meant to be seen.
@@ -285,6 +301,11 @@ impl Emulator {
     fn at_margin(&self) -> bool {
         self.terminal.screen().cursor_position().1 >= self.size.cols()
     }
+}
+
+/// Without scrollback: rows that leave the screen go to our history.
+fn terminal_of(size: Size, ears: Ears) -> vt100::Parser<Ears> {
+    vt100::Parser::new_with_callbacks(nonzero(size.rows()), nonzero(size.cols()), 0, ears)
 }
 
 /// A [`Size`] has no zero in it.

@@ -1,10 +1,12 @@
 //! One daemon and one keeper per home. The lock is the kernel's, so it dies with its holder; what is written into
 //! the file tells people who holds it.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,21 +32,26 @@ fn describe(holder: Option<&Holder>) -> String {
 
 /// Held as long as this value lives.
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
-pub fn acquire(path: &Path) -> Result<Lock, LockError> {
+impl Lock {
+    /// Keeps the lock until the process has ended, so that whoever waits for the lock waits for that.
+    pub fn until_exit(self) {
+        std::mem::forget(self.file);
+    }
+}
+
+/// Takes the lock, or says who has it. A holder that is about to end is waited for, for a moment: the kernel closes
+/// a dying process's files one after the other, and the lock may be the last.
+pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, LockError> {
     let io = |error| LockError::Io { path: path.to_owned(), error };
     let mut options = File::options();
     let mut file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Err(LockError::Held(serde_json::from_str(&text).ok()));
-        }
-        Err(std::fs::TryLockError::Error(error)) => return Err(io(error)),
+    if !lock_within(&file, patience).map_err(io)? {
+        let mut text = String::new();
+        let _ = file.read_to_string(&mut text);
+        return Err(LockError::Held(serde_json::from_str(&text).ok()));
     }
     let holder = Holder {
         pid: std::process::id(),
@@ -56,7 +63,22 @@ pub fn acquire(path: &Path) -> Result<Lock, LockError> {
         let text = serde_json::to_string(&holder)?;
         file.write_all(text.as_bytes())
     });
-    Ok(Lock { _file: file })
+    Ok(Lock { file })
+}
+
+fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => return Ok(true),
+        Err(TryLockError::Error(error)) => return Err(error),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    // Waiting with a limit takes a thread; given up on, it ends with the process, which is what comes next.
+    let (waiting, (done, outcome)) = (file.try_clone()?, mpsc::channel());
+    std::thread::spawn(move || done.send(waiting.lock()));
+    match outcome.recv_timeout(patience) {
+        Ok(locked) => locked.map(|()| true),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Waits until nobody holds the lock: until the process that held it has ended.
@@ -76,10 +98,11 @@ mod tests {
     fn the_second_is_told_who_the_first_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let first = acquire(&path).unwrap();
-        let Err(LockError::Held(Some(holder))) = acquire(&path) else { panic!("the lock was given twice") };
+        let first = acquire(&path, Duration::ZERO).unwrap();
+        let second = acquire(&path, Duration::ZERO);
+        let Err(LockError::Held(Some(holder))) = second else { panic!("the lock was given twice") };
         assert_eq!(holder.pid, std::process::id());
         drop(first);
-        acquire(&path).unwrap();
+        acquire(&path, Duration::from_secs(10)).unwrap();
     }
 }

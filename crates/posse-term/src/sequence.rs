@@ -363,9 +363,7 @@ impl Scanner {
         }
         match finished {
             Finished::Escape => match self.done.split_last() {
-                Some((&last, before)) => {
-                    Piece::Escape { intermediates: before.get(1..).unwrap_or_default(), last }
-                }
+                Some((&last, before)) => Piece::Escape { intermediates: before.get(1..).unwrap_or_default(), last },
                 None => Piece::Nothing,
             },
             Finished::Control => Control::parse(&self.done).map_or(Piece::Nothing, Piece::Control),
@@ -384,7 +382,7 @@ impl Scanner {
 
 /// Text without the beginnings of characters at its end. vte would wait for the rest of them, and has
 /// a fault in that: it loses what comes right after.
-pub fn whole_characters(mut text: &[u8]) -> &[u8] {
+fn whole_characters(mut text: &[u8]) -> &[u8] {
     loop {
         match cut_character(text) {
             0 => return text,

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 use posse_server::api::types::Health;
@@ -75,13 +76,13 @@ impl TestEnv {
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.args(arguments).current_dir(self.work()).env_clear();
         command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.places.home);
-        command.env("TZ", "UTC").env("LANG", "C.UTF-8").stdin(std::process::Stdio::null());
+        command.env("TZ", "UTC").env("LANG", "C.UTF-8");
         command
     }
 
     #[track_caller]
     pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, arguments: I) -> Ran {
-        let output = self.command(arguments).output();
+        let output = self.command(arguments).stdin(std::process::Stdio::null()).output();
         let Output { status, stdout, stderr } = output.unwrap_or_else(|error| panic!("cannot run posse: {error}"));
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ran { stdout: text(stdout), stderr: text(stderr), code: status.code() }
@@ -135,7 +136,9 @@ impl Drop for TestEnv {
         if self.places.keeper_socket().exists() {
             let _ = self.command(["stop", "--all"]).output();
         }
-        let left = self.processes();
+        let mut left = self.processes();
+        // Files are closed, and locks freed, a moment before a process is gone from the table.
+        left.retain(|process| !process::ends_within(process.pid, Duration::from_secs(5)));
         for process in &left {
             kill(process.pid);
         }

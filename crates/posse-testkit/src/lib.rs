@@ -2,10 +2,13 @@
 //!
 //! [`TestEnv`] is a home of its own in a temporary directory, with a keeper and a daemon of its own, that is gone,
 //! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
-//! the command line by itself.
+//! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
 
+pub mod bench;
 pub mod env;
 pub mod http;
 pub mod process;
+pub mod seat;
+pub mod stream;
 
 pub use env::TestEnv;

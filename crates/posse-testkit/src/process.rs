@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -44,6 +48,15 @@ pub fn exists(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
     state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// Whether a process ends by itself within this time.
+pub fn ends_within(pid: u32, time: Duration) -> bool {
+    let Some(handle) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
+    let Ok(handle) = pidfd_open(handle, PidfdFlags::empty()) else { return true };
+    let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+    poll(&mut ended, Some(&timeout)).is_ok_and(|count| count == 1)
 }
 
 /// Proportional share of memory, in bytes.

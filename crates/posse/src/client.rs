@@ -87,7 +87,18 @@ impl Client {
         &self.places
     }
 
+    /// Connects, whatever it takes. A daemon may die while it is being greeted; then the next one is.
     async fn open(&mut self) -> Result<(), Error> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match self.greet().await {
+                Err(Error::Lost(_)) if Instant::now() < give_up => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn greet(&mut self) -> Result<(), Error> {
         if self.dial().await.is_err() {
             keeper::start_daemon(&self.places, &self.executable).await?;
             self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
@@ -95,8 +106,7 @@ impl Client {
         let health: Health = self.exchange(Method::GET, "/health", &()).await?;
         if handshake(posse_server::VERSION, &health.version) == Handshake::Replace {
             self.stop(false).await?;
-            keeper::start_daemon(&self.places, &self.executable).await?;
-            self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+            return Err(Error::Lost("an older daemon was stopped".into()));
         }
         Ok(())
     }

@@ -5,10 +5,13 @@
 //! keep ourselves. It is taken between two bytes of output, wherever that is. The format is ours alone
 //! and has a version; an unknown one is refused, and then the terminal is asked to draw itself anew.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use posse_core::screen::Size;
 
 use super::hidden::{Grid, copy};
 use super::keyboard::Keyboard;
+use super::text::{Cluster, Printed};
 use super::{Emulator, HistoryLimit, Modes, nonzero};
 use crate::sequence::Scanner;
 
@@ -40,7 +43,8 @@ impl Emulator {
         out.extend_from_slice(&self.modes.to_bytes());
         write_bytes(&mut out, self.keyboard.stack(false));
         write_bytes(&mut out, self.keyboard.stack(true));
-        out.extend_from_slice(&self.last.map_or(0, u32::from).to_le_bytes());
+        out.extend_from_slice(&self.printed.last.map_or(0, u32::from).to_le_bytes());
+        out.push(self.printed.cluster as u8);
         write_bytes(&mut out, &self.scanner.unfinished());
         let history = &self.terminal.callbacks().history;
         out.push(u8::from(history.open()));
@@ -66,14 +70,23 @@ impl Emulator {
         emulator.offset = u64::from_le_bytes(rest.array()?);
         // A parser of its own, so that a broken picture cannot leave half a sequence in ours.
         let mut drawn = vt100::Parser::new(nonzero(rows), nonzero(cols), 0);
-        drawn.process(rest.bytes()?);
+        let picture = rest.bytes()?;
+        catch_unwind(AssertUnwindSafe(|| drawn.process(picture))).map_err(|_| Value("picture"))?;
         std::mem::swap(emulator.terminal.screen_mut(), drawn.screen_mut());
         emulator.title = rest.text("title")?.to_owned();
         emulator.modes = Modes::from_bytes(rest.array()?);
         emulator.keyboard = Keyboard::restore(rest.bytes()?, rest.bytes()?);
-        emulator.last = match u32::from_le_bytes(rest.array()?) {
-            0 => None,
-            c => Some(char::from_u32(c).ok_or(Value("last character"))?),
+        emulator.printed = Printed {
+            last: match u32::from_le_bytes(rest.array()?) {
+                0 => None,
+                c => Some(char::from_u32(c).ok_or(Value("last character"))?),
+            },
+            cluster: match rest.array()? {
+                [0] => Cluster::None,
+                [1] => Cluster::Emoji,
+                [2] => Cluster::Joined,
+                _ => return Err(Value("last character")),
+            },
         };
         emulator.scanner = Scanner::resume(rest.bytes()?).ok_or(Value("unfinished sequence"))?;
         let [open] = rest.array()?;

@@ -27,11 +27,7 @@ impl Emulator {
                 }
                 self.draw(control.raw);
             }
-            (
-                None,
-                b"",
-                b'@' | b'C'..=b'H' | b'K' | b'L' | b'M' | b'P' | b'S' | b'X' | b'`' | b'd' | b'f' | b'r',
-            )
+            (None, b"", b'@' | b'C'..=b'H' | b'K' | b'L' | b'M' | b'P' | b'S' | b'X' | b'`' | b'd' | b'f' | b'r')
             | (Some(b'?'), b"", b'J' | b'K')
             | (None, b" ", b'q') => self.draw(control.raw),
             // With more parameters it is a kind of mouse tracking.

@@ -46,6 +46,11 @@ impl Pen {
     }
 }
 
+/// Whether what is printed right after this cell could be taken for a part of it.
+pub(super) fn may_join(cell: &vt100::Cell) -> bool {
+    cell.contents().chars().any(|c| matches!(c, '\u{200d}' | '\u{fe0f}' | '\u{1f000}'..))
+}
+
 pub(super) fn write_position(out: &mut Vec<u8>, row: u16, column: u16) {
     out.extend_from_slice(format!("\x1b[{};{}H", row + 1, column + 1).as_bytes());
 }
@@ -73,14 +78,7 @@ pub(super) fn write_rows(screen: &vt100::Screen, size: Size, out: &mut Vec<u8>) 
 }
 
 /// `cursor`: the column the cursor is in, if it is in this row.
-fn write_row(
-    screen: &vt100::Screen,
-    size: Size,
-    row: u16,
-    mut cursor: Option<u16>,
-    pen: &mut Pen,
-    out: &mut Vec<u8>,
-) {
+fn write_row(screen: &vt100::Screen, size: Size, row: u16, mut cursor: Option<u16>, pen: &mut Pen, out: &mut Vec<u8>) {
     let mut column = 0;
     while let Some(cell) = screen.cell(row, column).filter(|_| column < size.cols()) {
         let here = column;
@@ -91,7 +89,8 @@ fn write_row(
         } else if look == Pen::default() || cell.is_wide_continuation() {
             continue;
         } else {
-            let same = |cell: &vt100::Cell| !cell.has_contents() && !cell.is_wide_continuation() && Pen::of(cell) == look;
+            let same =
+                |cell: &vt100::Cell| !cell.has_contents() && !cell.is_wide_continuation() && Pen::of(cell) == look;
             while screen.cell(row, column).is_some_and(same) {
                 column += 1;
             }
@@ -103,6 +102,10 @@ fn write_row(
         if cell.has_contents() {
             out.extend_from_slice(cell.contents().as_bytes());
             cursor = Some(column);
+            if may_join(cell) {
+                // Keeps the next one apart without moving the cursor, which may be at the margin.
+                pen.write(out);
+            }
         } else {
             out.extend_from_slice(format!("\x1b[{}X", column - here).as_bytes());
             cursor = Some(here);

@@ -111,6 +111,9 @@ mod tests {
 
         (0..SIGNALS_MAX + 3).for_each(|n| signals.push(title(n)));
         let kept = signals.take();
-        assert_eq!((kept.len(), kept.first(), kept.last()), (SIGNALS_MAX, Some(&title(3)), Some(&title(SIGNALS_MAX + 2))));
+        assert_eq!(
+            (kept.len(), kept.first(), kept.last()),
+            (SIGNALS_MAX, Some(&title(3)), Some(&title(SIGNALS_MAX + 2)))
+        );
     }
 }

@@ -42,6 +42,10 @@ impl History {
         self.lines.iter().map(String::as_str)
     }
 
+    pub(super) fn limit(&self) -> HistoryLimit {
+        self.limit
+    }
+
     pub(super) fn open(&self) -> bool {
         self.open
     }

@@ -1,13 +1,270 @@
 use super::*;
 
-fn fed(size: (u16, u16), input: &str) -> Emulator {
-    let mut emulator = Emulator::new(Size::clamped(size.0, size.1), HistoryLimit::default());
+fn new(rows: u16, columns: u16) -> Emulator {
+    Emulator::new(Size::clamped(rows, columns), HistoryLimit::default())
+}
+
+/// A terminal of 5 rows and 20 columns after this.
+fn fed(input: &str) -> Emulator {
+    let mut emulator = new(5, 20);
     emulator.feed(input.as_bytes());
     emulator
 }
 
+fn history(emulator: &Emulator) -> Vec<&str> {
+    emulator.history().collect()
+}
+
+#[track_caller]
+fn check_signals(input: &str, expected: &[Signal]) {
+    assert_eq!(new(5, 20).feed(input.as_bytes()).signals, expected, "{input:?}");
+}
+
 #[test]
-fn smoke() {
-    let e = fed((5, 20), "hello\r\nworld");
-    assert_eq!(e.screen().text(), "hello\nworld\n");
+fn what_is_said_out_of_band_is_heard_in_order() {
+    let unknown = |sequence: &str| Signal::UnknownCsi { sequence: sequence.to_owned() };
+    let title = |title: &str| Signal::Title { title: title.to_owned() };
+    check_signals("a\x07b\x1b]2;t;u\x07\x07", &[Signal::Bell, title("t;u"), Signal::Bell]);
+    check_signals("\x1b[?1004h", &[unknown("?1004h")]);
+    check_signals("\x1b[?25;1004;2004;7777l", &[unknown("?1004l"), unknown("?7777l")]);
+    check_signals("\x1b[22;0;0t\x1b[20h\x1b[1;2;3;4;5T", &[unknown("22;0;0t"), unknown("20h"), unknown("1;2;3;4;5T")]);
+    check_signals("\x1b[7J\x1b[9 q", &[unknown("7J"), unknown("9 q")]);
+    check_signals("\x1b]7501;state=idle\x1b\\", &[Signal::AgentState { payload: "state=idle".to_owned() }]);
+    check_signals("\x1b]52;c;?\x07", &[Signal::UnknownOsc { payload: "52;c;?".to_owned() }]);
+    // Nothing is said by what only looks different, by questions, and by what is acted on.
+    check_signals("\x1b[5;9m\x1b[4:3m\x1b[c\x1b]11;?\x07\x1b[>5u\x1b[>4;2m\x1b[?1049h\x1b[s\x1b[4h", &[]);
+}
+
+#[test]
+fn frames_have_a_begin_and_an_end() {
+    let mut emulator = new(5, 20);
+    let heard = emulator.feed(b"\x1b[?2026h");
+    assert_eq!(heard.signals, [Signal::SynchronizedUpdate { begin: true }]);
+    assert!(emulator.in_frame() && !heard.frame_ended);
+    let heard = emulator.feed(b"x\x1b[?2026");
+    assert!(emulator.in_frame() && !heard.frame_ended);
+    let heard = emulator.feed(b"l");
+    assert!(!emulator.in_frame() && heard.frame_ended);
+    assert!(!emulator.feed(b"\x1b[?2026l").frame_ended, "an end without a begin");
+}
+
+#[test]
+fn a_reply_knows_where_its_query_ended() {
+    let mut emulator = new(5, 20);
+    let reply = |at, bytes: &str| Reply { at, bytes: bytes.as_bytes().to_vec() };
+    let heard = emulator.feed(b"ab\x1b[6n\x1b]11;?\x1b\\");
+    assert_eq!(heard.replies, [reply(6, "\x1b[1;3R"), reply(14, "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\")]);
+    assert_eq!(emulator.feed(b"\x1b]10;?\x1b").replies, []);
+    // Not ended by `ESC \`, but by the next sequence.
+    let heard = emulator.feed(b"[5n");
+    assert_eq!(heard.replies, [reply(21, "\x1b]10;rgb:e0e0/e0e0/e0e0\x1b\\"), reply(24, "\x1b[0n")]);
+    assert_eq!(emulator.offset(), 24);
+}
+
+#[test]
+fn modes_are_reported_by_their_state() {
+    let ask = |before: &str, mode: u16| {
+        let mut emulator = fed(before);
+        let replies = emulator.feed(format!("\x1b[?{mode}$p").as_bytes()).replies;
+        String::from_utf8(replies[0].bytes.clone()).unwrap()
+    };
+    for (before, mode, state) in [
+        ("", 2026, 2),
+        ("\x1b[?2026h", 2026, 1),
+        ("", 25, 1),
+        ("\x1b[?25l", 25, 2),
+        ("", 7, 1),
+        ("\x1b[?7l", 7, 2),
+        ("\x1b[?1049h", 1049, 1),
+        ("\x1b[?1049h", 47, 1),
+        ("\x1b[?1002h\x1b[?1006h", 1002, 1),
+        ("\x1b[?1002h\x1b[?1006h", 1000, 2),
+        ("\x1b[?1002h\x1b[?1006h", 1006, 1),
+        ("\x1b[?2004h", 2004, 1),
+        ("", 1004, 0),
+        ("", 2027, 0),
+    ] {
+        assert_eq!(ask(before, mode), format!("\x1b[?{mode};{state}$y"), "after {before:?}");
+    }
+}
+
+#[test]
+fn the_cursor_is_always_on_the_screen() {
+    let mut emulator = fed("12345678901234567890");
+    assert_eq!(emulator.screen().cursor, Some((0, 19)));
+    assert_eq!(emulator.feed(b"\x1b[6n").replies[0].bytes, b"\x1b[1;20R");
+    emulator.feed(b"x");
+    assert_eq!(emulator.screen().cursor, Some((1, 1)), "it had been waiting at the margin");
+    emulator.feed(b"\x1b[?25l");
+    assert_eq!(emulator.screen().cursor, None);
+}
+
+#[test]
+fn rows_keep_blanks_that_mean_something() {
+    assert_eq!(fed("❯\u{a0}   ").screen().rows[0], "❯\u{a0}");
+    assert_eq!(fed("a  \x1b[44m   ").screen().rows[0], "a");
+}
+
+#[test]
+fn what_scrolls_off_the_main_screen_is_history() {
+    let lines = |n: usize| (1..=n).map(|n| n.to_string()).collect::<Vec<_>>().join("\r\n");
+    assert_eq!(history(&fed(&lines(8))), ["1", "2", "3"]);
+    assert_eq!(history(&fed(&format!("\x1b[?1049h{}", lines(8)))), [""; 0], "full-screen programs have none");
+    // Codex pushes finished text up through a region above its own.
+    assert_eq!(history(&fed(&format!("{}\x1b[1;3r\x1b[3;1H\r\n\r\n", lines(5)))), ["1", "2"]);
+    assert_eq!(history(&fed(&format!("{}\x1b[2;4r\x1b[4;1H\r\n", lines(5)))), [""; 0], "not from the middle");
+    let wrapped = fed("\x1b[31mabcdefghijklmnopqrstuvwxyz\x1b[m 漢é\r\n\n\n\n\n\nx");
+    assert_eq!(history(&wrapped)[0], "abcdefghijklmnopqrstuvwxyz 漢é");
+    let cleared = fed(&format!("{}\x1b[2J\x1b[3J\x1b[H{}", lines(9), lines(6)));
+    assert_eq!(history(&cleared), ["1"], "who clears the scrollback prints it again");
+}
+
+#[test]
+fn a_new_size_moves_nothing_that_fits() {
+    let mut emulator = fed("1\r\n2\r\n3\r\n4\r\n5\r\n6");
+    emulator.resize(Size::clamped(8, 30));
+    assert_eq!(emulator.screen().text(), "2\n3\n4\n5\n6\n", "no blank rows on top");
+    assert_eq!(emulator.screen().cursor, Some((4, 1)));
+    emulator.resize(Size::clamped(3, 30));
+    assert_eq!(emulator.screen().text(), "4\n5\n6\n");
+    assert_eq!(history(&emulator), ["1", "2", "3"]);
+    emulator.feed(b"\x1b[?1049h");
+    emulator.resize(Size::clamped(5, 10));
+    emulator.feed(b"\x1b[?1049l");
+    assert_eq!(emulator.screen().text(), "4\n5\n6\n");
+    assert_eq!((emulator.size(), emulator.screen().rows.len()), (Size::clamped(5, 10), 5));
+}
+
+#[test]
+fn lost_bytes_end_whatever_had_begun() {
+    let mut emulator = fed("a\x1b[?2026h\x1b]2;half a ti");
+    emulator.skip_to(1_000_000);
+    let heard = emulator.feed(b"bc\x1b[5n");
+    assert_eq!((emulator.title(), emulator.in_frame()), ("", false));
+    assert_eq!(emulator.screen().rows[0], "abc");
+    assert_eq!((heard.replies[0].at, emulator.offset()), (1_000_006, 1_000_006));
+}
+
+#[test]
+fn emoji_take_the_room_that_programs_give_them() {
+    for (text, row, column) in [
+        ("⚠\u{fe0f}|", "⚠\u{fe0f}|", 3),
+        ("👨\u{200d}👩\u{200d}👧|", "👨|", 3),
+        ("🤷\u{200d}♀\u{fe0f}|", "🤷\u{fe0f}|", 3),
+        ("❤\u{fe0f}\u{200d}🔥|", "❤\u{fe0f}|", 3),
+        ("👍🏽|", "👍|", 3),
+        // Not emoji: a joiner in a word, a skin tone on its own.
+        ("a\u{200d}b|", "a\u{200d}b|", 3),
+        ("a🏽|", "a🏽|", 4),
+        ("👨\x1b[m👩|", "👨👩|", 5),
+    ] {
+        let screen = fed(text).screen();
+        assert_eq!((screen.rows[0].as_str(), screen.cursor), (row, Some((0, column))), "{text:?}");
+    }
+}
+
+#[test]
+fn an_emoji_in_the_corner_does_no_harm() {
+    // The second half overwrites what vt100 alone leaves behind, and panics on.
+    let mut emulator = new(24, 80);
+    let heard = emulator.feed("\x1b[24;80H❤\u{fe0f}\x1b[23;80Hx\x1b[24;80Hy".as_bytes());
+    assert!(!heard.screen_lost);
+    assert_eq!(emulator.screen().rows[23].trim_start(), "y");
+}
+
+#[test]
+fn a_character_cut_in_two_takes_nothing_with_it() {
+    // vte alone loses the `a`: it came in one piece with the end of one and the start of the next.
+    let mut emulator = new(5, 20);
+    for chunk in [&b"\xc3"[..], b"\xa9a\xc3", b"\xa9z"] {
+        emulator.feed(chunk);
+    }
+    assert_eq!(emulator.screen().rows[0], "éaéz");
+}
+
+#[test]
+fn each_screen_has_its_keyboard() {
+    let mut emulator = fed("\x1b[>1u\x1b[?1049h\x1b[>5u\x1b[>7u");
+    assert_eq!(emulator.input_modes().keyboard, 7);
+    emulator.feed(b"\x1b[<u");
+    assert_eq!(emulator.input_modes().keyboard, 5);
+    emulator.feed(b"\x1b[?1049l");
+    assert_eq!(emulator.input_modes().keyboard, 1);
+    emulator.feed(b"\x1bc");
+    assert_eq!(emulator.input_modes(), new(5, 20).input_modes());
+}
+
+#[test]
+fn a_flood_is_bounded() {
+    let mut emulator = new(5, 20);
+    let heard = emulator.feed("\x1b[6n\x07\x1b]8;;x\x07".repeat(5000).as_bytes());
+    assert_eq!((heard.signals.len(), heard.replies.len()), (1024, 1024));
+    let title = format!("\x1b]2;{}\x07", "x".repeat(1 << 20));
+    emulator.feed(title.as_bytes());
+    assert_eq!(emulator.title().len(), 4096);
+    emulator.feed("wrapped without end ".repeat(1 << 17).as_bytes());
+    let limit = HistoryLimit::default();
+    assert!(emulator.history().map(str::len).sum::<usize>() <= limit.bytes);
+}
+
+#[test]
+fn a_checkpoint_costs_about_its_text() {
+    let mut emulator = Emulator::new(Size::DEFAULT, HistoryLimit::default());
+    let line = format!("\x1b[32m●\x1b[39m {}\r\n", "some words of an answer ".repeat(6));
+    emulator.feed(line.repeat(500).as_bytes());
+    let text = emulator.screen().text().len() + emulator.history().map(|line| line.len() + 1).sum::<usize>();
+    let size = emulator.checkpoint().len();
+    assert!(size < text + 48 * 40 + 1000, "{size} bytes for {text}");
+}
+
+#[test]
+fn checkpoints_of_others_are_refused() {
+    let limit = HistoryLimit::default();
+    let good = fed("hello").checkpoint();
+    let with = |at: usize, byte: u8| {
+        let mut blob = good.clone();
+        blob[at] = byte;
+        Emulator::restore(&blob, limit).err()
+    };
+    assert_eq!(Emulator::restore(b"", limit).err(), Some(BadCheckpoint::Format));
+    assert_eq!(Emulator::restore(b"posse terminal ", limit).err(), Some(BadCheckpoint::Short));
+    assert_eq!(with(15, b'9'), Some(BadCheckpoint::Version('9')));
+    assert_eq!(with(16, 0), Some(BadCheckpoint::Value("size")));
+    assert_eq!(with(good.len() - 1, 1), Some(BadCheckpoint::Short));
+    let longer = [&good[..], b"x"].concat();
+    assert_eq!(Emulator::restore(&longer, limit).err(), Some(BadCheckpoint::Value("end")));
+}
+
+#[test]
+fn a_panic_of_vt100_costs_the_screen_and_not_the_terminal() {
+    // No output leads to this state, but a checkpoint with a broken picture does.
+    let mut emulator = fed("1\r\n2\r\n3\r\n4\r\n5\r\n6");
+    emulator.terminal.process("\x1b[5;20H❤\u{fe0f}".as_bytes());
+    let heard = emulator.feed(b"\x1b[4;20Hx\x1b]2;t\x07");
+    assert!(heard.screen_lost);
+    assert_eq!(heard.signals, [Signal::Title { title: "t".to_owned() }]);
+    emulator.feed(b"\x1b[Hagain");
+    assert_eq!(emulator.screen().text(), "again\n");
+    assert_eq!(history(&emulator)[0], "1", "what is kept outside of vt100 stays");
+    assert!(!emulator.feed(b"x").screen_lost);
+}
+
+#[test]
+fn a_window_gets_only_what_changed() {
+    let mut emulator = fed("hello\r\nworld");
+    let mut view = View::new();
+    let window = Size::clamped(5, 20);
+    assert!(view.paint(&emulator, window).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
+    assert_eq!(view.paint(&emulator, window), b"");
+    emulator.feed(b"\x1b[1;3Hx\x1b[2;6H");
+    let painted = view.paint(&emulator, window);
+    assert_eq!(painted.escape_ascii().to_string(), r"\x1b[?2026h\x1b[1;3Hx\x1b[2;6H\x1b[?2026l");
+    emulator.feed(b"\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[>5u\x1b[?25l");
+    let painted = view.paint(&emulator, window);
+    let expected = r"\x1b[?2026h\x1b[?25l\x1b[?2004h\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1000h\x1b[?1005l\x1b[?1006l\x1b[?1006h\x1b[=5u\x1b[?2026l";
+    assert_eq!(painted.escape_ascii().to_string(), expected);
+    // Another window, or one somebody else wrote into.
+    assert!(view.paint(&emulator, Size::clamped(2, 4)).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
+    view.forget();
+    assert!(view.paint(&emulator, Size::clamped(2, 4)).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
 }

@@ -1,60 +1,50 @@
 //! Printing text: what vt100 may not see as it is, and the modes it does not have.
 
-use memchr::memchr3;
+use memchr::memchr2;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Emulator;
-use crate::sequence::{Control, whole_characters};
+use crate::sequence::Control;
 
 /// Makes the character before it an emoji, and a wide one.
-const EMOJI_SELECTOR: &str = "\u{fe0f}";
-const REPLACEMENT: &str = "\u{fffd}";
-/// Drawn for a replacement character: vt100 refuses that one, and then everything behind it stands
-/// one column too far left.
-const STAND_IN: &[u8] = b"?";
+const EMOJI_SELECTOR: char = '\u{fe0f}';
+const JOINER: char = '\u{200d}';
+const REPLACEMENT: char = '\u{fffd}';
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
+
+/// What text printed last, as far as it decides about what comes next. Anything but text resets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Printed {
+    /// What `CSI b` repeats.
+    pub(super) last: Option<char>,
+    pub(super) cluster: Cluster,
+}
+
+/// Emoji made of several characters. To vt100 each is a character of its own, two columns wide; to
+/// the programs that print them, and to today's terminals, all of it is one. Those programs then go on
+/// in the column where they believe to be. So parts that would be drawn beside the first are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Cluster {
+    #[default]
+    None,
+    /// An emoji: a skin tone or a joiner may follow.
+    Emoji,
+    /// An emoji and a joiner: one more emoji belongs to it.
+    Joined,
+}
 
 impl Emulator {
     /// Text and control characters, ending with a whole character.
     pub(super) fn text(&mut self, text: &[u8]) {
-        if !self.is_plain() {
-            return self.text_by_character(text);
+        // All rare things begin with one of four bytes; nearly all text goes through in one go.
+        let rare = memchr2(0xef, 0xf0, text).is_some() || memchr2(SHIFT_OUT, SHIFT_IN, text).is_some();
+        if rare || !self.is_plain() || self.printed.cluster != Cluster::None {
+            self.text_by_character(text);
+        } else {
+            self.draw(text);
         }
-        // The rare things to look at begin with EF or are a shift; all else goes through in one go.
-        let mut start = 0;
-        let mut from = 0;
-        while let Some(found) = memchr3(0xef, SHIFT_OUT, SHIFT_IN, &text[from..]) {
-            let at = from + found;
-            let rest = &text[at..];
-            from = at + 1;
-            if rest.starts_with(EMOJI_SELECTOR.as_bytes()) {
-                self.draw(whole_characters(&text[start..at]));
-                start = if self.selector_is_safe() { at } else { at + EMOJI_SELECTOR.len() };
-            } else if rest.starts_with(REPLACEMENT.as_bytes()) {
-                self.draw(whole_characters(&text[start..at]));
-                self.draw(STAND_IN);
-                start = at + REPLACEMENT.len();
-            } else if rest[0] != 0xef {
-                self.draw(whole_characters(&text[start..at]));
-                self.modes.shifted = rest[0] == SHIFT_OUT;
-                start = from;
-                if !self.is_plain() {
-                    return self.text_by_character(&text[start..]);
-                }
-            }
-        }
-        self.draw(&text[start..]);
-    }
-
-    /// vt100 loses count when a character in the last column becomes wide: it looks for it in the
-    /// wrong row, leaves half a character behind, and panics when that is overwritten. There the
-    /// selector is dropped and the character stays narrow.
-    fn selector_is_safe(&self) -> bool {
-        let screen = self.terminal.screen();
-        let (row, column) = screen.cursor_position();
-        let last = (column >= self.size.cols()).then(|| screen.cell(row, self.size.cols() - 1)).flatten();
-        last.is_none_or(|cell| cell.is_wide_continuation() || (cell.contents().to_owned() + EMOJI_SELECTOR).width() < 2)
+        self.printed.last = last_character(text);
     }
 
     /// Whether text needs no translation.
@@ -67,32 +57,74 @@ impl Emulator {
     }
 
     fn text_by_character(&mut self, text: &[u8]) {
-        let mut buffer = [0; 4];
         for c in text.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
-            if c.is_control() {
-                self.settle();
-            }
-            if c == SHIFT_OUT as char || c == SHIFT_IN as char {
-                self.modes.shifted = c == SHIFT_OUT as char;
-                continue;
-            }
-            let c = match c {
-                '\u{fe0f}' if !self.selector_is_safe() => continue,
-                '\u{fffd}' => '?',
-                _ if self.has_graphics() => line_drawing(c),
-                _ => c,
-            };
-            let width = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0).min(2);
-            if width > 0 {
-                if !self.modes.wrap && self.terminal.screen().cursor_position().1 + width > self.size.cols() {
-                    self.go_to_column(self.size.cols() - width);
+            match c {
+                _ if c.is_control() => {
+                    self.settle();
+                    self.printed.cluster = Cluster::None;
+                    match u8::try_from(c) {
+                        Ok(SHIFT_OUT) => self.modes.shifted = true,
+                        Ok(SHIFT_IN) => self.modes.shifted = false,
+                        _ => self.draw_character(c),
+                    }
                 }
-                if self.modes.insert && !self.at_margin() {
-                    self.draw(format!("\x1b[{width}@").as_bytes());
-                }
+                _ if self.joins(c) => {}
+                EMOJI_SELECTOR if !self.selector_is_safe() => {}
+                // vt100 refuses this one, and then all behind it stands one column too far left.
+                REPLACEMENT => self.print('?'),
+                _ if self.has_graphics() => self.print(line_drawing(c)),
+                _ => self.print(c),
             }
-            self.draw(c.encode_utf8(&mut buffer).as_bytes());
         }
+    }
+
+    /// Whether the character is part of the emoji before it and not drawn. Counts it either way.
+    fn joins(&mut self, c: char) -> bool {
+        let before = self.printed.cluster;
+        let joins = match before {
+            Cluster::None => false,
+            Cluster::Emoji => matches!(c, JOINER | '\u{1f3fb}'..='\u{1f3ff}'),
+            Cluster::Joined => matches!(c, JOINER | '\u{2190}'..='\u{2bff}' | '\u{1f000}'..),
+        };
+        self.printed.cluster = match c {
+            JOINER if joins => Cluster::Joined,
+            EMOJI_SELECTOR | '\u{1f000}'.. => Cluster::Emoji,
+            _ if joins => Cluster::Emoji,
+            _ => Cluster::None,
+        };
+        joins
+    }
+
+    /// vt100 loses count when a character in the last column becomes wide: it looks for it in the
+    /// wrong row, leaves half a character behind, and panics when that is overwritten. There the
+    /// selector is dropped and the character stays narrow.
+    fn selector_is_safe(&self) -> bool {
+        let screen = self.terminal.screen();
+        let (row, column) = screen.cursor_position();
+        let last = (column >= self.size.cols()).then(|| screen.cell(row, self.size.cols() - 1)).flatten();
+        last.is_none_or(|cell| {
+            let mut text = cell.contents().to_owned();
+            text.push(EMOJI_SELECTOR);
+            cell.is_wide_continuation() || text.width() < 2
+        })
+    }
+
+    /// One character, with the modes vt100 does not have.
+    fn print(&mut self, c: char) {
+        let width = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0).min(2);
+        if width > 0 {
+            if !self.modes.wrap && self.terminal.screen().cursor_position().1 + width > self.size.cols() {
+                self.go_to_column(self.size.cols() - width);
+            }
+            if self.modes.insert && !self.at_margin() {
+                self.draw(format!("\x1b[{width}@").as_bytes());
+            }
+        }
+        self.draw_character(c);
+    }
+
+    fn draw_character(&mut self, c: char) {
+        self.draw(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
     /// Without wrapping nothing waits at the margin for a next row. Called before whatever is not
@@ -114,17 +146,18 @@ impl Emulator {
 
     /// `CSI b`. Not further than the margin, as in tmux: a screen has no use for more, and nine bytes
     /// shall not cost the time of 65,535.
-    pub(super) fn repeat(&mut self, control: &Control<'_>, printed: Option<char>) {
-        let Some(c) = printed else { return };
+    pub(super) fn repeat(&mut self, control: &Control<'_>, printed: Printed) {
+        let Some(c) = printed.last else { return };
         let room = self.size.cols().saturating_sub(self.terminal.screen().cursor_position().1);
         let width = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0).clamp(1, 2);
         let count = control.number_or(0, 1).min(room / width);
         self.text(c.to_string().repeat(usize::from(count)).as_bytes());
+        self.printed = printed;
     }
 }
 
 /// The last character, if it is one that prints.
-pub(super) fn last_character(text: &[u8]) -> Option<char> {
+fn last_character(text: &[u8]) -> Option<char> {
     let tail = &text[text.len().saturating_sub(4)..];
     let start = tail.iter().rposition(|b| b & 0xc0 != 0x80)?;
     let c = std::str::from_utf8(&tail[start..]).ok()?.chars().next()?;

@@ -7,7 +7,7 @@
 use posse_core::screen::Size;
 use vt100::{CursorStyle, MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
 
-use super::drawing::{Pen, write_position};
+use super::drawing::{Pen, may_join, write_position};
 use super::{Emulator, InputModes};
 
 /// What is in the window.
@@ -110,7 +110,7 @@ impl Frame {
             }
             // Behind the margin, and behind clusters on whose width terminals disagree, nobody knows
             // where the cursor is.
-            let known = column + width < columns && cell.contents().chars().count() <= 1;
+            let known = column + width < columns && cell.contents().chars().count() <= 1 && !may_join(cell);
             cursor = known.then_some((row, column + width));
         }
         pen.change(Pen::default(), out);

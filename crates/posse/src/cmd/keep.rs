@@ -1,6 +1,7 @@
 //! `posse keep`: the keeper process. Started by posse itself, never by people.
 
 use std::io::Write;
+use std::time::Duration;
 
 use posse_term::keeper::{self, Settings};
 
@@ -12,7 +13,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
     let places = crate::client::places()?;
     places.prepare()?;
-    let _lock = posse_term::lock::acquire(&places.keeper_lock())?;
+    posse_term::lock::acquire(&places.keeper_lock(), Duration::from_secs(1))?.until_exit();
     let settings = Settings {
         socket: places.keeper_socket(),
         daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),

@@ -1,0 +1,136 @@
+//! The bench: what posse costs and how fast it is, seen from outside, on real processes in a home of their own.
+//!
+//! One file per thing that is measured. It judges nothing but the limits it states, and it is not a test: on a
+//! busy machine the numbers are bad and nobody is to blame. docs/bench.md says what each row means.
+
+mod command_line;
+mod crowd;
+mod latency;
+mod memory;
+mod processor;
+pub mod report;
+pub mod stamp;
+mod start;
+mod stats;
+mod stream;
+mod subject;
+mod throughput;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use report::Row;
+
+/// What a probe prints when it can be asked to begin.
+pub const READY: &str = "ready";
+/// The length of each repaint of `probe spin`.
+pub const FRAME_LENGTH: u64 = 168;
+
+/// How thorough to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Enough to see that everything works; the numbers are rough.
+    Quick,
+    Full,
+}
+
+/// Something that is measured.
+pub struct Measurement {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&Bench) -> Result<Vec<Row>, BenchError>,
+}
+
+pub const MEASUREMENTS: &[Measurement] = &[
+    Measurement { name: "start", what: "how long the daemon takes to start", run: start::measure },
+    Measurement { name: "cli", what: "how long commands take", run: command_line::measure },
+    Measurement { name: "memory", what: "what idle terminals cost in memory", run: memory::measure },
+    Measurement { name: "cpu", what: "what idle and busy terminals cost in processor time", run: processor::measure },
+    Measurement { name: "latency", what: "how late output, titles and keys arrive", run: latency::measure },
+    Measurement { name: "throughput", what: "how fast one terminal can print", run: throughput::measure },
+    Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: crowd::measure },
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    #[error("{} is missing; build it with `cargo build --release -p posse -p posse-testkit`", .0.display())]
+    NotBuilt(PathBuf),
+    #[error("{what}: {error}")]
+    Io { what: &'static str, error: io::Error },
+    #[error("the daemon refused to {what} ({status}): {body}")]
+    Refused { what: &'static str, status: u16, body: String },
+    #[error("the stream of a terminal broke: {0}")]
+    Stream(#[from] Box<tokio_tungstenite::tungstenite::Error>),
+    #[error("a terminal could not be opened: {0}")]
+    Pty(#[from] pty_process::Error),
+    #[error("{what}: {found} of {expected}")]
+    Missing { what: &'static str, found: usize, expected: usize },
+    #[error("{0} did not happen in time")]
+    Late(&'static str),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl BenchError {
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Io { what, error }
+    }
+}
+
+/// The programs, and how thorough to be with them.
+pub struct Bench {
+    posse: PathBuf,
+    probe: PathBuf,
+    depth: Depth,
+    stop: Arc<AtomicBool>,
+}
+
+impl Bench {
+    /// Finds the programs beside `directory`. Nothing is left running when `stop` becomes true: each measurement
+    /// ends at its next step, and takes its processes with it.
+    pub fn new(directory: &Path, depth: Depth, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
+        let find = |name| {
+            let path = directory.join(name);
+            if path.is_file() { Ok(path) } else { Err(BenchError::NotBuilt(path)) }
+        };
+        Ok(Self { posse: find("posse")?, probe: find("probe")?, depth, stop })
+    }
+
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// One or the other, as thorough as this bench is.
+    fn choose<T>(&self, quick: T, full: T) -> T {
+        match self.depth {
+            Depth::Quick => quick,
+            Depth::Full => full,
+        }
+    }
+
+    fn probe_command<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        // Not being UTF-8 is left to whoever keeps such a directory: the API could not carry it anyway.
+        let probe = self.probe.to_str().unwrap_or_default();
+        std::iter::once(probe).chain(arguments.iter().copied()).collect()
+    }
+
+    /// The time in which something is watched, or the gap between two samples.
+    fn pause(&self, duration: Duration) -> Result<(), BenchError> {
+        const SLICE: Duration = Duration::from_millis(100);
+        let mut left = duration;
+        while !left.is_zero() {
+            self.go_on()?;
+            let slice = left.min(SLICE);
+            std::thread::sleep(slice);
+            left -= slice;
+        }
+        Ok(())
+    }
+
+    fn go_on(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,129 @@
+//! How late things arrive: output at someone who watches, a title at someone who follows the events, a key at
+//! the program. Each with nothing else going on, and beside busy terminals.
+
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+
+use super::report::Row;
+use super::stamp::{self, Stamp};
+use super::stats::{Samples, ms};
+use super::subject::{Subject, raw};
+use super::{Bench, BenchError};
+
+/// Between two lines or keys. Irregular, so that nothing is met in step.
+const GAP_MS: &str = "30..70";
+/// Between two titles: longer than the quiet time after which a screen is looked at (30 ms) even on a slow day.
+/// Titles that follow each other faster are one change of title, as they should be.
+const TITLE_GAP_MS: &str = "90..150";
+const WARM_UP: Duration = Duration::from_secs(3);
+
+/// How many busy terminals, and the most that the 99th percentile of titles may be, in milliseconds.
+const LOADS: [(usize, f64); 3] = [(0, 100.0), (20, 100.0), (200, 250.0)];
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    for (busy, limit) in LOADS {
+        let subject = Subject::start(bench)?;
+        subject.launch_many(busy, &bench.probe_command(&["spin", "--fps", "10"]))?;
+        if busy > 0 {
+            bench.pause(WARM_UP)?;
+        }
+        let beside = format!("{busy} busy");
+        let count = bench.choose(30, 300);
+        let output = output(bench, &subject, count)?;
+        rows.extend(row(format!("output to watcher, {beside}"), output, Some(5.0), Some(50.0)));
+        let plain = titles(bench, &subject, count, &[])?;
+        rows.extend(row(format!("title to events, {beside}"), plain, Some(45.0), Some(limit)));
+        let framed = titles(bench, &subject, count, &["--framed"])?;
+        rows.extend(row(format!("title in a frame to events, {beside}"), framed, None, None));
+        let (read, answered) = keys(bench, &subject, count)?;
+        rows.extend(row(format!("input call to program, {beside}"), read, None, None));
+        rows.extend(row(format!("input call to answer, {beside}"), answered, None, None));
+    }
+    Ok(rows)
+}
+
+/// `None` if there is nothing to say, which is an error elsewhere.
+fn row(name: String, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
+    let delays = Samples::new(delays.into_iter().map(ms).collect())?;
+    let row = Row::new(name, "ms")
+        .figure_within("p50", delays.median(), p50)
+        .figure_within("p99", delays.percentile(99.0), p99)
+        .figure("max", delays.max());
+    Some(row)
+}
+
+pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32) -> Result<Vec<u64>, BenchError> {
+    output_every(bench, subject, count, GAP_MS)
+}
+
+/// Delays of lines on their way to a watcher.
+pub(super) fn output_every(
+    bench: &Bench,
+    subject: &Subject<'_>,
+    count: u32,
+    gap_ms: &str,
+) -> Result<Vec<u64>, BenchError> {
+    let (id, mut stream) = subject.launch_probe(&["stamp", "--every-ms", gap_ms, "--count", &count.to_string()])?;
+    subject.begin(id)?;
+    let delays = stream.delays(bench, count)?;
+    subject.delete(id)?;
+    Ok(delays)
+}
+
+fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Result<Vec<u64>, BenchError> {
+    let number = count.to_string();
+    let arguments = ["title", "--every-ms", TITLE_GAP_MS, "--count", &number];
+    let (id, _) = subject.launch_probe(&[&arguments, more].concat())?;
+    let what = "follow the events";
+    let mut events = subject.http.events(None).map_err(BenchError::io(what))?;
+    subject.begin(id)?;
+    let mut delays = Vec::new();
+    loop {
+        bench.go_on()?;
+        let event = events.next_event().map_err(BenchError::io(what))?;
+        let now = stamp::now();
+        let event = event.ok_or(BenchError::Late("the last title"))?;
+        let Some(Stamp { number, at }) = title_of(&event, id) else { continue };
+        delays.push(now - at);
+        if number + 1 == count {
+            let (found, expected) = (delays.len(), count as usize);
+            if found < expected {
+                eprintln!("  {} of {expected} titles were overtaken by the next one", expected - found);
+            }
+            subject.delete(id)?;
+            return Ok(delays);
+        }
+    }
+}
+
+fn title_of(event: &serde_json::Value, id: TerminalId) -> Option<Stamp> {
+    if event["kind"] != "title_changed" || event["terminal"] != id.as_str() {
+        return None;
+    }
+    Stamp::take(&mut event["data"]["title"].as_str()?.as_bytes().to_vec())
+}
+
+/// From just before a call to the moment the program has read the key, and to the answer.
+fn keys(bench: &Bench, subject: &Subject<'_>, count: u32) -> Result<(Vec<u64>, Vec<u64>), BenchError> {
+    let log = subject.env.work().join("keys");
+    let (id, _) = subject.launch_probe(&["read", "--log", &log.to_string_lossy()])?;
+    let (mut called, mut answered) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        // From 30 to 69 ms in an order that repeats only after 40.
+        bench.pause(Duration::from_millis(u64::from(30 + number * 17 % 40)))?;
+        let start = stamp::now();
+        subject.send(id, &raw("k", false))?;
+        answered.push(stamp::now() - start);
+        called.push(start);
+    }
+    subject.delete(id)?;
+    // The program has ended, so its log is complete.
+    let text = std::fs::read_to_string(&log).map_err(BenchError::io("read the probe's log"))?;
+    let read: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    if read.len() != called.len() {
+        return Err(BenchError::Missing { what: "keys read", found: read.len(), expected: called.len() });
+    }
+    Ok((read.iter().zip(&called).map(|(read, called)| read - called).collect(), answered))
+}

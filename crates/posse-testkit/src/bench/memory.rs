@@ -1,0 +1,46 @@
+//! What keeper and daemon take in memory, with none, some and many idle terminals.
+//!
+//! The terminals run the probe and not `posse actor`: pages of the program itself are shared among all processes
+//! that run it and counted in parts, so two hundred more of them would make keeper and daemon look smaller.
+
+use super::report::Row;
+use super::subject::Subject;
+use super::{Bench, BenchError};
+
+const STEPS: [usize; 3] = [0, 20, 200];
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+    let subject = Subject::start(bench)?;
+    let mut terminals = Vec::new();
+    let mut totals = Vec::new();
+    let mut rows = Vec::new();
+    for count in STEPS {
+        terminals.extend(subject.launch_many(count - terminals.len(), &bench.probe_command(&["idle"]))?);
+        subject.rest()?;
+        let (keeper, daemon) = subject.memory()?;
+        totals.push((count, keeper + daemon));
+        let limit = (count == 0).then_some(25.0);
+        rows.push(
+            Row::new(format!("memory, {count} idle terminals"), "MB")
+                .figure_within("both", mb(keeper + daemon), limit)
+                .figure("keeper", mb(keeper))
+                .figure("daemon", mb(daemon)),
+        );
+    }
+    // Asked only now: a look at a terminal takes memory too.
+    let printed = terminals.first().map(|id| subject.follow(*id)).transpose()?.map_or(0, |stream| stream.offset);
+    let Some(((_, none), some)) = totals.split_first() else { return Ok(rows) };
+    for (count, total) in some {
+        let each = total.saturating_sub(*none) as f64 / *count as f64 - printed as f64;
+        rows.push(
+            Row::new(format!("memory per idle terminal, of {count}"), "MB")
+                .figure_within("", each / 1e6, 1.5)
+                .note(format!("without the {printed} bytes each printed")),
+        );
+    }
+    Ok(rows)
+}
+
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

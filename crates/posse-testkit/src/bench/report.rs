@@ -1,0 +1,199 @@
+//! What was measured, as a table for people and as JSON for programs.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Depth;
+
+/// One line of the report: one or more figures of the same unit.
+#[derive(Clone, Debug)]
+pub struct Row {
+    name: String,
+    unit: &'static str,
+    figures: Vec<Figure>,
+    note: String,
+}
+
+#[derive(Clone, Debug)]
+struct Figure {
+    label: &'static str,
+    value: f64,
+    /// The most it may be.
+    limit: Option<f64>,
+}
+
+impl Row {
+    pub fn new(name: impl Into<String>, unit: &'static str) -> Self {
+        Self { name: name.into(), unit, figures: Vec::new(), note: String::new() }
+    }
+
+    #[must_use]
+    pub fn figure(self, label: &'static str, value: f64) -> Self {
+        self.figure_within(label, value, None)
+    }
+
+    #[must_use]
+    pub fn figure_within(mut self, label: &'static str, value: f64, limit: impl Into<Option<f64>>) -> Self {
+        self.figures.push(Figure { label, value, limit: limit.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Whether every limit holds; `None` if there is none.
+    pub fn met(&self) -> Option<bool> {
+        let limited = self.figures.iter().filter_map(|figure| Some(figure.value <= figure.limit?));
+        limited.reduce(|all, one| all && one)
+    }
+
+    fn values_text(&self) -> String {
+        let text = |figure: &Figure| format!("{} {}", figure.label, shown(figure.value)).trim().to_owned();
+        let all: Vec<String> = self.figures.iter().map(text).collect();
+        format!("{} {}", all.join(", "), self.unit).trim().to_owned()
+    }
+
+    fn limits_text(&self) -> String {
+        let text = |figure: &Figure| Some(format!("{} ≤ {}", figure.label, figure.limit?).trim().to_owned());
+        self.figures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
+    }
+
+    fn json(&self) -> Value {
+        let key = |figure: &Figure| if figure.label.is_empty() { "value" } else { figure.label }.to_owned();
+        let values: Map<String, Value> =
+            self.figures.iter().map(|figure| (key(figure), json!(rounded(figure.value)))).collect();
+        let limits: Map<String, Value> =
+            self.figures.iter().filter_map(|figure| Some((key(figure), json!(figure.limit?)))).collect();
+        json!({
+            "name": self.name, "unit": self.unit, "values": values, "limits": limits, "met": self.met(),
+            "note": self.note,
+        })
+    }
+}
+
+/// Where and how it was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    pub processor: String,
+    pub cores: usize,
+    pub memory_mb: u64,
+    pub kernel: String,
+}
+
+impl Machine {
+    pub fn this() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| -> Option<String> {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let kib: u64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        Self {
+            processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".into()),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            memory_mb: kib * 1024 / 1_000_000,
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        format!("{} cores ({}), {} MB, Linux {}", self.cores, self.processor, self.memory_mb, self.kernel)
+    }
+}
+
+/// A table in Markdown, readable as it is.
+pub fn table(rows: &[Row]) -> String {
+    let mut lines = vec![["what".to_owned(), "measured".to_owned(), "limit".to_owned(), "met".to_owned()]];
+    lines.extend(rows.iter().map(|row| {
+        let met = match row.met() {
+            None => "",
+            Some(true) => "yes",
+            Some(false) => "NO",
+        };
+        let name = if row.note.is_empty() { row.name.clone() } else { format!("{} ({})", row.name, row.note) };
+        [name, row.values_text(), row.limits_text(), met.to_owned()]
+    }));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3)];
+    let mut table = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        for (cell, width) in line.iter().zip(widths) {
+            let _ = write!(table, "| {cell:width$} ");
+        }
+        table.push_str("|\n");
+        if index == 0 {
+            let rule: String = widths.iter().map(|width| format!("|{}", "-".repeat(width + 2))).collect();
+            table.push_str(&rule);
+            table.push_str("|\n");
+        }
+    }
+    table
+}
+
+/// The same for programs.
+pub fn json(machine: &Machine, depth: Depth, rows: &[Row]) -> Value {
+    json!({
+        "posse": posse_server::VERSION, "machine": machine, "quick": depth == Depth::Quick,
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    })
+}
+
+/// Three significant digits, but never more than three decimals: nothing here is known better.
+fn rounded(value: f64) -> f64 {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    let factor = 10_f64.powi(decimals);
+    (value * factor).round() / factor
+}
+
+fn shown(value: f64) -> String {
+    rounded(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_meets_its_limits_only_if_all_hold() {
+        let row = |p50, p99| Row::new("delay", "ms").figure_within("p50", p50, 5.0).figure_within("p99", p99, 50.0);
+        assert_eq!(row(5.0, 50.0).met(), Some(true));
+        assert_eq!(row(5.1, 50.0).met(), Some(false));
+        assert_eq!(row(1.0, 51.0).met(), Some(false));
+        assert_eq!(Row::new("delay", "ms").figure("p50", 1.0).met(), None, "no limit, nothing to meet");
+        assert_eq!(row(f64::NAN, 1.0).met(), Some(false), "what is not a number meets nothing");
+    }
+
+    #[test]
+    fn the_report_in_both_forms() {
+        let rows = [
+            Row::new("start", "ms").figure("p50", 12.345).figure_within("max", 61.0, 60.0),
+            Row::new("ratio", "").figure("", 0.45678).note("of a bare terminal"),
+        ];
+        assert_eq!(
+            table(&rows),
+            "\
+| what                       | measured            | limit    | met |
+|----------------------------|---------------------|----------|-----|
+| start                      | p50 12.3, max 61 ms | max ≤ 60 | NO  |
+| ratio (of a bare terminal) | 0.457               |          |     |
+"
+        );
+        assert_eq!(
+            rows[0].json(),
+            json!({ "name": "start", "unit": "ms", "values": { "p50": 12.3, "max": 61.0 },
+                    "limits": { "max": 60.0 }, "met": false, "note": "" })
+        );
+        assert_eq!(rows[1].json()["values"], json!({ "value": 0.457 }));
+    }
+}

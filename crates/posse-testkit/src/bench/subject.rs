@@ -1,0 +1,180 @@
+//! What is measured: a keeper and a daemon in a home of their own, with terminals.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use posse_core::screen::Size;
+use posse_server::api::types::{Create, Input, Terminal};
+
+use super::stream::Stream;
+use super::{Bench, BenchError, READY};
+use crate::{TestEnv, http, process};
+
+/// From how many threads many terminals are started or ended.
+const THREADS: usize = 8;
+/// Keeper and daemon are at rest when they did nothing at all for this long.
+const REST: Duration = Duration::from_millis(500);
+/// How long that may take: two hundred programs have to start first.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) struct Subject<'a> {
+    pub(super) env: TestEnv,
+    pub(super) http: http::Client,
+    bench: &'a Bench,
+    keeper: u32,
+    daemon: u32,
+}
+
+/// Processor time and wake-ups so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Effort {
+    pub(super) keeper_ticks: u64,
+    pub(super) daemon_ticks: u64,
+    pub(super) switches: u64,
+}
+
+/// Input for a terminal, exactly as it is.
+pub(super) fn raw(message: &str, enter: bool) -> Input {
+    Input { message: message.into(), enter, raw: true, writer: None, sequence: None }
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn start(bench: &'a Bench) -> Result<Self, BenchError> {
+        let env = TestEnv::new(&bench.posse);
+        env.run(["serve"]).ok();
+        let (http, daemon) = (env.http(), env.daemon_pid());
+        let keeper = env.keeper_pid().ok_or(BenchError::Late("the start of the keeper"))?;
+        Ok(Self { env, http, bench, keeper, daemon })
+    }
+
+    pub(super) fn launch(&self, command: &[&str]) -> Result<TerminalId, BenchError> {
+        let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+        let mut environment: BTreeMap<String, String> = variable("PATH").into_iter().collect();
+        // By this the environment finds what is left behind.
+        environment.insert("POSSE_HOME".into(), self.env.places().home.to_string_lossy().into_owned());
+        let create = Create {
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+            working_directory: self.env.work().to_string_lossy().into_owned(),
+            environment,
+            size: Some(Size::clamped(40, 120)),
+            ..Create::default()
+        };
+        let what = "start a terminal";
+        let answer = self.http.post("/terminals", &create).map_err(BenchError::io(what))?;
+        if answer.status != 201 {
+            return Err(BenchError::Refused { what, status: answer.status, body: answer.body });
+        }
+        let terminal: Terminal =
+            serde_json::from_str(&answer.body).map_err(|error| BenchError::Io { what, error: error.into() })?;
+        Ok(terminal.id)
+    }
+
+    /// Starts a probe and waits until it can be asked to begin.
+    pub(super) fn launch_probe(&self, arguments: &[&str]) -> Result<(TerminalId, Stream), BenchError> {
+        let id = self.launch(&self.bench.probe_command(arguments))?;
+        let mut stream = self.follow(id)?;
+        stream.until(READY)?;
+        Ok((id, stream))
+    }
+
+    pub(super) fn launch_many(&self, count: usize, command: &[&str]) -> Result<Vec<TerminalId>, BenchError> {
+        let ids = Mutex::new(Vec::with_capacity(count));
+        in_parallel(count, |_| {
+            self.bench.go_on()?;
+            let id = self.launch(command)?;
+            ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
+            Ok(())
+        })?;
+        Ok(ids.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    pub(super) fn delete(&self, id: TerminalId) -> Result<(), BenchError> {
+        let what = "end a terminal";
+        let answer = self.http.call("DELETE", &format!("/terminals/{id}"), "").map_err(BenchError::io(what))?;
+        if answer.json()["success"] == true {
+            return Ok(());
+        }
+        Err(BenchError::Refused { what, status: answer.status, body: answer.body })
+    }
+
+    pub(super) fn delete_many(&self, ids: &[TerminalId]) -> Result<(), BenchError> {
+        in_parallel(ids.len(), |index| self.delete(ids[index]))
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Terminal>, BenchError> {
+        self.http.get("/terminals").map_err(BenchError::io("list the terminals"))
+    }
+
+    pub(super) fn follow(&self, id: TerminalId) -> Result<Stream, BenchError> {
+        Stream::follow(&self.http, id)
+    }
+
+    pub(super) fn send(&self, id: TerminalId, input: &Input) -> Result<(), BenchError> {
+        let what = "type into a terminal";
+        let answer = self.http.post(&format!("/terminals/{id}/input"), input).map_err(BenchError::io(what))?;
+        match answer.status {
+            200 => Ok(()),
+            status => Err(BenchError::Refused { what, status, body: answer.body }),
+        }
+    }
+
+    /// Tells a probe to begin.
+    pub(super) fn begin(&self, id: TerminalId) -> Result<(), BenchError> {
+        self.send(id, &raw("", true))
+    }
+
+    /// Waits until keeper and daemon do nothing any more.
+    pub(super) fn rest(&self) -> Result<(), BenchError> {
+        let give_up = Instant::now() + PATIENCE;
+        let mut before = self.effort()?;
+        loop {
+            self.bench.pause(REST)?;
+            let now = self.effort()?;
+            if now.switches == before.switches {
+                return Ok(());
+            }
+            if Instant::now() > give_up {
+                return Err(BenchError::Late("rest"));
+            }
+            before = now;
+        }
+    }
+
+    pub(super) fn effort(&self) -> Result<Effort, BenchError> {
+        let gone = || BenchError::Missing { what: "processes of keeper and daemon", found: 1, expected: 2 };
+        let (keeper_ticks, keeper_switches) = process::effort(self.keeper).ok_or_else(gone)?;
+        let (daemon_ticks, daemon_switches) = process::effort(self.daemon).ok_or_else(gone)?;
+        Ok(Effort { keeper_ticks, daemon_ticks, switches: keeper_switches + daemon_switches })
+    }
+
+    /// Bytes of the keeper and of the daemon.
+    pub(super) fn memory(&self) -> Result<(u64, u64), BenchError> {
+        let of = |pid| process::memory(pid).ok_or(BenchError::Missing { what: "memory", found: 0, expected: 1 });
+        Ok((of(self.keeper)?, of(self.daemon)?))
+    }
+}
+
+/// Does something `count` times from several threads; ends at the first failure.
+fn in_parallel(count: usize, task: impl Fn(usize) -> Result<(), BenchError> + Sync) -> Result<(), BenchError> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return Ok(());
+            }
+            task(index).inspect_err(|_| next.store(count, Ordering::Relaxed))?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        let results: Vec<Result<(), BenchError>> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        results.into_iter().collect()
+    })
+}

@@ -1,0 +1,89 @@
+//! One terminal that prints as fast as it can, next to the same program on a bare terminal that somebody merely
+//! empties; and how late another terminal's output is meanwhile.
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::Instant;
+
+use super::report::Row;
+use super::stats::{Samples, ms};
+use super::subject::Subject;
+use super::{Bench, BenchError, READY, latency};
+
+/// Between two lines of the other terminal: close, as the flood does not last.
+const GAP_MS: &str = "10..30";
+/// More than anybody waits for; it is ended before.
+const ENDLESS: &str = "1000000000000";
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+    let bytes = bench.choose(8 << 20, 64 << 20);
+    let subject = Subject::start(bench)?;
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    // In turns, so that a slow moment of the machine hits both.
+    for _ in 0..bench.choose(1, 5) {
+        bench.go_on()?;
+        bare.push(bare_rate(bench, bytes)?);
+        ours.push(our_rate(&subject, bytes)?);
+    }
+    let (Some(ours), Some(bare)) = (Samples::new(ours), Samples::new(bare)) else { return Ok(vec![]) };
+    let (flood, _) = subject.launch_probe(&["flood", "--bytes", ENDLESS])?;
+    subject.begin(flood)?;
+    let delays = latency::output_every(bench, &subject, bench.choose(30, 300), GAP_MS)?;
+    subject.delete(flood)?;
+    let mut rows = vec![
+        Row::new("output of one terminal", "MB/s").figure("", ours.median()),
+        Row::new("the same on a bare terminal", "MB/s").figure("", bare.median()),
+        Row::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()),
+    ];
+    rows.extend(Samples::new(delays.into_iter().map(ms).collect()).map(|delays| {
+        let row = Row::new("output of another terminal to watcher meanwhile", "ms");
+        row.figure("p50", delays.median()).figure("p99", delays.percentile(99.0)).figure("max", delays.max())
+    }));
+    Ok(rows)
+}
+
+/// Until the daemon says that the program has ended: it does so only after all its output was drawn.
+fn our_rate(subject: &Subject<'_>, bytes: u64) -> Result<f64, BenchError> {
+    let what = "follow the events";
+    // The watcher is let go at once: what it costs to watch a flood is another question.
+    let (id, _) = subject.launch_probe(&["flood", "--bytes", &bytes.to_string()])?;
+    let mut events = subject.http.events(None).map_err(BenchError::io(what))?;
+    let start = Instant::now();
+    subject.begin(id)?;
+    loop {
+        let event = events.next_event().map_err(BenchError::io(what))?.ok_or(BenchError::Late("the end of a flood"))?;
+        if event["kind"] == "terminal_exited" && event["terminal"] == id.as_str() {
+            break;
+        }
+    }
+    let took = start.elapsed();
+    subject.delete(id)?;
+    Ok(bytes as f64 / 1e6 / took.as_secs_f64())
+}
+
+fn bare_rate(bench: &Bench, bytes: u64) -> Result<f64, BenchError> {
+    let what = "empty a bare terminal";
+    let (mut pty, pts) = pty_process::blocking::open()?;
+    pty.resize(pty_process::Size::new(40, 120))?;
+    let command = pty_process::blocking::Command::new(&bench.probe).args(["flood", "--bytes", &bytes.to_string()]);
+    let mut child = command.spawn(pts)?;
+    let mut buffer = vec![0; 64 << 10];
+    let mut seen = Vec::new();
+    while !seen.windows(READY.len()).any(|window| window == READY.as_bytes()) {
+        let count = pty.read(&mut buffer).map_err(BenchError::io(what))?;
+        seen.extend_from_slice(&buffer[..count]);
+    }
+    let start = Instant::now();
+    pty.write_all(b"\r").map_err(BenchError::io(what))?;
+    loop {
+        match pty.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // How a terminal says that nobody holds its other side any more.
+            Err(_) => break,
+        }
+    }
+    let took = start.elapsed();
+    child.wait().map_err(BenchError::io(what))?;
+    Ok(bytes as f64 / 1e6 / took.as_secs_f64())
+}

@@ -1,0 +1,69 @@
+//! `cargo run --release -p posse-testkit --bin bench`: see docs/bench.md.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use posse_testkit::bench::report::{self, Machine, Row};
+use posse_testkit::bench::{Bench, BenchError, Depth, MEASUREMENTS};
+
+/// Measures what posse costs and how fast it is
+///
+/// Runs the `posse` beside this program, in a home of its own; nothing is left behind.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Write the results to this file too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure only this; may be given more than once
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MEASUREMENTS.iter().map(|m| m.name)))]
+    only: Vec<String>,
+    /// Take few samples: rough numbers soon
+    #[arg(long)]
+    quick: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            if matches!(error, BenchError::Interrupted) { ExitCode::from(130) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), BenchError> {
+    let io = |what| move |error| BenchError::Io { what, error };
+    let stop = Arc::<AtomicBool>::default();
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).map_err(io("listen for signals"))?;
+    }
+    let executable = std::env::current_exe().map_err(io("find this program's own file"))?;
+    let depth = if arguments.quick { Depth::Quick } else { Depth::Full };
+    let bench = Bench::new(executable.parent().unwrap_or(&executable), depth, stop)?;
+    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let mut rows: Vec<Row> = Vec::new();
+    for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
+        eprintln!("{}: {} …", measurement.name, measurement.what);
+        let start = Instant::now();
+        rows.extend((measurement.run)(&bench)?);
+        eprintln!("  {:.0} s", start.elapsed().as_secs_f64());
+    }
+    let machine = Machine::this();
+    println!("posse {} on {}", posse_server::VERSION, machine.text());
+    if depth == Depth::Quick {
+        println!("quick: rough numbers");
+    }
+    println!("\n{}", report::table(&rows));
+    if let Some(path) = &arguments.json {
+        let text = format!("{:#}\n", report::json(&machine, depth, &rows));
+        std::fs::write(path, text).map_err(io("write the results"))?;
+    }
+    Ok(())
+}

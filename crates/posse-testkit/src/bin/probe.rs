@@ -1,0 +1,245 @@
+//! The bench's program inside a terminal: it prints at known times, notes when it hears a key, or makes a load.
+//! Not a program for people; `bench` starts it.
+//!
+//! Whatever is measured begins when the probe reads a line, so that whoever measures is listening by then.
+//! It sleeps between two samples on purpose: it is the load, not the thing measured.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Parser};
+use posse_testkit::bench::stamp::{self, Stamp};
+use posse_testkit::bench::{FRAME_LENGTH, READY};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+/// The program that `bench` runs inside terminals
+#[derive(Debug, Parser)]
+enum Probe {
+    /// Print lines that say when they were printed
+    Stamp(Samples),
+    /// Set titles that say when they were set
+    Title {
+        #[command(flatten)]
+        samples: Samples,
+        /// Say that a frame ends after each (mode 2026), as most agents do
+        #[arg(long)]
+        framed: bool,
+    },
+    /// Note when each byte was read
+    Read {
+        /// A line for each byte goes here: nanoseconds of the monotonic clock
+        #[arg(long)]
+        log: PathBuf,
+    },
+    /// Print coloured lines as fast as they are taken, then exit
+    Flood {
+        #[arg(long)]
+        bytes: u64,
+    },
+    /// Repaint a spinner for ever, as a working agent does
+    Spin {
+        #[arg(long, default_value_t = 10)]
+        fps: u32,
+    },
+    /// Paint one full screen, then do nothing
+    Idle,
+}
+
+#[derive(Debug, Args)]
+struct Samples {
+    /// From how many to how many milliseconds lie between two
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    every_ms: Range<u64>,
+    #[arg(long)]
+    count: u32,
+}
+
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let numbers = text.split_once("..").and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    numbers.filter(|range| !range.is_empty()).ok_or_else(|| "a range is written A..B, with A less than B".into())
+}
+
+fn main() -> ExitCode {
+    let done = match Probe::parse() {
+        Probe::Stamp(samples) => stamps(&samples, |stamp| format!("{stamp}\n")),
+        Probe::Title { samples, framed: false } => stamps(&samples, title),
+        Probe::Title { samples, framed: true } => {
+            stamps(&samples, |stamp| format!("\x1b[?2026h{}\x1b[?2026l", title(stamp)))
+        }
+        Probe::Read { log } => read(File::create(log)),
+        Probe::Flood { bytes } => flood(bytes),
+        Probe::Spin { fps } => spin(fps),
+        Probe::Idle => idle(),
+    };
+    // A terminal that goes away is how most of these end.
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(bytes: &[u8]) -> io::Result<()> {
+    // Not through `stdout()`: it would cut what is printed at line ends.
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), rest))?;
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+/// Says that it is there, and waits for a line.
+fn wait_to_begin() -> io::Result<()> {
+    print(format!("{READY}\n").as_bytes())?;
+    io::stdin().read_line(&mut String::new()).map(drop)
+}
+
+fn title(stamp: &str) -> String {
+    format!("\x1b]2;{stamp}\x07")
+}
+
+fn stamps(samples: &Samples, dress: impl Fn(&str) -> String) -> io::Result<()> {
+    wait_to_begin()?;
+    let mut state = stamp::now() | 1;
+    for number in 0..samples.count {
+        // xorshift: irregular, so that no timer of the other side is met in step.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let Range { start, end } = samples.every_ms;
+        let microseconds = start * 1000 + state % ((end - start) * 1000);
+        std::thread::sleep(Duration::from_micros(microseconds));
+        print(dress(&Stamp { number, at: stamp::now() }.text()).as_bytes())?;
+    }
+    // Stays: the end of a program is not what is measured.
+    io::stdin().read_line(&mut String::new()).map(drop)
+}
+
+fn read(log: io::Result<File>) -> io::Result<()> {
+    let mut log = log?;
+    let mut modes = tcgetattr(io::stdin())?;
+    modes.make_raw();
+    tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+    print(READY.as_bytes())?;
+    let mut buffer = [0; 64];
+    loop {
+        let count = io::stdin().lock().read(&mut buffer)?;
+        let now = stamp::now();
+        if count == 0 {
+            return Ok(());
+        }
+        log.write_all(format!("{now}\n").repeat(count).as_bytes())?;
+    }
+}
+
+/// Lines as a build or a test run prints them: some colour, different lengths, now and then a wide one.
+fn lines() -> Vec<u8> {
+    let crates = ["parser", "syntax-tree", "io", "command-line", "network", "formatting-rules"];
+    let mut text = String::new();
+    let mut number = 0;
+    while text.len() < 256 << 10 {
+        let name = crates[number % crates.len()];
+        text += &match number % 7 {
+            0 => format!("\x1b[1;32m   Compiling\x1b[0m {name} v0.{}.{} (crates/{name})\n", number % 40, number % 9),
+            1 => format!("test {name}::tests::case_{number} ... \x1b[32mok\x1b[0m\n"),
+            2 => format!(
+                "\x1b[33mwarning\x1b[0m: unused variable: `value_{number}` \x1b[2min {name}/src/lib.rs:{number}:9\x1b[0m\n"
+            ),
+            3 => format!(
+                "    |{} {}^^^^^ not used anywhere, and the line goes on for a while to wrap at the edge of the screen\n",
+                " ".repeat(number % 30),
+                "-".repeat(number % 20)
+            ),
+            4 => "\n".to_owned(),
+            5 => format!("{number:>8} │ let résumé = parse(\"→ naïve\")?; // {name}\n"),
+            _ => format!("[{number:>6}] GET /api/v1/{name}/{number} 200 {}ms {}B\n", number % 300, number * 37 % 9000),
+        };
+        number += 1;
+    }
+    text.into_bytes()
+}
+
+fn flood(bytes: u64) -> io::Result<()> {
+    let lines = lines();
+    wait_to_begin()?;
+    let mut left = bytes;
+    while left > 0 {
+        let piece = &lines[..lines.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        print(piece)?;
+        left -= piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Rows above the spinner, and the box below it, as an agent that works leaves them.
+fn screen() -> String {
+    let mut screen = "\x1b[2J\x1b[H".to_owned();
+    for row in 1..=30 {
+        let colour = 30 + row % 8;
+        screen += &format!(
+            "\x1b[{colour}m●\x1b[0m step {row}: read src/module_{row}.rs, changed {row} lines, ran its tests\r\n"
+        );
+    }
+    let rule = "─".repeat(118);
+    screen + &format!("\r\n\r\n{rule}\r\n❯ \r\n{rule}\r\n  esc to interrupt\r\n")
+}
+
+/// One repaint: always of the same length, so that the frames that arrived can be counted by their bytes.
+fn frame(number: u64) -> String {
+    const GLYPHS: [&str; 6] = ["✢", "✶", "✻", "✽", "✻", "✶"];
+    const TITLES: [&str; 2] = ["⠂", "⠐"];
+    let (glyph, seconds, tokens) = (GLYPHS[number as usize % 6], number / 10 % 10_000, number * 7 % 100_000);
+    // About once a second, as Claude Code does.
+    let title = TITLES[(number / 10 % 2) as usize];
+    format!(
+        "\x1b[?2026h\x1b]0;{title} Finding out why the parser is slow\x07\x1b[32;1H\x1b[2K\x1b[38;5;174m{glyph} \
+         \x1b[39mTinkering… \x1b[2m({seconds:>5}s · ↓ {tokens:>6} tokens · esc to interrupt)\x1b[22m\
+         \x1b[34;3H\x1b[?2026l"
+    )
+}
+
+fn spin(fps: u32) -> io::Result<()> {
+    let between = Duration::from_secs(1) / fps.max(1);
+    print(screen().as_bytes())?;
+    // Two hundred of these started in a row must not paint in a row.
+    std::thread::sleep(between.mul_f64(f64::from(std::process::id() % 101) / 101.0));
+    let mut next = Instant::now();
+    for number in 0.. {
+        let frame = frame(number);
+        debug_assert_eq!(frame.len() as u64, FRAME_LENGTH);
+        print(frame.as_bytes())?;
+        next += between;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(())
+}
+
+fn idle() -> io::Result<()> {
+    print(screen().as_bytes())?;
+    loop {
+        if io::stdin().read(&mut [0; 64])? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_has_the_same_length() {
+        for number in (0..200_000).step_by(7) {
+            assert_eq!(frame(number).len() as u64, FRAME_LENGTH, "{number}");
+        }
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(range("30..70"), Ok(30..70));
+        for wrong in ["30", "70..30", "5..5", "a..b", ""] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Someone at a terminal: runs a command in a real PTY and looks at what it shows.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use posse_core::screen::{Screen, Size};
+use posse_term::emulator::{Emulator, HistoryLimit};
+
+struct Shown {
+    emulator: Emulator,
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+pub struct Seat {
+    terminal: File,
+    child: Child,
+    shown: Arc<(Mutex<Shown>, Condvar)>,
+}
+
+impl Seat {
+    #[allow(clippy::unwrap_used)]
+    pub fn new(command: Command, size: Size) -> Self {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(pty_process::Size::new(size.rows(), size.cols())).unwrap();
+        // Standard input of a test command is empty unless somebody sits there.
+        let child = pty_process::blocking::Command::from(command).spawn(pts).unwrap();
+        let terminal = File::from(OwnedFd::from(pty));
+        let emulator = Emulator::new(size, HistoryLimit::default());
+        let shown = Arc::new((Mutex::new(Shown { emulator, bytes: Vec::new(), ended: false }), Condvar::new()));
+        let (mut reader, shared) = (terminal.try_clone().unwrap(), shown.clone());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            loop {
+                let read = reader.read(&mut buffer).unwrap_or(0);
+                let mut shown = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+                shown.emulator.feed(&buffer[..read]);
+                shown.bytes.extend_from_slice(&buffer[..read]);
+                shown.ended = read == 0;
+                shared.1.notify_all();
+                if read == 0 {
+                    return;
+                }
+            }
+        });
+        Self { terminal, child, shown }
+    }
+
+    /// Waits until the screen fits.
+    #[track_caller]
+    pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
+        let give_up = Instant::now() + Duration::from_secs(30);
+        let mut shown = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let screen = shown.emulator.screen();
+            if fits(&screen) {
+                return screen;
+            }
+            let left = give_up.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero() && !shown.ended, "it never came; the window shows:\n{}", screen.text());
+            shown = self.shown.1.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// All bytes the window was sent.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.shown.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
+    }
+
+    #[track_caller]
+    pub fn type_keys(&self, keys: &[u8]) {
+        (&self.terminal).write_all(keys).unwrap_or_else(|error| panic!("cannot type: {error}"));
+    }
+
+    #[track_caller]
+    pub fn resize(&self, size: Size) {
+        let winsize = rustix::termios::Winsize { ws_row: size.rows(), ws_col: size.cols(), ws_xpixel: 0, ws_ypixel: 0 };
+        self.shown.0.lock().unwrap_or_else(PoisonError::into_inner).emulator.resize(size);
+        rustix::termios::tcsetwinsize(&self.terminal, winsize).unwrap_or_else(|error| panic!("cannot resize: {error}"));
+    }
+
+    /// Waits for the command to end.
+    #[track_caller]
+    pub fn exit_code(mut self) -> Option<i32> {
+        self.child.wait().unwrap_or_else(|error| panic!("{error}")).code()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,128 @@
+//! People at their windows.
+
+use posse_core::screen::{Screen, Size};
+use posse_testkit::TestEnv;
+use posse_testkit::seat::Seat;
+
+use crate::{env, text_when};
+
+const SMALL: (u16, u16) = (20, 60);
+const LARGE: (u16, u16) = (30, 100);
+
+fn sit(env: &TestEnv, arguments: &[&str], (rows, cols): (u16, u16)) -> Seat {
+    let mut command = env.command(arguments);
+    command.env("TERM", "xterm-256color");
+    let seat = Seat::new(command, Size::clamped(rows, cols));
+    // What is typed before the window is there is not meant for the program, and dropped.
+    seat.until(|screen| screen.alternate);
+    seat
+}
+
+fn terminal_size(env: &TestEnv) -> (u64, u64) {
+    let listed = env.run(["ls", "--json"]).json();
+    let size = &listed[0]["size"];
+    (size["rows"].as_u64().unwrap(), size["cols"].as_u64().unwrap())
+}
+
+fn shows(text: &str) -> impl Fn(&Screen) -> bool {
+    move |screen| screen.text().contains(text)
+}
+
+#[test]
+fn look_type_and_leave() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "printf 'name? '; read name; echo \"hello $name\"; exec sleep 1000"]);
+    text_when(&env, id, |text| text.contains("name?"));
+    let seat = sit(&env, &["attach", id.as_str()], SMALL);
+    let screen = seat.until(shows("name?"));
+    assert!(screen.alternate, "a window of its own, not a mess in the shell's");
+    seat.type_keys(b"ada\r");
+    seat.until(shows("hello ada"));
+    seat.type_keys(b"\x1d");
+    seat.until(shows("detached"));
+    assert_eq!(seat.exit_code(), Some(0));
+    assert_eq!(terminal_size(&env), (24, 80), "it has its own size back");
+    assert_eq!(env.run(["ls", "--json"]).json()[0]["status"], "processing", "and goes on");
+}
+
+#[test]
+fn the_window_is_as_before_afterwards() {
+    let env = env();
+    // A program that turns on all kinds of modes and never turns them off.
+    let script = r"printf '\033[?2004h\033[?1003h\033[?1006h\033[?1h\033[>5u\033[?25l\033[3 qready'; exec sleep 1000";
+    let id = env.launch(&["sh", "-c", script]);
+    let seat = sit(&env, &["attach", id.as_str()], SMALL);
+    seat.until(shows("ready"));
+    seat.type_keys(b"\x1b[93;5u"); // Ctrl-] as a terminal with the kitty protocol sends it
+    let screen = seat.until(shows("detached"));
+    assert!(!screen.alternate && screen.cursor.is_some(), "{screen:?}");
+    let bytes = String::from_utf8_lossy(&seat.bytes()).into_owned();
+    for end in ["\x1b[?2004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?1l", "\x1b[<u"] {
+        assert!(bytes.rfind(end) > bytes.find("ready"), "{end:?} is missing");
+    }
+}
+
+#[test]
+fn a_terminal_takes_the_size_of_the_smallest_window() {
+    let env = env();
+    let script = "trap 'echo size $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done";
+    let id = env.launch(&["sh", "-c", script]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let large = sit(&env, &["attach", id.as_str()], LARGE);
+    large.until(shows("size 30 100"));
+    let small = sit(&env, &["attach", id.as_str()], SMALL);
+    large.until(shows("size 20 60"));
+    small.until(shows("size 20 60"));
+    small.resize(Size::clamped(10, 50));
+    large.until(shows("size 10 50"));
+    small.type_keys(b"\x1d");
+    assert_eq!(small.exit_code(), Some(0));
+    large.until(|screen| screen.text().trim_end().ends_with("size 30 100"));
+    drop(large); // closes its window without a word
+    text_when(&env, id, |text| text.trim_end().ends_with("size 24 80"));
+}
+
+#[test]
+fn two_see_the_same_and_both_may_type() {
+    let env = env();
+    let id = env.launch(&["cat"]);
+    let first = sit(&env, &["attach", id.as_str()], SMALL);
+    let second = sit(&env, &["attach", id.as_str()], SMALL);
+    first.type_keys(b"from the first\r");
+    second.until(shows("from the first"));
+    second.type_keys(b"from the second\r");
+    first.until(shows("from the second"));
+    let third = sit(&env, &["attach", "--read-only", id.as_str()], SMALL);
+    third.until(shows("from the second"));
+    third.type_keys(b"not heard\r");
+    first.type_keys(b"end\r");
+    let screen = third.until(shows("end"));
+    assert!(!screen.text().contains("not heard"));
+}
+
+#[test]
+fn a_window_stays_open_while_the_daemon_dies() {
+    let env = env();
+    let id = env.launch(&["cat"]);
+    let seat = sit(&env, &["attach", id.as_str()], SMALL);
+    seat.type_keys(b"before\r");
+    seat.until(|screen| screen.text().matches("before").count() == 2);
+    for round in 0..5 {
+        env.kill_daemon();
+        seat.type_keys(format!("round {round}\r").as_bytes());
+        // The echo and what cat says: exactly one of each.
+        seat.until(|screen| screen.text().matches(&format!("round {round}")).count() == 2);
+    }
+    let text = seat.until(|_| true).text();
+    assert_eq!(text.matches("before").count(), 2, "{text}");
+}
+
+#[test]
+fn launch_and_attach_in_one_until_the_program_ends() {
+    let env = env();
+    let seat = sit(&env, &["launch", "--attach", "--name", "short", "--", "sh", "-c", "echo hi; read x; exit 3"], SMALL);
+    seat.until(shows("hi"));
+    seat.type_keys(b"\r");
+    seat.until(shows("[short exited with 3]"));
+    assert_eq!(seat.exit_code(), Some(0));
+}

@@ -1,0 +1,154 @@
+//! What goes wrong says what to do next, and nothing else breaks.
+
+use std::io::{Read, Write};
+
+use posse_testkit::process;
+
+use crate::{env, text_when};
+
+#[test]
+fn every_mistake_has_its_own_message_and_exit_code() {
+    let env = env();
+    env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();
+    let long = "x".repeat(100);
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["launch"], 64, "COMMAND"),
+        (&["launch", "--", "no-such-program-anywhere"], 69, "no such program"),
+        (&["launch", "--", "/etc/passwd"], 1, "ermission"),
+        (&["launch", "-C", "/no/such/directory", "--", "true"], 64, "does not exist"),
+        (&["launch", "-C", "/etc/passwd", "--", "true"], 64, "not a directory"),
+        (&["launch", "--name", "here", "--", "true"], 1, "taken"),
+        (&["launch", "--name", "a/b", "--", "true"], 64, "may not contain"),
+        (&["launch", "--name", "../../x", "--", "true"], 64, "may not contain"),
+        (&["launch", "--name", &long, "--", "true"], 64, "at most 64"),
+        (&["launch", "--session", "a:b", "--", "true"], 64, "may not contain"),
+        (&["launch", "--size", "0x0", "--", "true"], 64, "columns"),
+        (&["launch", "--size", "big", "--", "true"], 64, "COLUMNSxROWS"),
+        (&["launch", "--env", "=x", "--", "true"], 64, "NAME=VALUE"),
+        (&["show", "nobody"], 1, "no terminal"),
+        (&["show", "../../etc"], 1, "no terminal"),
+        (&["send", "nobody", "x"], 1, "no terminal"),
+        (&["kill", "here", "nobody"], 1, "no terminal"),
+        (&["output", "nobody"], 1, "posse ls"),
+        (&["attach", "here"], 1, "needs a terminal"),
+        (&["wait", "here", "--until", "happy"], 64, "unknown status"),
+        (&["wait", "here", "--timeout", "soon"], 64, "no time"),
+        (&["frobnicate"], 64, "unrecognized"),
+        (&["ls", "--frobnicate"], 64, "unexpected"),
+    ];
+    for (arguments, code, words) in cases {
+        let ran = env.run(*arguments);
+        assert_eq!(ran.code, Some(*code), "{arguments:?}: {ran:#?}");
+        assert!(ran.stderr.contains(words), "{arguments:?} does not say {words:?}:\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{arguments:?}: {}", ran.stderr);
+    }
+    let listed = env.run(["ls", "--json"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "nothing was started, and the first was not ended: {listed}");
+    let error: serde_json::Value = serde_json::from_str(&env.run(["show", "nobody", "--json"]).stderr).unwrap();
+    assert_eq!(error["kind"], "no_terminal");
+}
+
+#[test]
+fn the_api_refuses_what_makes_no_sense() {
+    let env = env();
+    let id = env.launch(&["sleep", "1000"]);
+    let http = env.http();
+    let input = format!("/terminals/{id}/input");
+    let resize = format!("/terminals/{id}/resize");
+    let output = format!("/terminals/{id}/output");
+    let cases: &[(&str, &str, &str, u16)] = &[
+        ("GET", "/terminals/nonsense", "", 422),
+        ("GET", "/terminals/..%2f..%2fetc", "", 422),
+        ("GET", "/terminals/00000000", "", 404),
+        ("DELETE", "/terminals/zzzzzzzz", "", 422),
+        ("GET", "/nowhere", "", 404),
+        ("POST", "/terminals", "", 422),
+        ("POST", "/terminals", "{", 422),
+        ("POST", "/terminals", "{}", 422),
+        ("POST", "/terminals", r#"{"command":[],"working_directory":"/"}"#, 400),
+        ("POST", "/terminals", r#"{"command":["true"],"working_directory":"relative"}"#, 400),
+        ("POST", "/terminals", r#"{"command":["a\u0000b"],"working_directory":"/"}"#, 400),
+        ("POST", "/terminals", r#"{"command":["true"],"working_directory":"/","unknown":1}"#, 422),
+        ("POST", "/terminals", r#"{"command":["true"],"working_directory":"/","ring_bytes":1}"#, 400),
+        ("POST", &input, "{}", 422),
+        ("POST", &input, r#"{"message":"x","writer":0,"sequence":1}"#, 400),
+        ("POST", &input, r#"{"message":"x","writer":5}"#, 400),
+        ("POST", &resize, r#"{"rows":0,"cols":0}"#, 422),
+        ("POST", &resize, r#"{"rows":60000,"cols":60000}"#, 422),
+        ("GET", &format!("{output}?mode=nonsense"), "", 422),
+        ("GET", &format!("{output}?mode=tail&lines=-1"), "", 422),
+        ("GET", &format!("{output}?mode=last"), "", 404),
+        ("GET", &format!("/terminals/{id}/stream"), "", 400),
+    ];
+    for (method, path, body, status) in cases {
+        let answer = http.call(method, path, body).unwrap();
+        assert_eq!(answer.status, *status, "{method} {path} {body}: {answer:?}");
+    }
+    let answer = http.call("POST", &input, &format!(r#"{{"message":"{}"}}"#, "x".repeat(2 << 20))).unwrap();
+    assert_eq!(answer.status, 413, "{answer:?}");
+    assert_eq!(http.call("GET", "/health", "").unwrap().json()["status"], "ok");
+}
+
+#[test]
+fn garbage_on_a_terminal_harms_nobody() {
+    let env = env();
+    let calm = env.launch(&["sh", "-c", "echo calm; exec sleep 1000"]);
+    let noisy = env.launch(&["sh", "-c", "head -c 3000000 /dev/urandom; echo; echo END; exec sleep 1000"]);
+    text_when(&env, noisy, |text| text.contains("END"));
+    text_when(&env, calm, |text| text.contains("calm"));
+    let memory = process::memory(env.daemon_pid()).unwrap();
+    assert!(memory < 200 << 20, "the daemon grew to {memory} bytes");
+}
+
+#[test]
+fn a_client_that_never_reads_delays_nobody() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "read go; seq 1 400000; echo END; exec sleep 1000"]);
+    // Two that connect, ask for the stream and the events, and then do nothing any more.
+    let mut lazy = env.http().connect().unwrap();
+    let key = "dGhlIHNhbXBsZSBub25jZQ==";
+    write!(
+        lazy,
+        "GET /terminals/{id}/stream HTTP/1.1\r\nhost: posse\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: {key}\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = [0; 12];
+    lazy.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+    let _lazy_events = env.http().events(None).unwrap();
+    env.run(["send", id.as_str(), "go"]).ok();
+    text_when(&env, id, |text| text.contains("END"));
+    assert!(process::memory(env.daemon_pid()).unwrap() < 200 << 20);
+}
+
+#[test]
+fn a_killed_keeper_is_told_and_the_rest_goes_on() {
+    let env = env();
+    let lost = env.launch(&["sh", "-c", "echo before; exec sleep 1000"]);
+    text_when(&env, lost, |text| text.contains("before"));
+    let program = env.run(["ls", "--json"]).json()[0]["pid"].as_u64().unwrap() as u32;
+    let stubborn = env.launch(&["sh", "-c", "trap '' HUP; echo before; while :; do sleep 0.1; done"]);
+    text_when(&env, stubborn, |text| text.contains("before"));
+    let keeper = env.keeper_pid().unwrap();
+    posse_testkit::env::kill(keeper);
+    let waited = env.run(["wait", lost.as_str(), "--until", "error", "--timeout", "30s"]).ok();
+    assert_eq!(waited, "error (lost: its keeper is gone)\n");
+    assert!(env.run(["output", lost.as_str()]).ok().contains("before"), "what was on its screen is still known");
+    let refused = env.run(["send", lost.as_str(), "x"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    // A new keeper takes new terminals, and what hid from the hang-up is ended, as nobody could see it any more.
+    let next = loop {
+        let ran = env.run(["launch", "--", "sh", "-c", "echo after; exec sleep 1000"]);
+        if ran.code == Some(0) {
+            break ran.stdout.trim().parse().unwrap();
+        }
+        assert!(ran.stderr.contains("keeper"), "{ran:?}");
+    };
+    text_when(&env, next, |text| text.contains("after"));
+    assert_ne!(env.keeper_pid(), Some(keeper));
+    assert!(!process::exists(program));
+    env.run(["kill", stubborn.as_str()]).ok();
+    let left: Vec<_> =
+        process::all().into_iter().filter(|p| p.variable("POSSE_TERMINAL_ID").as_deref() == Some(stubborn.as_str())).collect();
+    assert!(left.is_empty(), "{left:#?}");
+}

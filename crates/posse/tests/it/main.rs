@@ -1,0 +1,36 @@
+//! The whole of posse, as its users run it: the real binary, real terminals, a real database.
+
+mod attach;
+mod bad_input;
+mod disk;
+mod basics;
+mod privacy;
+mod survival;
+
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use posse_testkit::TestEnv;
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_posse"))
+}
+
+/// Looks at the text of a terminal until it fits, each time something was printed.
+#[track_caller]
+fn text_when(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> String {
+    use posse_testkit::stream::Stream;
+    let give_up = Instant::now() + Duration::from_secs(30);
+    let mut stream = Stream::open(&env.http(), id, None, 1).expect("a stream");
+    stream.set_timeout(Duration::from_millis(250)).expect("a timeout");
+    loop {
+        let output: posse_server::api::types::Output =
+            env.http().get(&format!("/terminals/{id}/output?mode=full")).expect("output");
+        if fits(&output.output) {
+            return output.output;
+        }
+        assert!(Instant::now() < give_up, "it never came; the terminal shows:\n{}", output.output);
+        // The next sign of life, or a quarter of a second: what was printed before the stream began counts too.
+        let _ = stream.next_item();
+    }
+}

@@ -1,0 +1,231 @@
+//! The daemon may die at any moment. Nothing is lost, and nothing happens twice.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+use posse_core::screen::{Screen, Size};
+use posse_server::api::types::{Input, StreamMessage, Terminal};
+use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_testkit::stream::{Item, Stream};
+use posse_testkit::{TestEnv, http};
+
+use crate::{env, text_when};
+
+const KILLS: u32 = 200;
+
+/// Types the numbers from 1 on, one at a time, until told to stop; each until it is sure that it arrived.
+fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64 {
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) {
+        number += 1;
+        let message = format!("{number}\n");
+        let input = Input { message, enter: false, raw: true, writer: Some(77), sequence: Some(number) };
+        // An error means that nobody knows what became of it. Sending it again is safe: that is the point.
+        while !client.post(&format!("/terminals/{id}/input"), &input).is_ok_and(|answer| answer.status == 200) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    number
+}
+
+/// How far a follower is: connections made, bytes seen.
+#[derive(Default)]
+struct Progress {
+    made: Mutex<(u64, u64)>,
+    changed: Condvar,
+}
+
+impl Progress {
+    fn change(&self, change: impl FnOnce(&mut (u64, u64))) {
+        change(&mut self.made.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    fn now(&self) -> (u64, u64) {
+        *self.made.lock().unwrap()
+    }
+
+    #[track_caller]
+    fn wait(&self, enough: impl Fn((u64, u64)) -> bool) {
+        let made = self.made.lock().unwrap();
+        let patience = Duration::from_secs(30);
+        let (made, waited) = self.changed.wait_timeout_while(made, patience, |made| !enough(*made)).unwrap();
+        assert!(!waited.timed_out(), "no progress after {} connections and {} bytes", made.0, made.1);
+    }
+}
+
+/// Follows a terminal's output, going on where it was whenever the connection breaks, up to the end of the program.
+fn follow(client: &http::Client, id: TerminalId, progress: &Progress) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let Ok(mut stream) = Stream::open(client, id, Some(all.len() as u64), 1) else {
+            // Nobody listens for a few milliseconds, and there is nothing to wait on for that.
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        loop {
+            match stream.next_item() {
+                Ok(Item::Output { offset, bytes }) => {
+                    assert_eq!(offset, all.len() as u64, "output is missing or repeated");
+                    all.extend_from_slice(&bytes);
+                    progress.change(|made| made.1 = all.len() as u64);
+                }
+                Ok(Item::Word(StreamMessage::Start { continued, offset, .. })) => {
+                    assert!(continued, "the output could not be continued from {}, only from {offset}", all.len());
+                    progress.change(|made| made.0 += 1);
+                }
+                Ok(Item::Word(StreamMessage::Exited { .. })) => return all,
+                Ok(Item::Word(_)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+#[test]
+fn two_hundred_kills_in_the_middle_of_input_and_output() {
+    let env = env();
+    let received = env.work().join("received");
+    let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
+    // As fast as a shell loop goes, with a pause now and then; ends by itself when a file says so.
+    let script = "i=0; while [ ! -e enough ]; do i=$((i+1)); echo \"line $i\"; [ $((i % 40)) = 0 ] && sleep 0.01; done; echo END";
+    let printer = env.launch(&["sh", "-c", script]);
+    let pids = |env: &TestEnv| -> Vec<(TerminalId, Option<u32>)> {
+        let terminals: Vec<Terminal> = env.http().get("/terminals").unwrap();
+        terminals.into_iter().map(|t| (t.id, t.pid)).collect()
+    };
+    let before = pids(&env);
+
+    let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+    let typist = {
+        let (client, stop) = (env.http(), stop.clone());
+        std::thread::spawn(move || type_numbers(&client, reader, &stop))
+    };
+    let follower = {
+        let (client, progress) = (env.http(), progress.clone());
+        std::thread::spawn(move || follow(&client, printer, &progress))
+    };
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut connections = 0;
+    for kill in 0..KILLS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        // Every fourth is killed while it is still finding its feet, the others somewhere in the next stretch of output.
+        if !kill.is_multiple_of(4) {
+            progress.wait(|made| made.0 > connections);
+            let target = progress.now().1 + random % 1500;
+            progress.wait(|made| made.1 >= target);
+        }
+        connections = progress.now().0;
+        env.kill_daemon();
+        env.run(["serve"]).ok();
+    }
+    assert_eq!(pids(&env), before, "the same terminals, the same programs");
+    stop.store(true, Ordering::Relaxed);
+    let typed = typist.join().unwrap();
+    std::fs::write(env.work().join("enough"), "").unwrap();
+    let output = follower.join().unwrap();
+
+    env.run(["wait", printer.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    let text = String::from_utf8(output.clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.last(), Some(&"END"));
+    for (number, line) in (1..).zip(&lines[..lines.len() - 1]) {
+        assert_eq!(*line, format!("line {number}"));
+    }
+    let numbers = std::fs::read_to_string(&received).unwrap();
+    let expected: String = (1..=typed).map(|number| format!("{number}\n")).collect();
+    assert!(numbers == expected, "typed 1 to {typed}; received {} lines", numbers.lines().count());
+    assert!(typed > 200 && lines.len() > 1000, "{typed} inputs and {} lines are too few to prove anything", lines.len());
+
+    // The screen after 200 daemons is the screen one would have drawn.
+    let mut reference = Emulator::new(Size::clamped(24, 80), HistoryLimit::default());
+    reference.feed(&output);
+    let screen: Screen = env.http().get(&format!("/terminals/{printer}/screen")).unwrap();
+    assert_eq!(screen.rows, reference.screen().rows);
+    let full = env.run(["output", printer.as_str()]).ok();
+    let kept: String = reference.history().map(|row| format!("{row}\n")).collect::<String>() + &reference.screen().text();
+    assert_eq!(full, kept, "what scrolled off is there as well");
+    println!("{KILLS} kills, {typed} inputs, {} lines of output", lines.len());
+}
+
+#[test]
+fn a_full_screen_program_looks_the_same_after_a_crash() {
+    let env = env();
+    // Main screen, alternate screen with colours, a scroll region, a title, a hidden cursor; then it waits.
+    let script = r"seq 1 50; printf '\033[?1049h\033[2J\033[3;10r\033[5;7Hhello \033[1;31mred\033[0m\033]2;deep\007\033[?25l'; read x; printf '\033[?1049l\033[?25hback\n'; exec sleep 1000";
+    let id = env.launch(&["sh", "-c", script]);
+    text_when(&env, id, |text| text.contains("hello red"));
+    let screen = |env: &TestEnv| -> Screen { env.http().get(&format!("/terminals/{id}/screen")).unwrap() };
+    let before = screen(&env);
+    assert!(before.alternate && before.cursor.is_none() && before.title == "deep");
+    env.kill_daemon();
+    env.run(["serve"]).ok();
+    assert_eq!(screen(&env), before);
+    env.run(["send", id.as_str(), ""]).ok();
+    let text = text_when(&env, id, |text| text.contains("back"));
+    assert!(text.starts_with("1\n2\n3\n") && text.contains("\n50\n"), "the main screen came back with all of it: {text}");
+}
+
+#[test]
+fn more_output_than_the_ring_holds_survives_on_checkpoints() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "seq 1 600000; echo END; exec sleep 1000"]);
+    text_when(&env, id, |text| text.contains("END"));
+    let before = env.run(["output", id.as_str()]).ok();
+    env.kill_daemon();
+    env.run(["serve"]).ok();
+    assert_eq!(env.run(["output", id.as_str()]).ok(), before);
+    assert!(before.trim_end().ends_with("599999\n600000\nEND"), "{}", &before[before.len() - 100..]);
+}
+
+#[test]
+fn terminals_go_on_when_the_daemon_is_stopped() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "echo one; read x; echo two; exec sleep 1000"]);
+    text_when(&env, id, |text| text.contains("one"));
+    let stopped = env.run(["stop"]).ok();
+    assert!(stopped.contains(id.as_str()) && stopped.contains("go on"), "{stopped}");
+    assert!(env.http().connect().is_err(), "no daemon answers");
+    assert!(env.keeper_pid().is_some());
+    env.run(["send", id.as_str(), "x"]).ok();
+    text_when(&env, id, |text| text.contains("two"));
+    env.run(["stop", "--all"]).ok();
+    assert!(env.processes().is_empty(), "{:?}", env.processes());
+    assert!(!env.places().runtime.exists());
+}
+
+#[test]
+fn a_dead_daemon_is_restarted_without_being_asked() {
+    let env = env();
+    env.launch(&["sleep", "1000"]);
+    let first = env.kill_daemon();
+    let give_up = std::time::Instant::now() + Duration::from_secs(30);
+    while !env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
+        assert!(std::time::Instant::now() < give_up);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_ne!(env.daemon_pid(), first);
+}
+
+#[test]
+fn two_daemons_do_not_share_a_home() {
+    let env = env();
+    env.launch(&["sleep", "1000"]);
+    let second = env.run(["serve", "--foreground"]);
+    assert_eq!(second.code, Some(6), "{second:?}");
+    assert!(second.stderr.contains(&format!("process {}", env.daemon_pid())), "{}", second.stderr);
+}
+
+#[test]
+fn many_who_start_it_at_once_get_the_same_daemon() {
+    let env = env();
+    let started: Vec<_> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..8).map(|_| scope.spawn(|| env.run(["serve", "--json"]).json()["pid"].clone())).collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    assert!(started.iter().all(|pid| pid == &started[0]), "{started:?}");
+}

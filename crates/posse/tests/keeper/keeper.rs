@@ -1,0 +1,260 @@
+//! A keeper process of one's own, and programs to give it.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use posse_core::screen::Size;
+use posse_term::wire::{Event, Program, Request, Wiring};
+use posse_testkit::{TestEnv, process};
+
+use crate::peer::{PATIENCE, Peer};
+
+/// What programs get that did not ask for another ring.
+pub(crate) const RING: u32 = 1 << 20;
+
+pub(crate) struct Keeper {
+    env: TestEnv,
+    child: Child,
+    /// Someone it serves, so that it stays when a test has nothing in it for a moment.
+    guest: Option<Peer>,
+}
+
+impl Keeper {
+    pub(crate) fn start() -> Self {
+        Self::start_after(":")
+    }
+
+    /// Starts it from a shell that ran `prelude` first: what that sets, the keeper inherits.
+    pub(crate) fn start_after(prelude: &str) -> Self {
+        let env = TestEnv::new(env!("CARGO_BIN_EXE_posse"));
+        let child = launch(&env, prelude);
+        let mut keeper = Self { env, child, guest: None };
+        keeper.guest = Some(keeper.peer());
+        keeper
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.env.places().keeper_socket()
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.env.work()
+    }
+
+    /// A connection that has not introduced itself.
+    #[track_caller]
+    pub(crate) fn stranger(&self) -> Peer {
+        Peer::connect(&self.socket()).unwrap_or_else(|error| panic!("cannot connect: {error}; {}", self.log()))
+    }
+
+    #[track_caller]
+    pub(crate) fn peer(&self) -> Peer {
+        let mut peer = self.stranger();
+        peer.greet(false);
+        peer
+    }
+
+    #[track_caller]
+    pub(crate) fn daemon(&self) -> Peer {
+        let mut peer = self.stranger();
+        peer.greet(true);
+        peer
+    }
+
+    /// From here on it serves only whom the test connects.
+    pub(crate) fn without_guest(&mut self) {
+        self.guest = None;
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.env.places().log()).unwrap_or_default()
+    }
+
+    // ---- programs ----
+
+    /// A program in a terminal, with nothing in its environment but what it takes to run and to be found.
+    pub(crate) fn program<S: AsRef<str>>(&self, id: TerminalId, arguments: &[S]) -> Program {
+        let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        Program {
+            arguments: arguments.iter().map(|argument| argument.as_ref().as_bytes().to_vec()).collect(),
+            environment: vec![
+                pair("PATH", &std::env::var("PATH").unwrap_or_default()),
+                pair("POSSE_HOME", &self.env.places().home.to_string_lossy()),
+                pair("POSSE_TERMINAL_ID", id.as_str()),
+            ],
+            directory: self.work().to_string_lossy().into_owned().into_bytes(),
+            wiring: Wiring::Terminal(Size::clamped(24, 80)),
+            ring: RING,
+            label: Vec::new(),
+        }
+    }
+
+    pub(crate) fn shell(&self, id: TerminalId, script: &str) -> Program {
+        self.program(id, &["sh", "-c", script])
+    }
+
+    pub(crate) fn shell_on_pipes(&self, id: TerminalId, script: &str) -> Program {
+        Program { wiring: Wiring::Pipes, ..self.shell(id, script) }
+    }
+
+    /// Something that types back what is typed, byte by byte, and says `ready` first.
+    pub(crate) fn parrot(&self, id: TerminalId) -> Program {
+        self.shell(id, "stty raw -echo; printf ready; exec cat")
+    }
+
+    // ---- looking at it ----
+
+    /// Processor time it has used, in hundredths of a second.
+    pub(crate) fn ticks(&self) -> u64 {
+        process::effort(self.pid()).expect("the keeper is gone").0
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        process::memory(self.pid()).expect("the keeper is gone")
+    }
+
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the keeper is gone").count()
+    }
+
+    /// Children that have ended and that it has not noticed.
+    pub(crate) fn zombies(&self) -> usize {
+        let processes = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let stat = Stat::of(entry.file_name().to_str()?.parse().ok()?)?;
+            (stat.state == 'Z' && stat.parent == self.pid()).then_some(())
+        });
+        processes.count()
+    }
+
+    // ---- its end ----
+
+    /// Ends it without any warning.
+    pub(crate) fn kill(&mut self) {
+        self.guest = None;
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Another keeper in the same home, after this one was killed.
+    pub(crate) fn start_again(&mut self) {
+        self.child = launch(&self.env, ":");
+        self.guest = Some(self.peer());
+    }
+
+    /// Waits until it has left by itself.
+    #[track_caller]
+    pub(crate) fn until_gone(&mut self) -> ExitStatus {
+        assert!(process::ends_within(self.pid(), PATIENCE), "the keeper does not leave; {}", self.log());
+        self.child.wait().unwrap()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends what it has and lets it leave. `None` if it cannot be talked to.
+    fn close(&mut self) -> Option<()> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut peer = Peer::connect(&self.socket()).ok()?;
+        peer.greet(false);
+        peer.send(&Request::List);
+        let mut left: Vec<TerminalId> = loop {
+            if let Event::Listed { summaries } = peer.next_until(deadline).ok()?? {
+                break summaries.iter().map(|summary| summary.id).collect();
+            }
+        };
+        for id in &left {
+            peer.send(&Request::End { id: *id, grace_ms: 0 });
+        }
+        while !left.is_empty() {
+            if let Event::Ended { id, .. } = peer.next_until(deadline).ok()?? {
+                left.retain(|one| *one != id);
+                peer.send(&Request::Forget { id });
+            }
+        }
+        peer.send(&Request::Rest);
+        process::ends_within(self.pid(), Duration::from_secs(10)).then_some(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the keeper's log:\n{}", self.log());
+        }
+        self.guest = None;
+        if self.is_running() && self.close().is_none() {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+        // A keeper that was killed leaves its socket; without it the environment looks for nobody.
+        let _ = fs::remove_file(self.socket());
+    }
+}
+
+fn launch(env: &TestEnv, prelude: &str) -> Child {
+    let keep = env.command(["keep"]);
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{prelude}; exec \"$0\" \"$@\"")).arg(keep.get_program()).args(keep.get_args());
+    command.env_clear().envs(keep.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let log = fs::File::options().create(true).append(true).open(env.places().log()).unwrap();
+    command.current_dir(env.work()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n", "{}", fs::read_to_string(env.places().log()).unwrap_or_default());
+    child
+}
+
+/// An id nobody else has. Families are found by it among all processes of the machine, so tests that run at the same
+/// time must not share one.
+pub(crate) fn new_id() -> TerminalId {
+    TerminalId::from_random(RandomState::new().hash_one(std::process::id()) as u32)
+}
+
+/// Asks until it is so.
+#[track_caller]
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What the kernel says of a process in /proc/PID/stat.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// Number of the controlling terminal, 0 without one.
+    pub(crate) terminal: i32,
+    /// The group in that terminal's foreground.
+    pub(crate) foreground: i32,
+}
+
+impl Stat {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+        Some(Self {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+            session: fields.next()?.parse().ok()?,
+            terminal: fields.next()?.parse().ok()?,
+            foreground: fields.next()?.parse().ok()?,
+        })
+    }
+}

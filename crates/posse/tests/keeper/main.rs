@@ -1,0 +1,17 @@
+//! The real keeper, spoken to through its socket, frame by frame. No daemon: whatever the keeper promises it must
+//! promise to anyone who speaks its protocol.
+
+mod checkpoints;
+mod crowds;
+mod exits;
+mod families;
+mod greeting;
+mod input;
+mod keeper;
+mod limits;
+mod output;
+mod peer;
+mod pipes;
+mod sizes;
+mod spawning;
+mod supervision;
