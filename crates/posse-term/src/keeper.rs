@@ -633,8 +633,7 @@ impl Keeper {
     }
 
     fn daemon_failed(&mut self, message: &str, now: Instant) {
-        self.supervisor.failed(now);
-        if self.supervisor.is_up() {
+        if !self.supervisor.failed(now) {
             return;
         }
         for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {

@@ -113,6 +113,7 @@ impl TestEnv {
     pub fn kill_daemon(&self) -> u32 {
         let pid = self.daemon_pid();
         kill(pid);
+        assert!(process::ends_within(pid, Duration::from_secs(10)), "the daemon does not die");
         pid
     }
 

@@ -33,10 +33,6 @@ impl Supervisor {
         Self { phase: Phase::Resting, wait: FIRST_WAIT }
     }
 
-    pub(super) fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Up(_))
-    }
-
     /// Someone asked for a daemon: at once, whatever wait was running.
     pub(super) fn wanted(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Resting | Phase::Due(_)) {
@@ -64,11 +60,14 @@ impl Supervisor {
         }
     }
 
-    /// The process ended, or could not be started, before it connected.
-    pub(super) fn failed(&mut self, now: Instant) {
-        if self.phase == Phase::Starting {
+    /// A process ended, or could not be started. True if it was the one being waited for; one that had connected is
+    /// known by its connection.
+    pub(super) fn failed(&mut self, now: Instant) -> bool {
+        let starting = self.phase == Phase::Starting;
+        if starting {
             self.again(now);
         }
+        starting
     }
 
     fn again(&mut self, now: Instant) {
@@ -148,7 +147,8 @@ mod tests {
         s.wanted(now);
         assert!(s.start_now(now));
         assert!(!s.start_now(now), "one at a time");
-        s.failed(now);
+        assert!(s.failed(now));
+        assert!(!s.failed(now), "the end of an earlier one is no news");
         assert_eq!(s.deadline(), Some(now + FIRST_WAIT));
         s.wanted(now);
         assert!(s.start_now(now), "a person asking does not wait");
