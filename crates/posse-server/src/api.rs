@@ -10,6 +10,7 @@ use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -32,6 +33,8 @@ const MAX_BODY: usize = 4 << 20;
 pub(crate) struct App {
     pub(crate) hub: mpsc::UnboundedSender<Message>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
+    /// The number of the newest event that was published.
+    pub(crate) newest: Arc<AtomicI64>,
     pub(crate) database: PathBuf,
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use posse_core::ids::{BadName, Name, TerminalId};
 use posse_core::screen::Size;
@@ -167,6 +168,7 @@ pub(crate) struct Hub {
     store: Writer,
     messages: mpsc::UnboundedSender<Message>,
     events: broadcast::Sender<Arc<LogEvent>>,
+    newest: Arc<AtomicI64>,
     routes: Routes,
     link: Option<Link>,
     keeper_problem: Option<String>,
@@ -186,6 +188,7 @@ pub(crate) struct Parts {
     pub(crate) records: Vec<Record>,
     pub(crate) messages: mpsc::UnboundedSender<Message>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
+    pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
     pub(crate) want_keeper: mpsc::UnboundedSender<()>,
 }
@@ -199,6 +202,7 @@ impl Hub {
             store: parts.store,
             messages: parts.messages,
             events: parts.events,
+            newest: parts.newest,
             routes: parts.routes,
             link: None,
             keeper_problem: None,
@@ -263,6 +267,9 @@ impl Hub {
     }
 
     fn publish(&self, event: LogEvent) {
+        if let Some(seq) = event.seq {
+            self.newest.store(seq, Ordering::Release);
+        }
         let _ = self.events.send(Arc::new(event));
     }
 

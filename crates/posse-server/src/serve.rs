@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use posse_term::client::{self, KeeperError};
@@ -65,7 +66,8 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
     let places = settings.places.clone();
-    let (store, records) = store::open(&places.database())?;
+    let (store, found) = store::open(&places.database())?;
+    let newest = Arc::new(AtomicI64::new(found.newest));
     let socket = places.daemon_socket();
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).map_err(|error| ServeError::Listen { path: socket.clone(), error })?;
@@ -79,13 +81,14 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
-        records,
+        records: found.terminals,
         messages: messages.clone(),
         events: events.clone(),
+        newest: newest.clone(),
         routes,
         want_keeper,
     });
-    let app = App { hub: messages.clone(), events, database: places.database() };
+    let app = App { hub: messages.clone(), events, newest, database: places.database() };
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;

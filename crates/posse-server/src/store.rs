@@ -39,8 +39,15 @@ pub(crate) enum Change {
     Drop(TerminalId),
 }
 
-/// Opens the database, making or upgrading it, and reads the terminals in it.
-pub(crate) fn open(path: &Path) -> Result<(Writer, Vec<Record>), StoreError> {
+/// What is in the database when it is opened.
+pub(crate) struct Found {
+    pub(crate) terminals: Vec<Record>,
+    /// The number of the newest event.
+    pub(crate) newest: i64,
+}
+
+/// Opens the database, making or upgrading it, and reads what is in it.
+pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
     // Made private before SQLite opens it; its side files take over the mode.
     let _ = fs_err::OpenOptions::new().create(true).append(true).open(path).map(|file| {
@@ -62,8 +69,10 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Vec<Record>), StoreError> {
         transaction.pragma_update(None, "user_version", version as u32 + 1).map_err(wrap)?;
         transaction.commit().map_err(wrap)?;
     }
-    let records = read_terminals(&connection).map_err(wrap)?;
-    Ok((Writer::start(connection), records))
+    let terminals = read_terminals(&connection).map_err(wrap)?;
+    let newest =
+        connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
+    Ok((Writer::start(connection), Found { terminals, newest }))
 }
 
 fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {

@@ -178,6 +178,10 @@ fn recordings_look_as_in_tmux() {
             let mut emulator = new(size);
             feed(&mut emulator, bytes, 4096);
             let theirs = tmux.show(bytes, size);
+            let their_cursor = (theirs.cursor.0, theirs.cursor.1.min(size.cols() - 1));
+            if let Some(cursor) = emulator.screen().cursor.filter(|cursor| *cursor != their_cursor) {
+                differences.push(format!("{name} at {percent} %: cursor at {cursor:?}, in tmux at {their_cursor:?}"));
+            }
             for (row, (ours, theirs)) in emulator.screen().rows.iter().zip(&theirs.rows).enumerate() {
                 if ours != theirs && !known_difference(ours, theirs) {
                     differences.push(format!("{name} at {percent} %, row {row}:\n  ours {ours:?}\n  tmux {theirs:?}"));

@@ -47,38 +47,22 @@ Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program 
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// See it work: two scripted agents, and a daemon that is killed under them
     Demo(demo::Args),
-    /// Start a program in a terminal of its own
     Launch(launch::Args),
-    /// List the terminals
     Ls(ls::Args),
-    /// Show a terminal: what is known of it, and its screen
     Show(show::Args),
-    /// Type into a terminal
     Send(send::Args),
-    /// Print what a terminal has printed
     Output(output::Args),
-    /// Look at a terminal and type into it
     Attach(attach::Args),
-    /// Wait until a terminal has a certain status
     Wait(wait::Args),
-    /// Ask the program in a terminal to leave, as closing its window would
     Exit(exit::Args),
-    /// End a terminal, with every process in it, and forget it
     Kill(kill::Args),
-    /// Show what happened, from the journal
     Logs(logs::Args),
-    /// Start the daemon (every command does that by itself)
     Serve(serve::Args),
-    /// Stop the daemon; terminals go on
     Stop(stop::Args),
-    /// Print a script that completes posse's commands in your shell
     Completions(completions::Args),
-    /// Own the terminals (started by posse itself)
     #[command(hide = true)]
     Keep(keep::Args),
-    /// Play a scripted agent
     #[command(hide = true)]
     Actor(actor::Args),
 }

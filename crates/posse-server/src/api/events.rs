@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Json;
@@ -52,12 +53,14 @@ pub(super) async fn follow(
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    // Read before subscribing: what is published in between is in the log, and read from there.
+    let newest = app.newest.load(Ordering::Acquire);
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let follower = Follower {
         live: app.events.subscribe(),
         database: app.database,
-        sent: last,
-        behind: last.is_some(),
+        sent: last.unwrap_or(newest),
+        behind: true,
         ready: VecDeque::new(),
     };
     let stream = unfold(follower, |mut follower| async {
@@ -78,8 +81,8 @@ fn sse(event: &LogEvent) -> Event {
 struct Follower {
     live: broadcast::Receiver<Arc<LogEvent>>,
     database: PathBuf,
-    /// The last number sent; `None` as long as there is none to go on from.
-    sent: Option<i64>,
+    /// The last number sent, or the one to begin after.
+    sent: i64,
     /// There may be events in the log that were not sent and will not come live.
     behind: bool,
     ready: VecDeque<Arc<LogEvent>>,
@@ -89,21 +92,22 @@ impl Follower {
     async fn next(&mut self) -> Option<Arc<LogEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.sent = event.seq.or(self.sent);
+                self.sent = event.seq.unwrap_or(self.sent);
                 return Some(event);
             }
-            if let (true, Some(after)) = (self.behind, self.sent) {
-                let page = read(self.database.clone(), Slice { after, limit: PAGE, ..Slice::default() }).await.ok()?;
+            if self.behind {
+                let slice = Slice { after: self.sent, limit: PAGE, ..Slice::default() };
+                let page = read(self.database.clone(), slice).await.ok()?;
                 self.behind = page.len() == PAGE;
                 self.ready.extend(page.into_iter().map(Arc::new));
                 continue;
             }
             match self.live.recv().await {
                 // Read off the log already.
-                Ok(event) if event.seq.is_some_and(|seq| self.sent.is_some_and(|sent| seq <= sent)) => {}
+                Ok(event) if event.seq.is_some_and(|seq| seq <= self.sent) => {}
                 Ok(event) => self.ready.push_back(event),
                 // Too slow for the live events: the log has those that count.
-                Err(broadcast::error::RecvError::Lagged(_)) => self.behind = self.sent.is_some(),
+                Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }

@@ -33,8 +33,10 @@ impl Tmux {
             return None;
         }
         let tmux = Self { directory: tempfile::tempdir().unwrap(), count: Cell::new(0) };
-        // A session that keeps the server alive between two others.
-        tmux.run(&["new-session", "-d", "-s", "anchor", "exec sleep 100000"]);
+        // A session that keeps the server alive between two others, and no longer than this test, even
+        // if that is killed and drops nothing.
+        let watch = format!("while kill -0 {} 2>/dev/null; do sleep 1; done; tmux kill-server", std::process::id());
+        tmux.run(&["new-session", "-d", "-s", "anchor", &watch]);
         tmux.run(&["set-option", "-g", "status", "off"]);
         Some(tmux)
     }

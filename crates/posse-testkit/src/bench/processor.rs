@@ -1,7 +1,9 @@
 //! What keeper and daemon take of one processor core, with idle terminals (nothing, and nothing wakes them) and
 //! with busy ones, each of which repaints its spinner ten times a second.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
 
 use super::report::Row;
 use super::subject::Subject;
@@ -17,6 +19,15 @@ const SPARE_THREADS: Duration = Duration::from_secs(11);
 const WARM_UP: Duration = Duration::from_secs(3);
 /// A wake-up now and then is none per terminal.
 const WAKE_UPS: f64 = 0.5;
+/// How many of the terminals are asked whether the load was what it is said to be.
+const ASKED: usize = 5;
+/// What a scripted agent plays: Claude Code, thinking.
+const THINKING: &str = r#"
+look = "claude"
+auto_prompt = "Find out why the parser is slow."
+[[turn]]
+steps = [{ think = "forever" }]
+"#;
 
 struct Spent {
     keeper: f64,
@@ -25,6 +36,26 @@ struct Spent {
 }
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+    let mut rows = idle(bench)?;
+    for (count, limit) in STEPS {
+        let subject = Subject::start(bench)?;
+        let scenario = subject.env.work().join("thinking.toml");
+        std::fs::write(&scenario, THINKING).map_err(BenchError::io("write a scenario"))?;
+        let (posse, scenario) = (bench.posse.to_string_lossy(), scenario.to_string_lossy());
+        let (spent, bytes) = busy(bench, &subject, count, &[&posse, "actor", &scenario])?;
+        let note = format!("{bytes:.0} bytes per second each");
+        rows.push(row(format!("processor, {count} scripted agents at work"), &spent, Some(limit)).note(note));
+    }
+    for (count, limit) in STEPS {
+        let subject = Subject::start(bench)?;
+        let (spent, bytes) = busy(bench, &subject, count, &bench.probe_command(&["spin", "--fps", "10"]))?;
+        let note = format!("{:.1} frames of {FRAME_LENGTH} bytes per second each", bytes / FRAME_LENGTH as f64);
+        rows.push(row(format!("processor, {count} spinners"), &spent, Some(limit)).note(note));
+    }
+    Ok(rows)
+}
+
+fn idle(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let subject = Subject::start(bench)?;
     let mut started = 0;
@@ -35,30 +66,26 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         bench.pause(bench.choose(Duration::ZERO, SPARE_THREADS))?;
         let spent = watch(bench, &subject)?;
         rows.push(row(format!("processor, {count} idle terminals"), &spent, None));
-        rows.push(Row::new(format!("wake-ups, {count} idle terminals"), "per s").figure_within(
-            "",
-            spent.wake_ups,
-            WAKE_UPS,
-        ));
-    }
-    drop(subject);
-    for (count, limit) in STEPS {
-        let subject = Subject::start(bench)?;
-        let ids = subject.launch_many(count, &bench.probe_command(&["spin", "--fps", "10"]))?;
-        bench.pause(WARM_UP)?;
-        // Whether the load was what it is said to be, as seen where it arrives. Outside of what is measured.
-        let sample = &ids[..5];
-        let offsets =
-            || sample.iter().map(|id| Ok(subject.follow(*id)?.offset)).collect::<Result<Vec<u64>, BenchError>>();
-        let (before, since) = (offsets()?, std::time::Instant::now());
-        let spent = watch(bench, &subject)?;
-        let (after, seconds) = (offsets()?, since.elapsed().as_secs_f64());
-        let bytes: u64 = after.iter().zip(&before).map(|(after, before)| after - before).sum();
-        let fps = bytes as f64 / FRAME_LENGTH as f64 / sample.len() as f64 / seconds;
-        let note = format!("{fps:.1} frames of {FRAME_LENGTH} bytes per second each");
-        rows.push(row(format!("processor, {count} busy terminals"), &spent, Some(limit)).note(note));
+        let wake_ups = Row::new(format!("wake-ups, {count} idle terminals"), "per s");
+        rows.push(wake_ups.figure_within("", spent.wake_ups, WAKE_UPS));
     }
     Ok(rows)
+}
+
+/// What `count` terminals cost that run `command`, and how many bytes per second each of them printed: the load
+/// as seen where it arrives, not as it was meant.
+fn busy(bench: &Bench, subject: &Subject<'_>, count: usize, command: &[&str]) -> Result<(Spent, f64), BenchError> {
+    let ids = subject.launch_many(count, command)?;
+    bench.pause(WARM_UP)?;
+    let asked = &ids[..ASKED];
+    let (before, since) = (printed(subject, asked)?, Instant::now());
+    let spent = watch(bench, subject)?;
+    let bytes = printed(subject, asked)? - before;
+    Ok((spent, bytes as f64 / ASKED as f64 / since.elapsed().as_secs_f64()))
+}
+
+fn printed(subject: &Subject<'_>, ids: &[TerminalId]) -> Result<u64, BenchError> {
+    ids.iter().map(|id| Ok(subject.follow(*id)?.offset)).sum()
 }
 
 fn row(name: String, spent: &Spent, limit: Option<f64>) -> Row {
@@ -70,10 +97,10 @@ fn row(name: String, spent: &Spent, limit: Option<f64>) -> Row {
 
 fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
     let time = bench.choose(Duration::from_secs(3), Duration::from_secs(20));
-    let before = subject.effort()?;
+    let (before, since) = (subject.effort()?, Instant::now());
     bench.pause(time)?;
     let after = subject.effort()?;
-    let seconds = time.as_secs_f64();
+    let seconds = since.elapsed().as_secs_f64();
     let percent = |ticks: u64| ticks as f64 / TICKS / seconds * 100.0;
     Ok(Spent {
         keeper: percent(after.keeper_ticks - before.keeper_ticks),

@@ -6,6 +6,7 @@ use posse_actor::Scenario;
 
 use crate::error::{Error, Exit};
 
+/// Play a scripted agent
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The scenario, a TOML file

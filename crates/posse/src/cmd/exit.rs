@@ -6,6 +6,7 @@ use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
+/// Ask the program in a terminal to leave, as closing its window would
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name

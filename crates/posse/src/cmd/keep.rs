@@ -7,6 +7,7 @@ use posse_term::keeper::{self, Settings};
 
 use crate::error::{Error, Exit};
 
+/// Own the terminals (started by posse itself)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

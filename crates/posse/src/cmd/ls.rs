@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::{Cell, Colour, Ui, age, colour_of};
 
+/// List the terminals
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only those of this session

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
+/// Print what a terminal has printed
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name

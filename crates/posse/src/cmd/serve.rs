@@ -9,6 +9,7 @@ use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
+/// Start the daemon (every command does that by itself)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Stay here and log to standard error, instead of going to the background

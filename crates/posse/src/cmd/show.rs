@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, age, colour_of};
 
+/// Show a terminal: what is known of it, and its screen
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name

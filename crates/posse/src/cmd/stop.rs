@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
+/// Stop the daemon; terminals go on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// End all terminals too, with every process in them

@@ -120,7 +120,8 @@ fn a_window_stays_open_while_the_daemon_dies() {
 #[test]
 fn launch_and_attach_in_one_until_the_program_ends() {
     let env = env();
-    let seat = sit(&env, &["launch", "--attach", "--name", "short", "--", "sh", "-c", "echo hi; read x; exit 3"], SMALL);
+    let seat =
+        sit(&env, &["launch", "--attach", "--name", "short", "--", "sh", "-c", "echo hi; read x; exit 3"], SMALL);
     seat.until(shows("hi"));
     seat.type_keys(b"\r");
     seat.until(shows("[short exited with 3]"));

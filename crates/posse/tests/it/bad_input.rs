@@ -148,7 +148,9 @@ fn a_killed_keeper_is_told_and_the_rest_goes_on() {
     assert_ne!(env.keeper_pid(), Some(keeper));
     assert!(!process::exists(program));
     env.run(["kill", stubborn.as_str()]).ok();
-    let left: Vec<_> =
-        process::all().into_iter().filter(|p| p.variable("POSSE_TERMINAL_ID").as_deref() == Some(stubborn.as_str())).collect();
+    let left: Vec<_> = process::all()
+        .into_iter()
+        .filter(|p| p.variable("POSSE_TERMINAL_ID").as_deref() == Some(stubborn.as_str()))
+        .collect();
     assert!(left.is_empty(), "{left:#?}");
 }

@@ -84,7 +84,8 @@ fn keys_and_raw_text_reach_the_program_as_they_are() {
     let env = env();
     let id = env.launch(&["sh", "-c", "stty raw -echo; echo ready; exec od -An -c -w8"]);
     text_when(&env, id, |text| text.contains("ready"));
-    env.run(["send", id.as_str(), "--key", "up", "--key", "ctrl-c", "--key", "enter", "--key", "y", "--key", "f1"]).ok();
+    env.run(["send", id.as_str(), "--key", "up", "--key", "ctrl-c", "--key", "enter", "--key", "y", "--key", "f1"])
+        .ok();
     // od prints whole rows of eight bytes: ESC [ A ^C CR y ESC O
     text_when(&env, id, |text| text.contains(r"033   [   A 003  \r   y 033   O"));
     let unknown = env.run(["send", id.as_str(), "--key", "entr"]);

@@ -2,8 +2,8 @@
 
 mod attach;
 mod bad_input;
-mod disk;
 mod basics;
+mod disk;
 mod privacy;
 mod survival;
 

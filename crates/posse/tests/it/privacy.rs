@@ -47,7 +47,9 @@ fn the_environment_is_passed_on_and_never_stored() {
     let id = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
     crate::text_when(&env, id, |text| text.contains(&format!("got {secret}")));
     env.run(["stop"]).ok();
-    for file in fs::read_dir(&env.places().home).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+    for file in
+        fs::read_dir(&env.places().home).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    {
         let bytes = fs::read(&file).unwrap();
         let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
         assert!(!found, "{} holds the environment of a program", file.display());

@@ -139,7 +139,11 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
     let numbers = std::fs::read_to_string(&received).unwrap();
     let expected: String = (1..=typed).map(|number| format!("{number}\n")).collect();
     assert!(numbers == expected, "typed 1 to {typed}; received {} lines", numbers.lines().count());
-    assert!(typed > 200 && lines.len() > 1000, "{typed} inputs and {} lines are too few to prove anything", lines.len());
+    assert!(
+        typed > 200 && lines.len() > 1000,
+        "{typed} inputs and {} lines are too few to prove anything",
+        lines.len()
+    );
 
     // The screen after 200 daemons is the screen one would have drawn.
     let mut reference = Emulator::new(Size::clamped(24, 80), HistoryLimit::default());
@@ -147,7 +151,8 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
     let screen: Screen = env.http().get(&format!("/terminals/{printer}/screen")).unwrap();
     assert_eq!(screen.rows, reference.screen().rows);
     let full = env.run(["output", printer.as_str()]).ok();
-    let kept: String = reference.history().map(|row| format!("{row}\n")).collect::<String>() + &reference.screen().text();
+    let kept: String =
+        reference.history().map(|row| format!("{row}\n")).collect::<String>() + &reference.screen().text();
     assert_eq!(full, kept, "what scrolled off is there as well");
     println!("{KILLS} kills, {typed} inputs, {} lines of output", lines.len());
 }
@@ -167,7 +172,10 @@ fn a_full_screen_program_looks_the_same_after_a_crash() {
     assert_eq!(screen(&env), before);
     env.run(["send", id.as_str(), ""]).ok();
     let text = text_when(&env, id, |text| text.contains("back"));
-    assert!(text.starts_with("1\n2\n3\n") && text.contains("\n50\n"), "the main screen came back with all of it: {text}");
+    assert!(
+        text.starts_with("1\n2\n3\n") && text.contains("\n50\n"),
+        "the main screen came back with all of it: {text}"
+    );
 }
 
 #[test]
@@ -224,7 +232,8 @@ fn two_daemons_do_not_share_a_home() {
 fn many_who_start_it_at_once_get_the_same_daemon() {
     let env = env();
     let started: Vec<_> = std::thread::scope(|scope| {
-        let starts: Vec<_> = (0..8).map(|_| scope.spawn(|| env.run(["serve", "--json"]).json()["pid"].clone())).collect();
+        let starts: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| env.run(["serve", "--json"]).json()["pid"].clone())).collect();
         starts.into_iter().map(|start| start.join().unwrap()).collect()
     });
     assert!(started.iter().all(|pid| pid == &started[0]), "{started:?}");

@@ -1,0 +1,74 @@
+//! What the daemon left with the keeper, for the daemon after it.
+
+use posse_core::ids::TerminalId;
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Request, Stream};
+
+use crate::keeper::{Keeper, new_id};
+
+#[test]
+fn the_newest_checkpoint_is_given_back_before_any_output() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, "echo hello; exec sleep 1000"));
+    peer.until_printed(id, "hello\r\n");
+    let checkpoint = |offset, text: &str| Request::Checkpoint { id, offset, blob: text.into() };
+    peer.send_all(&[checkpoint(3, "three"), checkpoint(5, "five"), checkpoint(4, "four"), checkpoint(0, "")]);
+    assert_eq!(peer.summary(id).checkpoint, Some(5), "an older one does not replace it");
+    let mut late = keeper.peer();
+    late.attach(id, 0);
+    assert_eq!(late.next(), Event::Checkpoint { id, offset: 5, blob: b"five".to_vec() });
+    assert!(matches!(late.next(), Event::Resized { offset: 0, .. }));
+    assert_eq!(late.next(), Event::Output { id, stream: Stream::Main, offset: 0, bytes: b"hello\r\n".to_vec() });
+
+    peer.send(&checkpoint(5, "five again"));
+    peer.settle();
+    late.attach(id, 7);
+    assert_eq!(late.next(), Event::Checkpoint { id, offset: 5, blob: b"five again".to_vec() }, "the same offset does");
+    // For a terminal that is gone there is nothing to keep.
+    peer.send(&Request::Checkpoint { id: new_id(), offset: 1, blob: b"lost".to_vec() });
+    peer.settle();
+}
+
+#[test]
+fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.spawn(id, keeper.shell(id, "exit 2"));
+    peer.send(&Request::Checkpoint { id, offset: 0, blob: b"empty".to_vec() });
+    peer.until_exit(id);
+    let mut late = keeper.peer();
+    late.attach(id, 0);
+    assert!(matches!(late.next(), Event::Checkpoint { .. }));
+    assert!(matches!(late.next(), Event::Resized { .. }));
+    assert_eq!(late.next(), Event::Exited { id, exit: Exit::Code(2), main: 0, error: 0 });
+}
+
+/// A daemon that comes back asks for all its terminals at once, and cannot read the first answer before it has asked
+/// for the last. All their checkpoints together are more than the keeper holds for someone who does not read.
+#[test]
+fn a_returning_daemon_gets_the_checkpoints_of_all_its_terminals() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let ids: Vec<TerminalId> = (0..30).map(|_| new_id()).collect();
+    let blob = |n: usize| vec![n as u8; (1 << 20) + n];
+    for (n, id) in ids.iter().enumerate() {
+        peer.spawn(*id, keeper.shell(*id, &format!("echo I am {n}; exec sleep 1000")));
+        peer.until_listed("it has spoken", *id, |summary| summary.main.1 > 0);
+        peer.send(&Request::Checkpoint { id: *id, offset: 1, blob: blob(n) });
+    }
+    peer.settle();
+    let memory = keeper.memory();
+    let mut daemon = keeper.daemon();
+    let attach = |id: &TerminalId| Request::Attach { id: *id, stream: Stream::Main, from: 1 };
+    daemon.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
+    peer.settle();
+    let grown = keeper.memory().saturating_sub(memory);
+    assert!(grown < 8 << 20, "it copied {grown} bytes for someone who has not read any yet");
+    for (n, id) in ids.iter().enumerate() {
+        daemon.until_printed(*id, &format!(" am {n}\r\n"));
+        assert!(daemon.heard(*id).checkpoints == [(1, blob(n))], "not the checkpoint of terminal {n}");
+    }
+}

@@ -1,0 +1,150 @@
+//! How programs end, and how that is told.
+
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Request, Stream};
+use posse_testkit::process;
+
+use crate::keeper::{Keeper, new_id, until};
+
+#[test]
+fn a_program_ends_with_its_code_or_by_a_signal() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let ends = [
+        ("exit 0", Exit::Code(0)),
+        ("exit 255", Exit::Code(255)),
+        ("kill -KILL $$", Exit::Signal(9)),
+        ("kill -TERM $$", Exit::Signal(15)),
+        ("sleep 0.01; exit 7", Exit::Code(7)),
+    ];
+    for (script, expected) in ends {
+        for program in [|k: &Keeper, id, s| k.shell(id, s), |k: &Keeper, id, s| k.shell_on_pipes(id, s)] {
+            let id = new_id();
+            peer.spawn(id, program(&keeper, id, script));
+            assert_eq!(peer.until_exit(id), expected, "{script}");
+        }
+    }
+}
+
+#[test]
+fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, "seq 1 20000; echo that was it; exit 3"));
+    assert_eq!(peer.until_exit(id), Exit::Code(3));
+    let end = peer.heard(id).end(Stream::Main);
+    assert!(peer.heard(id).text().ends_with("20000\r\nthat was it\r\n"));
+    assert_eq!(peer.heard(id).exits, [(Exit::Code(3), end, 0)]);
+    for from in [0, end] {
+        let mut late = keeper.peer();
+        late.attach(id, from);
+        assert_eq!(late.until_exit(id), Exit::Code(3));
+        assert_eq!(late.heard(id).exits, [(Exit::Code(3), end, 0)]);
+        late.settle();
+        assert_eq!(late.heard(id).exits.len(), 1, "once per attachment");
+    }
+    assert_eq!(keeper.peer().summary(id).exit, Some(Exit::Code(3)));
+}
+
+#[test]
+fn a_child_that_holds_the_output_open_does_not_hide_the_end() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let script = "trap '' HUP; sleep 1000 & echo bye; exit 4";
+    for program in [|k: &Keeper, id, s| k.shell(id, s), |k: &Keeper, id, s| k.shell_on_pipes(id, s)] {
+        let id = new_id();
+        peer.follow(id, program(&keeper, id, script));
+        assert_eq!(peer.until_exit(id), Exit::Code(4));
+        assert_eq!(peer.heard(id).text().trim_end(), "bye");
+        // The child is still there, and part of the family.
+        assert_eq!(peer.end(id, 0), 0);
+    }
+}
+
+/// What comes after the end that was announced is output like any other.
+#[test]
+fn what_a_child_prints_after_the_end_of_its_parent_is_not_lost() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "(while [ ! -e go ]; do sleep 0.01; done; echo late) & echo bye; exit 4";
+    peer.follow(id, keeper.shell_on_pipes(id, script));
+    peer.until_exit(id);
+    assert_eq!(peer.heard(id).exits, [(Exit::Code(4), 4, 0)]);
+    std::fs::write(keeper.work().join("go"), "").unwrap();
+    assert_eq!(peer.until_printed(id, "late"), "bye\nlate\n");
+}
+
+#[test]
+fn only_what_has_ended_can_be_forgotten() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let pid = peer.follow(id, keeper.shell(id, "echo here; exec sleep 1000"));
+    peer.until_printed(id, "here");
+    peer.send(&Request::Forget { id });
+    let problem = peer.wait("an answer", |event| match event {
+        Event::Problem { message } => Some(String::from_utf8_lossy(message).into_owned()),
+        Event::Forgotten { .. } => panic!("it forgot a running program"),
+        _ => None,
+    });
+    assert!(problem.contains("still running"), "{problem}");
+    assert!(process::exists(pid));
+
+    posse_testkit::env::kill(pid);
+    assert_eq!(peer.until_exit(id), Exit::Signal(9));
+    peer.forget(id);
+    assert_eq!(peer.list(), []);
+    peer.send(&Request::Attach { id, stream: Stream::Main, from: 0 });
+    assert!(matches!(peer.next(), Event::Problem { .. }), "nobody knows it any more");
+    // Its id may be used again, and nothing of the old one shows.
+    peer.follow(id, keeper.shell(id, "echo new"));
+    peer.until_exit(id);
+    assert_eq!(peer.heard(id).main, [(0, b"new\r\n".to_vec())]);
+}
+
+#[test]
+fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, "trap 'echo hung up; exit 8' HUP; echo ready; while :; do sleep 1000; done"));
+    peer.until_printed(id, "ready");
+    peer.send(&Request::HangUp { id });
+    assert_eq!(peer.until_exit(id), Exit::Code(8), "the sleep in its foreground ended too, or it would still wait");
+    assert_eq!(peer.heard(id).text(), "ready\r\nhung up\r\n");
+    peer.send(&Request::HangUp { id });
+    peer.send(&Request::HangUp { id: new_id() });
+    peer.settle();
+}
+
+#[test]
+fn a_stopped_program_can_be_hung_up() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let pid = peer.spawn(id, keeper.shell(id, "kill -STOP $$; echo never"));
+    until("it has stopped", || crate::keeper::Stat::of(pid).is_some_and(|stat| stat.state == 'T'));
+    peer.send(&Request::HangUp { id });
+    assert_eq!(peer.until_exit(id), Exit::Signal(1));
+}
+
+#[test]
+fn a_killed_keeper_takes_its_programs_along() {
+    let mut keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let (sleeper, listener) = (new_id(), new_id());
+    let sleeper = peer.spawn(sleeper, keeper.program(sleeper, &["sleep", "1000"]));
+    let program = keeper.shell(listener, "trap 'echo yes >hung-up; exit' HUP; echo ready; while :; do sleep 1000; done");
+    let pid = peer.follow(listener, program);
+    peer.until_printed(listener, "ready");
+    keeper.kill();
+    until("both have ended", || !process::exists(sleeper) && !process::exists(pid));
+    assert_eq!(std::fs::read_to_string(keeper.work().join("hung-up")).unwrap(), "yes\n", "by a hang-up");
+
+    // The socket is still there and nobody answers; the next keeper takes it over.
+    assert!(keeper.socket().exists());
+    keeper.start_again();
+    assert_eq!(keeper.peer().list(), []);
+}

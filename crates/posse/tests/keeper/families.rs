@@ -1,0 +1,172 @@
+//! Ending a terminal with everything that came out of it, and nothing else.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Request};
+use posse_testkit::process;
+
+use crate::keeper::{Keeper, new_id, until};
+use crate::peer::Peer;
+
+/// How many processes carry this terminal in their environment.
+fn carriers(id: TerminalId) -> usize {
+    process::all().iter().filter(|process| process.variable("POSSE_TERMINAL_ID").as_deref() == Some(id.as_str())).count()
+}
+
+/// Starts a shell that prints the ids of processes nobody finds by their environment, and waits until the family has
+/// this many members that are found by it.
+fn start_family(keeper: &Keeper, peer: &mut Peer, script: &str, size: usize) -> (TerminalId, Vec<u32>) {
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, script));
+    peer.until_printed(id, "all started");
+    until("the family is complete", || carriers(id) == size);
+    let text = peer.heard(id).text();
+    (id, text.lines().filter_map(|line| line.trim().strip_prefix("pid ")?.parse().ok()).collect())
+}
+
+/// Every way out of a process group that shells know: own sessions, orphans, cleared environments.
+const SCATTERED: &str = "
+    setsid sleep 1000 &
+    setsid sh -c 'sleep 1000 & exec sleep 1000' &
+    (sleep 1000 &)
+    (setsid sh -c 'sleep 1000 & exit' &)
+    env -i sleep 1000 & echo pid $!
+    (env -i sleep 1000 & echo pid $!)
+    setsid sh -c 'env -i sleep 1000 & echo pid $!; exec sleep 1000' &
+    until [ \"$(grep -c . pids)\" = 0 ]; do break; done 2>/dev/null
+    echo all started; exec sleep 1000";
+/// Members of that family whose environment tells: one, two, one, one, one, and the program itself.
+const SCATTERED_SIZE: usize = 7;
+
+#[test]
+fn a_scattered_family_ends_whole_and_no_other_is_touched() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let (other, _) = start_family(&keeper, &mut peer, "sleep 1000 & echo all started; exec sleep 1000", 2);
+    let (id, hidden) = start_family(&keeper, &mut peer, SCATTERED, SCATTERED_SIZE);
+    assert!(hidden.len() >= 2 && hidden.iter().all(|pid| process::exists(*pid)), "{hidden:?}");
+    let began = Instant::now();
+    assert_eq!(peer.end(id, 20_000), 0);
+    assert!(began.elapsed() < Duration::from_secs(15), "nobody had to be killed");
+    assert_eq!(carriers(id), 0);
+    assert_eq!(peer.until_exit(id), Exit::Signal(15));
+    for pid in hidden {
+        assert!(!process::exists(pid), "process {pid} is left");
+    }
+    assert_eq!(carriers(other), 2);
+    assert_eq!(peer.summary(other).exit, None);
+    until("all are reaped", || keeper.zombies() == 0);
+}
+
+#[test]
+fn those_who_ignore_polite_signals_are_killed_after_the_grace() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let script = format!("trap '' TERM HUP; {SCATTERED}");
+    let (id, hidden) = start_family(&keeper, &mut peer, &script, SCATTERED_SIZE);
+    let began = Instant::now();
+    assert_eq!(peer.end(id, 300), 0);
+    assert!(began.elapsed() >= Duration::from_millis(300), "they had their grace");
+    assert_eq!(peer.until_exit(id), Exit::Signal(9));
+    assert_eq!((carriers(id), hidden.iter().filter(|pid| process::exists(**pid)).count()), (0, 0));
+    until("all are reaped", || keeper.zombies() == 0);
+}
+
+#[test]
+fn without_grace_nobody_gets_to_say_anything() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "trap 'echo I was asked; exit 1' TERM HUP; echo ready; while :; do sleep 1000; done";
+    peer.follow(id, keeper.shell(id, script));
+    peer.until_printed(id, "ready");
+    assert_eq!(peer.end(id, 0), 0);
+    assert_eq!(peer.until_exit(id), Exit::Signal(9));
+    assert_eq!(peer.heard(id).text(), "ready\r\n");
+}
+
+#[test]
+fn one_that_ends_politely_is_heard_to_the_last_word() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "trap 'echo saving; exit 5' TERM; trap '' HUP; echo ready; while :; do sleep 1000; done";
+    peer.follow(id, keeper.shell(id, script));
+    peer.until_printed(id, "ready");
+    assert_eq!(peer.end(id, 20_000), 0);
+    assert_eq!(peer.until_exit(id), Exit::Code(5));
+    assert_eq!(peer.heard(id).text(), "ready\r\nsaving\r\n");
+}
+
+#[test]
+fn asked_twice_the_shorter_grace_holds_and_everyone_is_told() {
+    let keeper = Keeper::start();
+    let (mut patient, mut hasty) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    patient.follow(id, keeper.shell(id, "trap '' TERM HUP; echo ready; while :; do sleep 1000; done"));
+    patient.until_printed(id, "ready");
+    patient.send(&Request::End { id, grace_ms: 3_600_000 });
+    patient.settle();
+    assert_eq!(hasty.end(id, 0), 0);
+    patient.send(&Request::End { id, grace_ms: 3_600_000 });
+    let left = patient.wait("the end", |event| match event {
+        Event::Ended { id: of, left } if *of == id => Some(*left),
+        _ => None,
+    });
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_program_that_never_stops_forking_is_ended_too() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "trap '' TERM HUP; while :; do setsid sh -c 'sleep 1000 & exec sleep 1000' & sleep 0.005; done";
+    peer.spawn(id, keeper.shell(id, script));
+    until("there are many", || carriers(id) > 40);
+    assert_eq!(peer.end(id, 50), 0);
+    assert_eq!(carriers(id), 0);
+    until("all are reaped", || keeper.zombies() == 0);
+}
+
+/// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.
+#[test]
+fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    assert_eq!(peer.end(id, 0), 0, "there is nobody");
+    let mut stray = |arguments: &[&str]| {
+        let mut command = Command::new("setsid");
+        command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("POSSE_TERMINAL_ID", id.as_str()).stdin(Stdio::null()).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut strays = [stray(&["sleep", "1000"]), stray(&["sh", "-c", "trap '' TERM; env -i sleep 1000; :"])];
+    until("they run", || carriers(id) == 2);
+    assert_eq!(peer.end(id, 100), 0);
+    for stray in &mut strays {
+        stray.wait().unwrap();
+    }
+    assert_eq!(carriers(id), 0);
+}
+
+#[test]
+fn orphans_are_reaped() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    // Fifty that outlive their parents, and then end.
+    let script = "for n in $(seq 50); do (sh -c 'while [ ! -e go ]; do sleep 0.1; done' &) ; done; echo all started; exec sleep 1000";
+    peer.follow(id, keeper.shell(id, script));
+    peer.until_printed(id, "all started");
+    let children = || process::all().iter().filter(|p| crate::keeper::Stat::of(p.pid).is_some_and(|stat| stat.parent == keeper.pid())).count();
+    until("they are the keeper's", || children() == 51);
+    std::fs::write(keeper.work().join("go"), "").unwrap();
+    until("they have ended", || children() == 1);
+    until("all are reaped", || keeper.zombies() == 0);
+    assert_eq!(peer.summary(id).exit, None);
+}

@@ -1,0 +1,158 @@
+//! Typing: once, in order, and only as much as someone will read.
+
+use std::fs;
+
+use posse_core::status::Exit;
+use posse_term::wire::{Event, InputRefusal, MAX_INPUT};
+
+use crate::keeper::{Keeper, new_id};
+
+#[test]
+fn input_with_the_same_number_is_typed_once_and_acknowledged_every_time() {
+    let keeper = Keeper::start();
+    let (mut peer, mut other) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    peer.follow(id, keeper.parrot(id));
+    peer.until_printed(id, "ready");
+    for _ in 0..3 {
+        peer.input(id, 7, 1, b"one ");
+        assert_eq!(peer.receipt(id, 7, 1), Ok(()));
+        other.input(id, 7, 1, b"one ");
+        assert_eq!(other.receipt(id, 7, 1), Ok(()));
+    }
+    other.input(id, 7, 5, b"five ");
+    assert_eq!(other.receipt(id, 7, 5), Ok(()));
+    peer.input(id, 7, 4, b"four ");
+    assert_eq!(peer.receipt(id, 7, 4), Ok(()), "a lower number is an older one");
+    // Other writers count for themselves.
+    peer.input(id, 8, 1, b"other one ");
+    other.input(id, u64::MAX, u64::MAX, b"last.");
+    assert_eq!(peer.until_printed(id, "last."), "readyone five other one last.");
+}
+
+#[test]
+fn a_batch_is_typed_in_order() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.parrot(id));
+    peer.until_printed(id, "ready");
+    let mut expected = "ready".to_owned();
+    for number in 1..=1000 {
+        let typed = format!("{number},");
+        peer.input(id, 1, number, typed.as_bytes());
+        expected.push_str(&typed);
+    }
+    assert_eq!(peer.receipt(id, 1, 1000), Ok(()));
+    assert_eq!(peer.until_printed(id, ",1000,"), expected);
+}
+
+#[test]
+fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
+    let keeper = Keeper::start();
+    let (mut peer, mut other) = (keeper.peer(), keeper.peer());
+    let (stuck, parrot) = (new_id(), new_id());
+    peer.follow(stuck, keeper.shell(stuck, "stty raw -echo; printf ready; exec sleep 1000"));
+    peer.until_printed(stuck, "ready");
+    other.follow(parrot, keeper.parrot(parrot));
+    other.until_printed(parrot, "ready");
+
+    peer.input(stuck, 9, 1, &vec![b'x'; MAX_INPUT + 1]);
+    assert_eq!(peer.receipt(stuck, 9, 1), Err(InputRefusal::Full), "more than one input may carry");
+    let piece = vec![b'x'; 64 << 10];
+    for sequence in 1..=24 {
+        peer.input(stuck, 1, sequence, &piece);
+    }
+    let refused = peer.wait("a refusal", |event| match event {
+        Event::InputRefused { sequence, why, .. } => Some((*sequence, *why)),
+        _ => None,
+    });
+    assert_eq!(refused.1, InputRefusal::Full);
+    assert!(refused.0 > 15, "{} of 24 pieces were taken, less than 1 MiB", refused.0 - 1);
+    peer.settle();
+
+    other.input(parrot, 1, 1, b"not held up");
+    other.until_printed(parrot, "not held up");
+
+    // What was refused left no trace: the number may be used again. What waits is refused when nobody will read it.
+    peer.end(stuck, 0);
+    assert_eq!(peer.receipt(stuck, 1, refused.0 - 1), Err(InputRefusal::NotReading));
+}
+
+/// A peer that repeats itself, or says nothing at length, must not fill the keeper's memory while a program is stuck.
+#[test]
+fn receipts_for_a_program_that_does_not_read_are_limited_too() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, "stty raw -echo; printf ready; exec sleep 1000"));
+    peer.until_printed(id, "ready");
+    peer.input(id, 1, 1, &vec![b'x'; 512 << 10]);
+    peer.settle();
+    let memory = keeper.memory();
+    for sequence in 2..=400_000 {
+        peer.input(id, 1, 1, b"again");
+        peer.input(id, 1, sequence, b"");
+    }
+    let refusals = {
+        let mut refusals = 0;
+        peer.wait("the last answer", |event| {
+            refusals += usize::from(matches!(event, Event::InputRefused { why: InputRefusal::Full, .. }));
+            matches!(event, Event::InputRefused { sequence: 400_000, .. }).then_some(())
+        });
+        refusals
+    };
+    assert!(refusals > 300_000, "{refusals}");
+    let grown = keeper.memory().saturating_sub(memory);
+    assert!(grown < 16 << 20, "it grew by {grown} bytes");
+}
+
+#[test]
+fn a_long_text_arrives_whole() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let text: Vec<u8> = (0..).flat_map(|line: u32| format!("line {line}\n").into_bytes()).take(500 << 10).collect();
+    peer.follow(id, keeper.shell(id, &format!("stty raw -echo; printf ready; exec head -c {} >typed", text.len())));
+    peer.until_printed(id, "ready");
+    for (number, piece) in text.chunks(100_000).enumerate() {
+        peer.input(id, 1, number as u64 + 1, piece);
+    }
+    let last = text.chunks(100_000).len() as u64;
+    assert_eq!(peer.receipt(id, 1, last), Ok(()));
+    assert_eq!(peer.until_exit(id), Exit::Code(0));
+    assert!(fs::read(keeper.work().join("typed")).unwrap() == text, "what arrived is not what was typed");
+}
+
+#[test]
+fn a_long_text_flows_through_a_program_that_answers_to_all_of_it() {
+    let keeper = Keeper::start();
+    let mut daemon = keeper.daemon();
+    let id = new_id();
+    daemon.follow(id, keeper.parrot(id));
+    daemon.until_printed(id, "ready");
+    let text: Vec<u8> = (0..).flat_map(|line: u32| format!("{line} ").into_bytes()).take(900_000).collect();
+    daemon.input(id, 1, 1, &text);
+    daemon.input(id, 1, 2, b"<end>");
+    assert_eq!(daemon.receipt(id, 1, 2), Ok(()));
+    while daemon.heard(id).end(posse_term::wire::Stream::Main) < 5 + 900_000 + 5 {
+        daemon.next();
+    }
+    assert!(daemon.heard(id).text().into_bytes() == [b"ready", &text[..], b"<end>"].concat());
+}
+
+#[test]
+fn nothing_can_be_typed_where_nobody_is() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.input(id, 1, 1, b"x");
+    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NoSuchTerminal));
+    peer.follow(id, keeper.shell(id, "exit 0"));
+    peer.until_exit(id);
+    peer.input(id, 1, 1, b"x");
+    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NotReading));
+    peer.forget(id);
+    peer.input(id, 1, 1, b"x");
+    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NoSuchTerminal));
+}

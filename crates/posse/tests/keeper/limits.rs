@@ -1,0 +1,89 @@
+//! At the end of what the machine gives.
+
+use posse_core::ids::TerminalId;
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Program, Request, SpawnRefusal, Wiring};
+use posse_testkit::process;
+
+use crate::keeper::{Keeper, new_id};
+use crate::peer::{Closed, Peer};
+
+/// Starts programs until no more are taken.
+fn fill(keeper: &Keeper, peer: &mut Peer, wiring: Wiring) -> (Vec<(TerminalId, u32)>, String) {
+    let mut started = Vec::new();
+    loop {
+        let id = new_id();
+        let program = Program { wiring, ..keeper.program(id, &["sleep", "1000"]) };
+        peer.send(&Request::Spawn { id, program });
+        match peer.next() {
+            Event::Spawned { id, pid } => started.push((id, pid)),
+            Event::SpawnFailed { why, message, .. } => {
+                assert_eq!(why, SpawnRefusal::LimitReached, "{}", String::from_utf8_lossy(&message));
+                return (started, String::from_utf8_lossy(&message).into_owned());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn when_descriptors_run_out_terminals_can_still_be_watched_and_ended() {
+    let keeper = Keeper::start_after("ulimit -n 64");
+    let mut peer = keeper.peer();
+    for wiring in [Wiring::Terminal(posse_core::screen::Size::DEFAULT), Wiring::Pipes] {
+        let (started, why) = fill(&keeper, &mut peer, wiring);
+        assert!(why.contains("ulimit -n"), "{why}");
+        assert!(started.len() >= 10, "only {} were started", started.len());
+        assert!(started.iter().all(|(_, pid)| process::exists(*pid)));
+        // Someone who comes now to see to it is let in.
+        let mut other = keeper.peer();
+        assert_eq!(other.list().len(), started.len());
+        for (id, pid) in &started {
+            assert_eq!(other.end(*id, 0), 0);
+            assert!(!process::exists(*pid), "it said that {id} has ended");
+            assert_eq!(other.until_exit(*id), Exit::Signal(9));
+            other.forget(*id);
+        }
+    }
+    let id = new_id();
+    peer.follow(id, keeper.shell(id, "exit 0"));
+    assert_eq!(peer.until_exit(id), Exit::Code(0), "then there is room again");
+}
+
+#[test]
+fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work() {
+    let keeper = Keeper::start_after("ulimit -n 64");
+    let mut peer = keeper.peer();
+    let parrot = new_id();
+    peer.follow(parrot, keeper.parrot(parrot));
+    peer.until_printed(parrot, "ready");
+    // More than it can let in. Some wait outside; a few may be turned away.
+    let crowd: Vec<Peer> = (0..100).map(|_| keeper.stranger()).collect();
+    let before = keeper.ticks();
+    let clock = new_id();
+    peer.input(parrot, 1, 1, b"here");
+    peer.until_printed(parrot, "here");
+    // A second in which nothing happens but that they stand there.
+    peer.send(&Request::Spawn { id: clock, program: keeper.program(clock, &["sleep", "1"]) });
+    let waited = peer.wait("an answer", |event| match event {
+        Event::Spawned { .. } => Some(true),
+        Event::SpawnFailed { why: SpawnRefusal::LimitReached, .. } => Some(false),
+        _ => None,
+    });
+    if waited {
+        peer.until_exit(clock);
+    } else {
+        process::ends_within(keeper.pid(), std::time::Duration::from_secs(1));
+    }
+    let ticks = keeper.ticks() - before;
+    assert!(ticks < 30, "it used {ticks} hundredths of that second");
+    drop(crowd);
+    // The door is open again for whoever is left.
+    let mut late = keeper.stranger();
+    late.send(&Request::Hello { version: posse_term::wire::VERSION, daemon: false });
+    match late.next_until(std::time::Instant::now() + crate::peer::PATIENCE) {
+        Ok(Some(Event::Hello { .. })) => {}
+        Ok(other) => panic!("{other:?}"),
+        Err(Closed) => panic!("turned away"),
+    }
+}

@@ -1,0 +1,276 @@
+//! Bytes, each at one offset for ever, and those who read them too slowly or not at all.
+
+use std::time::{Duration, Instant};
+
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Program, Request, Stream, WINDOW};
+
+use crate::keeper::{Keeper, new_id};
+use crate::peer::{Acknowledging, PATIENCE};
+
+/// What `seq` prints on a terminal.
+fn numbers(last: u32) -> Vec<u8> {
+    (1..=last).flat_map(|number| format!("{number}\r\n").into_bytes()).collect()
+}
+
+fn seq(keeper: &Keeper, id: posse_core::ids::TerminalId, last: u32, ring: u32) -> Program {
+    Program { ring, ..keeper.program(id, &["seq", "1", &last.to_string()]) }
+}
+
+#[test]
+fn output_is_given_from_wherever_it_is_asked_for() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let all = numbers(2000);
+    let end = all.len() as u64;
+    peer.follow(id, seq(&keeper, id, 2000, 1 << 20));
+    peer.until_exit(id);
+    assert_eq!(peer.heard(id).bytes(Stream::Main), all);
+    for from in [0, 1, end / 2, end - 1, end] {
+        let mut other = keeper.peer();
+        other.attach(id, from);
+        other.until_exit(id);
+        let heard = other.heard(id);
+        assert_eq!(heard.bytes(Stream::Main), all[from as usize..], "from {from}");
+        assert!(heard.main.first().is_none_or(|(offset, _)| *offset == from));
+    }
+    let mut other = keeper.peer();
+    other.attach(id, u64::MAX);
+    other.until_exit(id);
+    assert_eq!(other.heard(id).main, [], "from beyond the end there is nothing");
+    assert_eq!(other.heard(id).sizes[0].0, end, "and the keeper says where it begins instead");
+}
+
+#[test]
+fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
+    let keeper = Keeper::start();
+    let (mut steady, mut fickle) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    let last = 60_000;
+    steady.follow(id, seq(&keeper, id, last, 8 << 20));
+    let (mut whole, mut connections) = (Vec::new(), 0);
+    fickle.attach(id, 0);
+    loop {
+        connections += 1;
+        // Takes three frames and leaves without a word, or sees the end.
+        let mut frames = 0;
+        let deadline = Instant::now() + PATIENCE;
+        while frames < 3 && fickle.heard(id).exits.is_empty() {
+            let event = fickle.next_until(deadline).unwrap().expect("waited in vain for output");
+            frames += usize::from(matches!(event, Event::Output { .. }));
+        }
+        let heard = fickle.heard(id);
+        assert!(heard.main.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
+        whole.extend(heard.bytes(Stream::Main));
+        if !heard.exits.is_empty() {
+            break;
+        }
+        fickle = keeper.peer();
+        fickle.attach(id, whole.len() as u64);
+    }
+    steady.until_exit(id);
+    assert!(connections > 2, "it never had to come back");
+    assert!(whole == numbers(last), "what it put together is not what was printed");
+    assert!(steady.heard(id).bytes(Stream::Main) == whole, "the other one heard something else");
+}
+
+#[test]
+fn what_nobody_came_for_is_overwritten_and_the_offsets_show_it() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let all = numbers(50_000);
+    let (end, ring) = (all.len() as u64, 10_000);
+    peer.spawn(id, seq(&keeper, id, 50_000, ring as u32));
+    peer.until_exit(id);
+    let summary = peer.summary(id);
+    assert_eq!((summary.ring, summary.main), (ring as u32, (end - ring, end)), "as much is kept as was asked for");
+    peer.attach(id, 0);
+    peer.until_exit(id);
+    peer.settle();
+    let heard = peer.heard(id);
+    assert_eq!(heard.main[0].0, end - ring);
+    assert_eq!(heard.bytes(Stream::Main), all[(end - ring) as usize..]);
+}
+
+#[test]
+fn a_listener_that_falls_behind_sees_where_it_missed_something() {
+    let keeper = Keeper::start();
+    let (mut lazy, mut witness) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    let all = numbers(400_000);
+    witness.spawn(id, seq(&keeper, id, 400_000, 64 << 10));
+    lazy.attach(id, 0);
+    lazy.settle();
+    assert_eq!(witness.until_exit(id), Exit::Code(0), "only the daemon may hold a program back");
+    lazy.until_exit(id);
+    let heard = lazy.heard(id);
+    let mut jumps = 0;
+    let mut next = 0;
+    for (offset, bytes) in &heard.main {
+        jumps += usize::from(*offset > next);
+        assert!(*offset >= next, "output goes back from {next} to {offset}");
+        assert_eq!(*bytes, all[*offset as usize..][..bytes.len()], "what it has is at its place");
+        next = offset + bytes.len() as u64;
+    }
+    assert_eq!(next, all.len() as u64);
+    assert!(jumps > 0, "it did not fall behind at all");
+}
+
+#[test]
+fn no_more_is_sent_than_fits_the_window_of_what_was_acknowledged() {
+    let keeper = Keeper::start();
+    let (mut peer, mut witness) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    peer.acknowledging = Acknowledging::Nothing;
+    peer.follow(id, seq(&keeper, id, 100_000, 2 << 20));
+    witness.until_exit(id);
+    peer.settle();
+    assert_eq!(peer.heard(id).end(Stream::Main), WINDOW);
+    peer.send(&Request::Acknowledge { id, stream: Stream::Main, offset: 1000 });
+    peer.settle();
+    peer.settle();
+    assert_eq!(peer.heard(id).end(Stream::Main), WINDOW + 1000);
+    assert_eq!(peer.heard(id).exits, [], "the end comes after all output, and not before it");
+    // Nonsense from beyond the end is no reason to fall over.
+    peer.send(&Request::Acknowledge { id, stream: Stream::Main, offset: u64::MAX });
+    peer.send(&Request::Acknowledge { id, stream: Stream::Error, offset: 1 });
+    peer.until_exit(id);
+    assert_eq!(peer.heard(id).bytes(Stream::Main), numbers(100_000));
+}
+
+/// 26 MB through a ring of 64 KiB, to a daemon that is a whole ring behind all the time.
+#[test]
+fn a_flood_reaches_a_slow_but_steady_daemon_whole() {
+    let keeper = Keeper::start();
+    let mut daemon = keeper.daemon();
+    let id = new_id();
+    daemon.acknowledging = Acknowledging::Every(64 << 10);
+    daemon.follow(id, seq(&keeper, id, 3_000_000, 64 << 10));
+    assert_eq!(daemon.until_exit(id), Exit::Code(0));
+    assert!(daemon.heard(id).bytes(Stream::Main) == numbers(3_000_000), "what came is not what was printed");
+}
+
+#[test]
+fn one_who_never_reads_delays_nobody_else() {
+    let keeper = Keeper::start();
+    let (mut deaf, mut deaf_daemon, mut witness) = (keeper.peer(), keeper.daemon(), keeper.peer());
+    let (flood, parrot) = (new_id(), new_id());
+    witness.follow(parrot, keeper.parrot(parrot));
+    witness.until_printed(parrot, "ready");
+    let began = Instant::now();
+    witness.spawn(flood, seq(&keeper, flood, 500_000, 128 << 10));
+    for peer in [&mut deaf, &mut deaf_daemon] {
+        peer.attach(flood, 0);
+        peer.attach(parrot, 0);
+    }
+    for turn in 1..=20 {
+        let said = format!("<{turn}>");
+        witness.input(parrot, 1, turn, said.as_bytes());
+        witness.until_printed(parrot, &said);
+    }
+    assert_eq!(witness.until_exit(flood), Exit::Code(0), "it is waited for once, for two seconds");
+    assert!(began.elapsed() < Duration::from_secs(15), "the program was held back for {:?}", began.elapsed());
+    assert_eq!(witness.heard(parrot).text().len(), "ready".len() + 9 * 3 + 11 * 4, "others got everything, once");
+}
+
+/// A daemon is given up after it took nothing for two seconds, and one that leaves, at once. Between the two the
+/// keeper must sleep, also when the program has ended meanwhile: the kernel reports that for as long as nobody reads.
+#[test]
+fn waiting_for_a_stuck_daemon_costs_no_time() {
+    let keeper = Keeper::start();
+    let (mut stuck, mut witness) = (keeper.daemon(), keeper.peer());
+    let id = new_id();
+    let began = keeper.ticks();
+    // A full ring, and a little more in the terminal.
+    stuck.acknowledging = Acknowledging::Nothing;
+    witness.spawn(id, Program { ring: 32 << 10, ..keeper.shell(id, "stty raw; head -c 36000 /dev/zero") });
+    stuck.attach(id, 0);
+    witness.until_exit(id);
+    let ticks = keeper.ticks() - began;
+    assert!(ticks < 60, "it used {ticks} hundredths of a second in the two seconds it had to wait");
+    assert_eq!(witness.summary(id).main.1, 36_000);
+}
+
+/// The last bytes of a program that ends while its daemon is a whole ring behind must wait like all before them.
+#[test]
+fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
+    let keeper = Keeper::start();
+    let mut witness = keeper.peer();
+    for (attempt, on_pipes) in [false, true, false, true, false, true].into_iter().enumerate() {
+        let mut daemon = keeper.daemon();
+        // So much of another terminal that nothing else fits into what is on its way to the daemon.
+        let noise = new_id();
+        witness.spawn(noise, Program { ring: 4 << 20, ..keeper.shell(noise, "head -c 3000000 /dev/zero; sleep 1000") });
+        daemon.acknowledging = Acknowledging::Nothing;
+        daemon.attach(noise, 0);
+        daemon.send(&Request::Acknowledge { id: noise, stream: Stream::Main, offset: 0 });
+        witness.until_listed("there is enough noise", noise, |summary| summary.main.1 >= 3_000_000);
+        for offset in [1_000_000, 2_000_000, 3_000_000] {
+            daemon.send(&Request::Acknowledge { id: noise, stream: Stream::Main, offset });
+        }
+
+        let id = new_id();
+        let began = Instant::now();
+        let script = "stty raw 2>/dev/null; seq 1 2000";
+        let program = if on_pipes { keeper.shell_on_pipes(id, script) } else { keeper.shell(id, script) };
+        // 8893 bytes in all.
+        witness.spawn(id, Program { ring: 6000, ..program });
+        daemon.attach(id, 0);
+        witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
+        daemon.acknowledging = Acknowledging::Everything;
+        let first = loop {
+            match daemon.next() {
+                Event::Output { id: of, .. } if of == id => break began.elapsed(),
+                _ => {}
+            }
+        };
+        daemon.until_exit(id);
+        witness.end(noise, 0);
+        // A daemon that took nothing for two seconds is not waited for; then this proved nothing.
+        if first < Duration::from_millis(1500) {
+            let heard = daemon.heard(id);
+            assert_eq!(heard.main[0].0, 0, "attempt {attempt}");
+            let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
+            assert_eq!(heard.text(), expected, "attempt {attempt}");
+            if on_pipes {
+                return;
+            }
+        }
+    }
+    panic!("the machine is too busy to tell");
+}
+
+/// A program that ended is announced a moment after its end at the latest, if something else holds its output open;
+/// but not while its own last words wait for room in the ring.
+#[test]
+fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
+    let keeper = Keeper::start();
+    let (mut daemon, mut witness) = (keeper.daemon(), keeper.peer());
+    let id = new_id();
+    daemon.acknowledging = Acknowledging::Every(1000);
+    // `sleep` holds the pipe open, so that no end of file says that there is nothing more.
+    let script = "sleep 1000 & seq 1 2000; echo last words; exit 3";
+    witness.spawn(id, Program { ring: 4000, ..keeper.shell_on_pipes(id, script) });
+    daemon.attach(id, 0);
+    witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
+    assert_eq!(daemon.until_exit(id), Exit::Code(3));
+    let heard = daemon.heard(id);
+    assert!(heard.text().ends_with("2000\nlast words\n"), "{:?}", heard.text().get(heard.text().len() - 30..));
+    assert_eq!(heard.exits, [(Exit::Code(3), 8893 + 11, 0)]);
+}
+
+#[test]
+fn a_daemon_that_rests_holds_no_program_back() {
+    let keeper = Keeper::start();
+    let (mut daemon, mut witness) = (keeper.daemon(), keeper.peer());
+    let id = new_id();
+    daemon.acknowledging = Acknowledging::Nothing;
+    witness.spawn(id, Program { ring: 4000, ..seq(&keeper, id, 20_000, 4000) });
+    daemon.attach(id, 0);
+    witness.until_listed("the ring is full", id, |summary| summary.main.1 >= 4000);
+    // It stays connected, and takes nothing.
+    daemon.send(&Request::Rest);
+    assert_eq!(witness.until_exit(id), Exit::Code(0));
+}

@@ -1,0 +1,160 @@
+//! Starting programs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use posse_core::screen::Size;
+use posse_core::status::Exit;
+use posse_term::wire::{Event, Program, Request, SpawnRefusal, Stream, Wiring};
+
+use crate::keeper::{Keeper, Stat, new_id};
+
+#[test]
+fn what_cannot_be_started_is_refused_with_the_reason() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let taken = new_id();
+    peer.spawn(taken, keeper.program(taken, &["sleep", "1000"]));
+    fs::write(keeper.work().join("plain.txt"), "echo no").unwrap();
+    fs::write(keeper.work().join("nothing-known"), [0x7f, 1, 2, 3]).unwrap();
+    fs::set_permissions(keeper.work().join("nothing-known"), fs::Permissions::from_mode(0o755)).unwrap();
+
+    let sleep = |id| keeper.program(id, &["sleep", "1000"]);
+    let elsewhere = |id, directory: &str| Program { directory: directory.as_bytes().to_vec(), ..sleep(id) };
+    let id = new_id();
+    let work = keeper.work().display().to_string();
+    let cases = [
+        (taken, sleep(taken), SpawnRefusal::IdTaken, "exists already"),
+        (id, elsewhere(id, "/nowhere/at/all"), SpawnRefusal::DirectoryMissing, "/nowhere/at/all"),
+        (id, elsewhere(id, &format!("{work}/plain.txt")), SpawnRefusal::DirectoryMissing, "plain.txt"),
+        (id, keeper.program(id, &["no-such-program"]), SpawnRefusal::ProgramMissing, "no-such-program"),
+        (id, keeper.program(id, &["./missing"]), SpawnRefusal::ProgramMissing, "./missing"),
+        (id, keeper.program::<&str>(id, &[]), SpawnRefusal::ProgramMissing, "no program"),
+        (id, keeper.program(id, &["./plain.txt"]), SpawnRefusal::NotExecutable, "plain.txt"),
+        (id, keeper.program(id, &["./nothing-known"]), SpawnRefusal::NotExecutable, "nothing-known"),
+        (id, keeper.program(id, &["sleep", "nul\0in it"]), SpawnRefusal::Other, "nul"),
+    ];
+    for (id, program, expected, words) in cases {
+        for wiring in [program.wiring, Wiring::Pipes] {
+            let program = Program { wiring, ..program.clone() };
+            let shown = format!("{:?} in {:?}", program.arguments, program.directory);
+            peer.send(&Request::Spawn { id, program });
+            match peer.next() {
+                Event::SpawnFailed { id: of, why, message } => {
+                    let message = String::from_utf8_lossy(&message);
+                    assert_eq!((of, why), (id, expected), "{shown}: {message}");
+                    assert!(message.contains(words), "{shown}: {message}");
+                }
+                other => panic!("{shown}: {other:?}"),
+            }
+        }
+    }
+    assert_eq!(peer.list().len(), 1, "none of them is there");
+}
+
+#[test]
+fn the_environment_is_exactly_what_was_sent() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
+        let id = new_id();
+        let mut program = Program { wiring, ..keeper.program(id, &["env"]) };
+        program.environment.push((b"EMPTY".to_vec(), Vec::new()));
+        program.environment.push((b"SPACED".to_vec(), b" a = b ".to_vec()));
+        let mut sent: Vec<String> = (program.environment.iter())
+            .map(|(name, value)| format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)))
+            .collect();
+        peer.follow(id, program);
+        assert_eq!(peer.until_exit(id), Exit::Code(0));
+        let mut got: Vec<String> = peer.heard(id).text().lines().map(str::to_owned).collect();
+        sent.sort();
+        got.sort();
+        assert_eq!(got, sent);
+    }
+}
+
+#[test]
+fn a_program_is_looked_up_in_the_path_that_was_sent() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let bin = keeper.work().join("bin");
+    fs::create_dir(&bin).unwrap();
+    // A link, as writing a program while other threads fork makes "text file busy" of it.
+    let echo = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|directory| directory.join("echo"));
+    std::os::unix::fs::symlink(echo.into_iter().find(|echo| echo.exists()).unwrap(), bin.join("only-here")).unwrap();
+    let mut program = keeper.program(id, &["only-here", "found"]);
+    program.environment[0].1 = bin.to_string_lossy().into_owned().into_bytes();
+    peer.follow(id, program);
+    assert_eq!(peer.until_exit(id), Exit::Code(0));
+    assert_eq!(peer.heard(id).text(), "found\r\n");
+}
+
+#[test]
+fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let program = keeper.program(id, &["sleep", "1000"]);
+    let (sleeper, directory) = (peer.spawn(id, program.clone()), program.directory);
+    let stat = Stat::of(sleeper).unwrap();
+    assert_eq!(stat.parent, keeper.pid());
+    assert_eq!((stat.session, stat.group, stat.foreground), (sleeper, sleeper, sleeper as i32));
+    assert_ne!(stat.terminal, 0, "it has a controlling terminal");
+    let proc = |what: &str| format!("/proc/{sleeper}/{what}");
+    assert_eq!(fs::read(proc("cmdline")).unwrap(), b"sleep\x001000\0", "started without a shell in between");
+    assert_eq!(fs::read_link(proc("cwd")).unwrap().as_os_str().as_encoded_bytes(), directory);
+    let mut descriptors: Vec<(u32, String)> = fs::read_dir(proc("fd"))
+        .unwrap()
+        .flatten()
+        .map(|fd| {
+            let target = fs::read_link(fd.path()).unwrap().display().to_string();
+            (fd.file_name().to_string_lossy().parse().unwrap(), target)
+        })
+        .collect();
+    descriptors.sort();
+    let terminal = descriptors[0].1.clone();
+    assert!(terminal.starts_with("/dev/pts/"), "{terminal}");
+    let expected = [(0, terminal.clone()), (1, terminal.clone()), (2, terminal)];
+    assert_eq!(descriptors, expected, "its terminal, and nothing of the keeper's");
+
+    let id = new_id();
+    let size = Size::clamped(33, 101);
+    peer.follow(id, Program { wiring: Wiring::Terminal(size), ..keeper.program(id, &["stty", "size"]) });
+    peer.until_exit(id);
+    assert_eq!(peer.heard(id).text(), "33 101\r\n");
+    assert_eq!(peer.heard(id).sizes, [(0, size)]);
+}
+
+/// Of signals that were ignored when the keeper was started (a script's `&` ignores INT and QUIT, `nohup` HUP) a
+/// program would inherit the same, and no Ctrl-C would reach it.
+#[test]
+fn what_the_keepers_starter_ignored_its_programs_do_not() {
+    let keeper = Keeper::start_after("trap '' INT QUIT HUP PIPE");
+    let mut peer = keeper.peer();
+    for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
+        let id = new_id();
+        let program = Program { wiring, ..keeper.program(id, &["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]) };
+        peer.spawn(id, program);
+        peer.attach_to(id, Stream::Main, 0);
+        peer.until_exit(id);
+        let text = peer.heard(id).text();
+        let masks: Vec<u64> = text
+            .lines()
+            .map(|line| u64::from_str_radix(line.split_ascii_whitespace().nth(1).unwrap(), 16).unwrap())
+            .collect();
+        assert_eq!(masks, [0, 0], "{text}");
+    }
+}
+
+#[test]
+fn the_notes_of_the_daemon_are_given_back_as_they_are() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let label: Vec<u8> = (0..=255).collect();
+    let program = Program { label: label.clone(), ring: 4321, ..keeper.program(id, &["sleep", "1000"]) };
+    let pid = peer.spawn(id, program);
+    let summary = keeper.peer().summary(id);
+    assert_eq!((summary.pid, summary.ring, summary.label, summary.exit), (pid, 4321, label, None));
+}

@@ -1,0 +1,221 @@
+//! The daemon that the keeper starts, and starts again. Its part is played by a shell script named `serve`: the keeper
+//! runs `EXECUTABLE serve --foreground`, and the executable here is `sh`.
+
+use std::fs;
+use std::time::Duration;
+
+use posse_term::wire::{Event, Request};
+use posse_testkit::process;
+
+use crate::keeper::{Keeper, new_id, until};
+use crate::peer::Peer;
+
+/// Every start of this daemon adds a line with the time in milliseconds; then it does as `then` says.
+fn write_daemon(keeper: &Keeper, then: &str) {
+    fs::write(keeper.work().join("serve"), format!("date +%s%3N >>starts\n{then}\n")).unwrap();
+}
+
+fn starts(keeper: &Keeper) -> Vec<u64> {
+    let text = fs::read_to_string(keeper.work().join("starts")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn ask_for_daemon(peer: &mut Peer, executable: &str) {
+    peer.send(&Request::StartDaemon { executable: executable.as_bytes().to_vec() });
+}
+
+fn answer(peer: &mut Peer) -> Result<u32, String> {
+    peer.wait("news of the daemon", |event| match event {
+        Event::DaemonUp { pid } => Some(Ok(*pid)),
+        Event::DaemonFailed { message } => Some(Err(String::from_utf8_lossy(message).into_owned())),
+        _ => None,
+    })
+}
+
+fn rest(peer: &mut Peer) {
+    peer.send(&Request::Rest);
+    peer.wait("leave to rest", |event| matches!(event, Event::Resting).then_some(()));
+}
+
+/// Starts a program that lives for a while, and waits for its end: long enough for what must not happen.
+fn let_time_pass(keeper: &Keeper, peer: &mut Peer, seconds: &str) {
+    let id = new_id();
+    peer.spawn(id, keeper.program(id, &["sleep", seconds]));
+    peer.until_exit(id);
+    peer.forget(id);
+}
+
+#[test]
+fn a_daemon_that_cannot_be_started_is_reported_to_whoever_asked() {
+    let mut keeper = Keeper::start();
+    keeper.without_guest();
+    let mut peer = keeper.peer();
+    write_daemon(&keeper, "exit 3");
+    ask_for_daemon(&mut peer, "sh");
+    let why = answer(&mut peer).unwrap_err();
+    assert!(why.contains('3'), "{why}");
+    ask_for_daemon(&mut peer, "/no/such/posse");
+    let why = answer(&mut peer).unwrap_err();
+    assert!(why.contains("/no/such/posse"), "{why}");
+    // Nothing to keep, nobody to serve.
+    drop(peer);
+    assert!(keeper.until_gone().success());
+    assert!(!keeper.socket().exists());
+    assert_eq!(starts(&keeper).len(), 1, "without a terminal there is nothing to try again for");
+}
+
+#[test]
+fn whoever_asks_hears_when_a_daemon_is_there() {
+    let keeper = Keeper::start();
+    let (mut first, mut second) = (keeper.peer(), keeper.peer());
+    write_daemon(&keeper, "exec sleep 1000");
+    ask_for_daemon(&mut first, "sh");
+    until("it was started", || starts(&keeper).len() == 1);
+    ask_for_daemon(&mut second, "sh");
+    second.settle();
+    // The test connects in its place.
+    let mut daemon = keeper.daemon();
+    assert_eq!(answer(&mut first), Ok(std::process::id()));
+    assert_eq!(answer(&mut second), Ok(std::process::id()));
+    ask_for_daemon(&mut first, "sh");
+    assert_eq!(answer(&mut first), Ok(std::process::id()), "there is one already");
+    assert_eq!(starts(&keeper).len(), 1);
+    rest(&mut daemon);
+    // The script itself is nobody's daemon any more; end it, as `posse stop` would.
+    for process in process::all().iter().filter(|p| p.command == ["sleep", "1000"]) {
+        if crate::keeper::Stat::of(process.pid).is_some_and(|stat| stat.parent == keeper.pid()) {
+            posse_testkit::env::kill(process.pid);
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_dies_is_started_again_ever_more_slowly() {
+    let keeper = Keeper::start();
+    let (mut peer, mut daemon) = (keeper.peer(), keeper.daemon());
+    let id = new_id();
+    peer.spawn(id, keeper.program(id, &["sleep", "1000"]));
+    write_daemon(&keeper, "exit 1");
+    ask_for_daemon(&mut peer, "sh");
+    assert_eq!(answer(&mut peer), Ok(std::process::id()));
+    drop(daemon);
+    until("it was tried five times", || starts(&keeper).len() >= 5);
+    let times = starts(&keeper);
+    let gaps: Vec<u64> = times.windows(2).take(4).map(|pair| pair[1] - pair[0]).collect();
+    // It waits at least so long, and never less than before; how much longer is the machine's business. A few
+    // milliseconds are for the clock, which is read by a process that had to start first.
+    for (gap, least) in gaps.iter().zip([100, 200, 400, 800]) {
+        assert!(gap + 20 >= least, "{gaps:?}");
+    }
+    // One that connects is left alone, and one that rests is not missed.
+    daemon = keeper.daemon();
+    rest(&mut daemon);
+    drop(daemon);
+    let count = starts(&keeper).len();
+    let_time_pass(&keeper, &mut peer, "0.5");
+    assert_eq!(starts(&keeper).len(), count);
+    assert_eq!(peer.summary(id).exit, None, "the terminal knows nothing of all this");
+    // Asked for again, it is there at once, and waits are short again.
+    ask_for_daemon(&mut peer, "sh");
+    assert!(answer(&mut peer).is_err());
+    until("it was started", || starts(&keeper).len() > count);
+    daemon = keeper.daemon();
+    rest(&mut daemon);
+}
+
+/// A run may be waiting between two terminals: that there is none right now is no reason to let the daemon lie.
+#[test]
+fn a_daemon_that_dies_without_terminals_is_started_again_too() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    // The one that is started stays up until it is killed; the test is connected in its place.
+    write_daemon(&keeper, "echo $$ >>pids; exec sleep 1000");
+    let pids = || -> Vec<u32> {
+        let text = fs::read_to_string(keeper.work().join("pids")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    ask_for_daemon(&mut peer, "sh");
+    for round in 1..=3 {
+        until("it was started", || pids().len() == round);
+        let daemon = keeper.daemon();
+        let pid = pids()[round - 1];
+        if round == 2 {
+            // Its connection may end before its process does, or after.
+            posse_testkit::env::kill(pid);
+            until("it is gone", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+            drop(daemon);
+        } else {
+            drop(daemon);
+            peer.settle();
+            posse_testkit::env::kill(pid);
+        }
+    }
+    until("it was started", || pids().len() == 4);
+    rest(&mut keeper.daemon());
+    posse_testkit::env::kill(pids()[3]);
+}
+
+/// A daemon started by hand is one the keeper cannot start again. That must not keep it from starting another.
+#[test]
+fn after_a_daemon_of_unknown_origin_another_can_be_started() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.spawn(id, keeper.program(id, &["sleep", "1000"]));
+    drop(keeper.daemon());
+    let_time_pass(&keeper, &mut peer, "0.2");
+    write_daemon(&keeper, "exit 3");
+    ask_for_daemon(&mut peer, "sh");
+    answer(&mut peer).unwrap_err();
+    let mut daemon = keeper.daemon();
+    rest(&mut daemon);
+}
+
+#[test]
+fn the_keeper_leaves_with_the_daemon_when_it_keeps_nothing() {
+    let mut keeper = Keeper::start();
+    let mut daemon = keeper.daemon();
+    let id = new_id();
+    daemon.spawn(id, keeper.shell(id, "exit 0"));
+    daemon.until_exit(id);
+    rest(&mut daemon);
+    daemon.settle();
+    assert!(keeper.is_running(), "what has ended is kept until someone has seen to it");
+    daemon.forget(id);
+    daemon.send(&Request::Rest);
+    assert_eq!(daemon.last_words(), [Event::Resting]);
+    assert!(keeper.until_gone().success());
+    assert!(!keeper.socket().exists());
+}
+
+/// As after a failed `posse launch`: nobody asked it to leave, and nobody ever will.
+#[test]
+fn a_keeper_that_nobody_needs_leaves() {
+    let mut keeper = Keeper::start();
+    keeper.without_guest();
+    let (mut peer, mut other) = (keeper.peer(), keeper.peer());
+    let id = new_id();
+    peer.spawn(id, keeper.shell(id, "exit 0"));
+    peer.until_exit(id);
+    drop(peer);
+    // Someone who only knocks is nobody.
+    drop(keeper.stranger());
+    other.settle();
+    other.forget(id);
+    assert!(keeper.is_running(), "someone is still there");
+    drop(other);
+    assert!(keeper.until_gone().success());
+    assert!(!keeper.socket().exists());
+}
+
+#[test]
+fn a_new_keeper_waits_for_its_first_guest() {
+    let mut keeper = Keeper::start();
+    for _ in 0..10 {
+        drop(keeper.stranger());
+    }
+    let mut peer = keeper.peer();
+    peer.settle();
+    assert!(!process::ends_within(keeper.pid(), Duration::from_millis(100)));
+    assert!(keeper.is_running());
+}
