@@ -133,7 +133,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     let id = settings.id;
     let (link, ring, caught_up_at, emulator, exit) = match beginning {
         Beginning::Live { link, ring, from, caught_up_at } => {
-            link.send(&Request::Attach { id, stream: Stream::Main, from });
+            link.send(Request::Attach { id, stream: Stream::Main, from });
             (Some(link), ring, caught_up_at, None, None)
         }
         Beginning::Ended(emulator, exit) => (None, 0, 0, emulator.map(|emulator| *emulator), Some(exit)),
@@ -269,7 +269,7 @@ impl Pump {
             if let Some(link) = &self.link {
                 for reply in heard.replies {
                     let (id, writer, sequence) = (self.id, WriterId::RESPONDER, reply.at);
-                    link.send(&Request::Input { id, writer, sequence, bytes: reply.bytes });
+                    link.send(Request::Input { id, writer, sequence, bytes: reply.bytes });
                 }
             }
             for signal in heard.signals {
@@ -292,12 +292,12 @@ impl Pump {
         let Some(link) = &self.link else { return };
         if end - self.acknowledged >= WINDOW / 4 {
             self.acknowledged = end;
-            link.send(&Request::Acknowledge { id: self.id, stream: Stream::Main, offset: end });
+            link.send(Request::Acknowledge { id: self.id, stream: Stream::Main, offset: end });
         }
         let offset = self.emulator.offset();
         if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
             self.checkpointed = offset;
-            link.send(&Request::Checkpoint { id: self.id, offset, blob: self.emulator.checkpoint() });
+            link.send(Request::Checkpoint { id: self.id, offset, blob: self.emulator.checkpoint() });
         }
         if !self.waiting.is_empty() && !self.catching_up() {
             for command in std::mem::take(&mut self.waiting) {
@@ -360,7 +360,7 @@ impl Pump {
 
     fn request_size(&self, size: Size) {
         if let Some(link) = &self.link {
-            link.send(&Request::Resize { id: self.id, size });
+            link.send(Request::Resize { id: self.id, size });
         }
     }
 
@@ -372,7 +372,7 @@ impl Pump {
             let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
             return self.answer(sequence, origin, Err(why));
         };
-        link.send(&Request::Input { id: self.id, writer, sequence, bytes: bytes.clone() });
+        link.send(Request::Input { id: self.id, writer, sequence, bytes: bytes.clone() });
         self.last_input = Some((self.emulator.offset(), bytes));
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
@@ -502,7 +502,7 @@ impl Pump {
         self.watchers.tell(&Item::Exited { exit });
         // Only now may the keeper drop what it has: until the file was there, the ring was the only copy.
         if let (Some(link), true) = (link, exit != Exit::Lost) {
-            link.send(&Request::Forget { id: self.id });
+            link.send(Request::Forget { id: self.id });
         }
     }
 

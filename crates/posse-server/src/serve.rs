@@ -131,7 +131,7 @@ async fn connect(
     hub: &mpsc::UnboundedSender<Message>,
 ) -> Result<(), KeeperError> {
     let (link, mut events) = client::connect_or_start(&settings.places, &settings.executable, true).await?;
-    link.send(&Request::List);
+    link.send(Request::List);
     let summaries = loop {
         if let Event::Listed { summaries } = events.next().await? {
             break summaries;

@@ -39,15 +39,13 @@ pub enum KeeperError {
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
 pub struct Link {
-    frames: mpsc::UnboundedSender<Vec<u8>>,
+    requests: mpsc::UnboundedSender<Request>,
 }
 
 impl Link {
     /// Queues a request. It is lost if the connection is; whoever reads the events learns of that.
-    pub fn send(&self, request: &Request) {
-        let mut frame = Vec::new();
-        wire::encode(request, &mut frame);
-        let _ = self.frames.send(frame);
+    pub fn send(&self, request: Request) {
+        let _ = self.requests.send(request);
     }
 }
 
@@ -82,11 +80,11 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
         _ => KeeperError::Io(error),
     })?;
     let (reading, writing) = stream.into_split();
-    let (frames, queue) = mpsc::unbounded_channel();
+    let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
-    let link = Link { frames };
+    let link = Link { requests };
     let mut events = Events { socket: reading, buffer: Vec::new(), used: 0 };
-    link.send(&Request::Hello { version: wire::VERSION, daemon });
+    link.send(Request::Hello { version: wire::VERSION, daemon });
     match events.next().await? {
         Event::Hello { version, .. } if version == wire::VERSION => Ok((link, events)),
         Event::Hello { version, .. } => Err(KeeperError::Version(version)),
@@ -94,14 +92,18 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
     }
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
-    let mut frames = Vec::new();
-    while queue.recv_many(&mut frames, 64).await > 0 {
-        let batch = if frames.len() == 1 { std::mem::take(&mut frames[0]) } else { frames.concat() };
-        frames.clear();
-        if socket.write_all(&batch).await.is_err() {
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Request>) {
+    let (mut requests, mut frames) = (Vec::new(), Vec::new());
+    while queue.recv_many(&mut requests, 64).await > 0 {
+        for request in requests.drain(..) {
+            wire::encode(&request, &mut frames);
+        }
+        if socket.write_all(&frames).await.is_err() {
             return; // The reading side sees it too, and says so.
         }
+        frames.clear();
+        // One checkpoint makes it large; it need not stay so.
+        frames.shrink_to(64 << 10);
     }
 }
 
@@ -163,7 +165,7 @@ fn log_file(places: &Places) -> io::Result<File> {
 pub async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, KeeperError> {
     let (link, mut events) = connect_or_start(places, executable, false).await?;
     let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
-    link.send(&Request::StartDaemon { executable });
+    link.send(Request::StartDaemon { executable });
     loop {
         match events.next().await? {
             Event::DaemonUp { pid } => return Ok(pid),

@@ -83,9 +83,12 @@ pub struct Machine {
     pub cores: usize,
     pub memory_mb: u64,
     pub kernel: String,
+    /// How many processes wanted to run, over the last minute. Anything but a small number spoils the rest.
+    pub load: f64,
 }
 
 impl Machine {
+    /// This machine, now.
     pub fn this() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| -> Option<String> {
@@ -99,11 +102,13 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory_mb: kib * 1024 / 1_000_000,
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN),
         }
     }
 
     pub fn text(&self) -> String {
-        format!("{} cores ({}), {} MB, Linux {}", self.cores, self.processor, self.memory_mb, self.kernel)
+        let Self { processor, cores, memory_mb, kernel, load } = self;
+        format!("{cores} cores ({processor}), {memory_mb} MB, Linux {kernel}, load before it began {load}")
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let (Some(ours), Some(bare)) = (Samples::new(ours), Samples::new(bare)) else { return Ok(vec![]) };
     let (flood, _) = subject.launch_probe(&["flood", "--bytes", ENDLESS])?;
     subject.begin(flood)?;
-    let delays = latency::output_every(bench, &subject, bench.choose(30, 300), GAP_MS)?;
+    let delays = latency::output(bench, &subject, bench.choose(30, 300), GAP_MS)?;
     subject.delete(flood)?;
     let mut rows = vec![
         Row::new("output of one terminal", "MB/s").figure("", ours.median()),

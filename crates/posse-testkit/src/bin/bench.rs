@@ -47,6 +47,7 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
     let executable = std::env::current_exe().map_err(io("find this program's own file"))?;
     let depth = if arguments.quick { Depth::Quick } else { Depth::Full };
     let bench = Bench::new(executable.parent().unwrap_or(&executable), depth, stop)?;
+    let machine = Machine::this();
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     let mut rows: Vec<Row> = Vec::new();
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
@@ -55,7 +56,6 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
         rows.extend((measurement.run)(&bench)?);
         eprintln!("  {:.0} s", start.elapsed().as_secs_f64());
     }
-    let machine = Machine::this();
     println!("posse {} on {}", posse_server::VERSION, machine.text());
     if depth == Depth::Quick {
         println!("quick: rough numbers");

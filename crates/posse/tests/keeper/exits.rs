@@ -136,7 +136,8 @@ fn a_killed_keeper_takes_its_programs_along() {
     let mut peer = keeper.peer();
     let (sleeper, listener) = (new_id(), new_id());
     let sleeper = peer.spawn(sleeper, keeper.program(sleeper, &["sleep", "1000"]));
-    let program = keeper.shell(listener, "trap 'echo yes >hung-up; exit' HUP; echo ready; while :; do sleep 1000; done");
+    let program =
+        keeper.shell(listener, "trap 'echo yes >hung-up; exit' HUP; echo ready; while :; do sleep 1000; done");
     let pid = peer.follow(listener, program);
     peer.until_printed(listener, "ready");
     keeper.kill();

@@ -63,7 +63,10 @@ fn a_program_that_closes_its_outputs_is_still_running() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
     let id = new_id();
-    peer.spawn(id, keeper.shell_on_pipes(id, "echo bye; exec >&- 2>&-; while [ ! -e go ]; do sleep 0.01; done; exit 6"));
+    peer.spawn(
+        id,
+        keeper.shell_on_pipes(id, "echo bye; exec >&- 2>&-; while [ ! -e go ]; do sleep 0.01; done; exit 6"),
+    );
     peer.attach_to(id, Stream::Main, 0);
     peer.until_printed(id, "bye");
     assert_eq!(peer.summary(id).exit, None);

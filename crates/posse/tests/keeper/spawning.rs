@@ -81,8 +81,9 @@ fn a_program_is_looked_up_in_the_path_that_was_sent() {
     let bin = keeper.work().join("bin");
     fs::create_dir(&bin).unwrap();
     // A link, as writing a program while other threads fork makes "text file busy" of it.
-    let echo = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|directory| directory.join("echo"));
-    std::os::unix::fs::symlink(echo.into_iter().find(|echo| echo.exists()).unwrap(), bin.join("only-here")).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let echo = std::env::split_paths(&path).map(|directory| directory.join("echo")).find(|echo| echo.exists());
+    std::os::unix::fs::symlink(echo.unwrap(), bin.join("only-here")).unwrap();
     let mut program = keeper.program(id, &["only-here", "found"]);
     program.environment[0].1 = bin.to_string_lossy().into_owned().into_bytes();
     peer.follow(id, program);

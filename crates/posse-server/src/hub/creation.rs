@@ -1,0 +1,125 @@
+//! Starting a terminal: checked, written down, started, told. In this order.
+
+use posse_core::ids::{Name, TerminalId};
+use posse_core::status::Life;
+use posse_term::wire::{Program, Request, Wiring};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::{CreateError, Creation, Entry, Hub, Message, View, event, view};
+use crate::pump::Beginning;
+use crate::record::{COMMAND, LogEvent, Record};
+use crate::store::{self, Outcome};
+
+/// A terminal whose record is being written, or whose program is being started.
+pub(super) struct Creating {
+    pub(super) program: Program,
+    pub(super) reply: oneshot::Sender<Result<View, CreateError>>,
+}
+
+impl Hub {
+    pub(super) fn create(&mut self, creation: Creation, reply: oneshot::Sender<Result<View, CreateError>>) {
+        if let Some(why) = &self.keeper_problem {
+            let _ = reply.send(Err(CreateError::NoKeeper(why.clone())));
+            return;
+        }
+        if let Some(name) = &creation.name
+            && self.terminals.values().any(|entry| &entry.record.name == name)
+        {
+            let _ = reply.send(Err(CreateError::NameTaken(name.clone())));
+            return;
+        }
+        let id = loop {
+            let id = TerminalId::from_random(crate::random() as u32);
+            if !self.terminals.contains_key(&id) {
+                break id;
+            }
+        };
+        let now = crate::now();
+        let program_name = creation.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
+        let name = creation.name.unwrap_or_else(|| Name::random_terminal(program_name, crate::random() as u16));
+        let record = Record {
+            id,
+            name,
+            session: creation.session.unwrap_or_else(|| Name::random_session(crate::random() as u32)),
+            provider: COMMAND.into(),
+            agent_profile: None,
+            directory: creation.directory.to_string_lossy().into_owned(),
+            command: creation.command.clone(),
+            size: creation.size,
+            created: now,
+            last_active: now,
+            pid: None,
+            exit: None,
+            status: Life::starting(now).status().clone(),
+        };
+        let program = Program {
+            arguments: creation.command.into_iter().map(String::into_bytes).collect(),
+            environment: crate::environment::for_program(creation.environment, id),
+            directory: creation.directory.into_os_string().into_encoded_bytes(),
+            wiring: Wiring::Terminal(creation.size),
+            ring: creation.ring,
+            label: serde_json::to_vec(&record).unwrap_or_default(),
+        };
+        let event = event(
+            "terminal_created",
+            Some(id),
+            json!({ "name": record.name, "session": record.session, "command": record.command }),
+        );
+        let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
+        self.terminals.insert(id, Entry { title: String::new(), size: record.size, record, pump: None });
+        self.creating.insert(id, Creating { program, reply });
+        let messages = self.messages.clone();
+        // Written before it is started: after a crash in between, the terminal is known to be missing.
+        self.store.write(changes, move |outcome| {
+            let _ = messages.send(Message::CreationStored(id, event, outcome));
+        });
+    }
+
+    pub(super) fn creation_stored(&mut self, id: TerminalId, event: LogEvent, outcome: Outcome) {
+        match (&outcome, &self.link) {
+            (Outcome::Refused(why), _) => {
+                let why = why.clone();
+                self.disk_problem = Some(why.clone());
+                self.terminals.remove(&id);
+                if let Some(creating) = self.creating.remove(&id) {
+                    let _ = creating.reply.send(Err(CreateError::Store(why)));
+                }
+            }
+            (Outcome::Written(_), None) => {
+                self.stored(event, outcome);
+                self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
+            }
+            (Outcome::Written(_), Some(link)) => {
+                if let Some(creating) = self.creating.get(&id) {
+                    link.send(Request::Spawn { id, program: creating.program.clone() });
+                }
+                self.stored(event, outcome);
+            }
+        }
+    }
+
+    pub(super) fn spawned(&mut self, id: TerminalId, pid: u32) {
+        let Some(creating) = self.creating.remove(&id) else { return };
+        let (Some(entry), Some(link)) = (self.terminals.get_mut(&id), self.link.clone()) else { return };
+        entry.record.pid = Some(pid);
+        let mut life = Life::resumed(entry.record.status.clone(), false);
+        if let Some(status) = life.handle(&posse_core::status::Event::Started, crate::now()) {
+            entry.record.status = status.clone();
+        }
+        let view = view(entry);
+        let ring = u64::from(creating.program.ring);
+        self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0 });
+        let changes = self.put(id);
+        self.emit("terminal_started", Some(id), json!({ "pid": pid }), changes);
+        let _ = creating.reply.send(Ok(view));
+    }
+
+    pub(super) fn spawn_failed(&mut self, id: TerminalId, error: CreateError) {
+        let Some(creating) = self.creating.remove(&id) else { return };
+        self.terminals.remove(&id);
+        let data = json!({ "reason": error.to_string() });
+        self.emit("terminal_failed", Some(id), data, vec![store::Change::Drop(id)]);
+        let _ = creating.reply.send(Err(error));
+    }
+}
