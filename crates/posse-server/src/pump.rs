@@ -16,7 +16,7 @@ use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status};
 use posse_term::client::Link;
 use posse_term::emulator::{Emulator, HistoryLimit};
-use posse_term::wire::{Event as KeeperEvent, InputRefusal, Request, Stream, WINDOW};
+use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -189,8 +189,8 @@ struct Pump {
     checkpointed: u64,
     /// A nudged terminal gets its size back then.
     nudge_ends: Option<Instant>,
-    /// The last input, and the output offset at which it was sent.
-    last_input: Option<(u64, Vec<u8>)>,
+    /// The line on which the cursor was when input was last sent.
+    last_input: Option<u64>,
     exit: Option<Exit>,
 }
 
@@ -275,6 +275,10 @@ impl Pump {
             for signal in heard.signals {
                 self.signal(&signal);
             }
+            if heard.screen_lost {
+                tracing::error!(terminal = %self.id, "the screen was lost to a bug in the emulator; the program is asked to repaint");
+                self.nudge();
+            }
             let now = Instant::now();
             self.frames.printed(heard.frame_ended && !self.emulator.in_frame(), now);
             if self.frames.due(now) {
@@ -297,7 +301,11 @@ impl Pump {
         let offset = self.emulator.offset();
         if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
             self.checkpointed = offset;
-            link.send(Request::Checkpoint { id: self.id, offset, blob: self.emulator.checkpoint() });
+            let blob = self.emulator.checkpoint();
+            // A giant screen full of colours may not fit into a frame. Then the ring alone must do.
+            if blob.len() < MAX_FRAME / 2 {
+                link.send(Request::Checkpoint { id: self.id, offset, blob });
+            }
         }
         if !self.waiting.is_empty() && !self.catching_up() {
             for command in std::mem::take(&mut self.waiting) {
@@ -372,8 +380,8 @@ impl Pump {
             let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
             return self.answer(sequence, origin, Err(why));
         };
-        link.send(Request::Input { id: self.id, writer, sequence, bytes: bytes.clone() });
-        self.last_input = Some((self.emulator.offset(), bytes));
+        link.send(Request::Input { id: self.id, writer, sequence, bytes });
+        self.last_input = Some(self.emulator.cursor_line());
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
@@ -441,26 +449,14 @@ impl Pump {
                 Some(all)
             }
             Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
-            Text::Last if screen.alternate => (!rows.is_empty()).then(|| screen.text()),
-            Text::Last => self.since_last_input(),
+            Text::Last => {
+                let text = match self.last_input {
+                    Some(line) if !screen.alternate => self.emulator.text_below(line),
+                    _ => screen.text(),
+                };
+                (!text.trim().is_empty()).then_some(text)
+            }
         }
-    }
-
-    /// What was printed since the last input: the output since then, on a screen of its own. Without any input yet,
-    /// all of it.
-    fn since_last_input(&self) -> Option<String> {
-        let (offset, input) = self.last_input.as_ref().map_or((0, &[][..]), |(offset, bytes)| (*offset, bytes));
-        let mut since = Emulator::new(self.emulator.size(), self.history);
-        since.feed(&self.tail.since(offset).unwrap_or_else(|| self.tail.all()));
-        let screen = since.screen();
-        let mut lines: Vec<&str> = since.history().chain(screen.filled_rows().iter().map(String::as_str)).collect();
-        // Most programs echo what is typed; that is not an answer.
-        let input = String::from_utf8_lossy(input);
-        if lines.first().is_some_and(|echo| !echo.trim().is_empty() && input.contains(echo.trim())) {
-            lines.remove(0);
-        }
-        let text = lines.join("\n");
-        (!text.trim().is_empty()).then_some(text)
     }
 
     fn watch(&mut self, from: Option<u64>, reply: oneshot::Sender<Start>) {

@@ -116,11 +116,6 @@ impl Tail {
         self.end
     }
 
-    /// All there is.
-    pub(crate) fn all(&self) -> Vec<u8> {
-        self.bytes.iter().copied().collect()
-    }
-
     /// Everything from `offset` on, if it is all still here.
     pub(crate) fn since(&self, offset: u64) -> Option<Vec<u8>> {
         let missing = self.end.checked_sub(offset)? as usize;

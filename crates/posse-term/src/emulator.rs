@@ -278,6 +278,32 @@ impl Emulator {
         self.terminal.callbacks().history.lines()
     }
 
+    /// Where the cursor is, as a row counted on from whatever the first one was: rows that scroll off count too. Good
+    /// for saying later what came after it; not kept by a checkpoint.
+    pub fn cursor_line(&self) -> u64 {
+        self.terminal.callbacks().history.rows() + u64::from(self.cursor().0)
+    }
+
+    /// The text in the rows below a `cursor_line` of the main screen: what has scrolled off since, then the screen.
+    /// Rows that were wrapped are counted by the width of today.
+    pub fn text_below(&self, line: u64) -> String {
+        let scrolled = self.terminal.callbacks().history.rows();
+        let screen = self.screen();
+        let skip = (line + 1).saturating_sub(scrolled) as usize;
+        let mut above = scrolled.saturating_sub(line + 1) as usize;
+        let mut lines: Vec<&str> = screen.filled_rows().iter().skip(skip).rev().map(String::as_str).collect();
+        let history: Vec<&str> = self.history().collect();
+        for line in history.into_iter().rev() {
+            if above == 0 {
+                break;
+            }
+            above = above.saturating_sub(line.chars().count().div_ceil(usize::from(self.size.cols())).max(1));
+            lines.push(line);
+        }
+        lines.reverse();
+        lines.join("\n")
+    }
+
     pub fn input_modes(&self) -> InputModes {
         let screen = self.terminal.screen();
         InputModes {

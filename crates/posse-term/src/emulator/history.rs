@@ -30,12 +30,14 @@ pub(super) struct History {
     bytes: usize,
     /// The last line was wrapped at the margin: the next row belongs to it.
     open: bool,
+    /// Rows that ever came, kept or not.
+    rows: u64,
     row: String,
 }
 
 impl History {
     pub(super) fn new(limit: HistoryLimit) -> Self {
-        Self { limit, lines: VecDeque::new(), bytes: 0, open: false, row: String::new() }
+        Self { limit, lines: VecDeque::new(), bytes: 0, open: false, rows: 0, row: String::new() }
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
@@ -51,7 +53,11 @@ impl History {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.limit);
+        *self = Self { rows: self.rows, ..Self::new(self.limit) };
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
     }
 
     pub(super) fn push(&mut self, contents: &RowContents<'_>) {
@@ -64,6 +70,7 @@ impl History {
 
     /// One row, and whether its text goes on in the next.
     pub(super) fn push_row(&mut self, row: &str, wrapped: bool) {
+        self.rows += 1;
         let mut line = match self.lines.pop_back() {
             Some(line) if self.open && line.len() + row.len() <= LINE_MAX => {
                 self.bytes -= line.len();

@@ -268,3 +268,16 @@ fn a_window_gets_only_what_changed() {
     view.forget();
     assert!(view.paint(&emulator, Size::clamped(2, 4)).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
 }
+
+#[test]
+fn what_came_below_a_line_can_be_told_later() {
+    let mut emulator = fed("one\r\n$ ls\r\n");
+    let line = emulator.cursor_line() - 1;
+    assert_eq!(emulator.text_below(line), "");
+    emulator.feed(b"a\r\nb");
+    assert_eq!(emulator.text_below(line), "a\nb");
+    let numbers: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
+    emulator.feed(numbers.join("\r\n").as_bytes());
+    let all: Vec<String> = ["a".to_owned(), "b1".to_owned()].into_iter().chain((2..=30).map(|n| n.to_string())).collect();
+    assert_eq!(emulator.text_below(line), all.join("\n"), "also what has scrolled off");
+}

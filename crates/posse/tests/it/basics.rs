@@ -26,6 +26,8 @@ fn a_terminal_from_launch_to_kill() {
     env.run(["send", "shell", "echo $((40 + 2)) $POSSE_TERMINAL_ID"]).ok();
     let text = text_when(&env, id.parse().unwrap(), |text| text.contains("\n42 "));
     assert!(text.contains(&format!("42 {id}")), "{text}");
+    let last = env.run(["output", "shell", "--last"]).ok();
+    assert!(last.starts_with("42 "), "only what came after the command: {last:?}");
     assert!(env.run(["output", &id[..4]]).ok().contains("42"), "the beginning of an id is enough");
     assert!(env.run(["output", "shell", "--tail", "1"]).ok().lines().count() == 1);
     let shown = env.run(["show", "shell"]).ok();
