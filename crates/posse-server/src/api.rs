@@ -1,7 +1,11 @@
 //! The HTTP API: wire types and routes, a face over the hub's and the pumps' commands. No logic of its own.
 
+pub(crate) mod door;
 mod error;
 mod events;
+pub(crate) mod listen;
+mod params;
+mod sessions;
 mod stream;
 mod terminals;
 pub mod types;
@@ -11,22 +15,33 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::post;
 use axum::serve::Listener;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tower_http::timeout::RequestBodyTimeoutLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub use error::ApiError;
+
+use door::Door;
+use listen::{Defaults, Listeners};
 
 use crate::hub::{Command, Message};
 use crate::record::LogEvent;
 
 /// The longest request body. Input is limited to 1 MiB, JSON may double it.
 const MAX_BODY: usize = 4 << 20;
+
+/// How long a body may take between two of its parts.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What every handler may use.
 #[derive(Clone)]
@@ -36,9 +51,16 @@ pub(crate) struct App {
     /// The number of the newest event that was published.
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) database: PathBuf,
+    pub(crate) token_file: PathBuf,
+    pub(crate) listeners: Listeners,
 }
 
 impl App {
+    /// What terminals get whose maker says nothing about it.
+    pub(crate) fn defaults(&self) -> Defaults {
+        self.listeners.defaults()
+    }
+
     /// Asks the hub and waits for its answer.
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
         let (reply, answer) = oneshot::channel();
@@ -47,32 +69,66 @@ impl App {
     }
 }
 
-fn router(app: App) -> Router {
-    Router::new()
-        .route("/health", get(terminals::health))
-        .route("/terminals", get(terminals::list).post(terminals::create))
-        .route("/terminals/{id}", get(terminals::show).delete(terminals::delete))
-        .route("/terminals/{id}/screen", get(terminals::screen))
-        .route("/terminals/{id}/input", post(terminals::input))
-        .route("/terminals/{id}/output", get(terminals::output))
-        .route("/terminals/{id}/resize", post(terminals::resize))
-        .route("/terminals/{id}/exit", post(terminals::exit))
-        .route("/terminals/{id}/stream", get(stream::stream))
-        .route("/events", get(events::follow))
-        .route("/log", get(events::log))
-        .route("/stop", post(terminals::stop))
+/// What everyone may ask who may come in.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(terminals::health))
+        .routes(routes!(sessions::list, sessions::create))
+        .routes(routes!(sessions::show, sessions::delete))
+        .routes(routes!(sessions::terminals_of, sessions::add_terminal))
+        .routes(routes!(terminals::list, terminals::create))
+        .routes(routes!(terminals::show, terminals::delete))
+        .routes(routes!(terminals::screen))
+        .routes(routes!(terminals::working_directory))
+        .routes(routes!(terminals::input))
+        .routes(routes!(terminals::output))
+        .routes(routes!(terminals::resize))
+        .routes(routes!(terminals::exit))
+        .routes(routes!(stream::stream))
+        .routes(routes!(events::follow))
+        .routes(routes!(events::log))
+}
+
+#[derive(OpenApi)]
+#[openapi(info(title = "posse", description = "Terminals that survive, and what runs in them. See docs/api.md."))]
+struct Description;
+
+/// The API, described. Committed as docs/openapi.json.
+pub fn description() -> String {
+    let mut text = routes().into_openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// For the private socket: everything, and what only the owner may do.
+fn private_router(app: App) -> Router {
+    let (router, _) = routes().split_for_parts();
+    let router = router.route("/stop", post(terminals::stop)).route("/listen", post(listen::listen));
+    finish(router, app)
+}
+
+/// For TCP: behind a door.
+fn public_router(app: App, door: Door) -> Router {
+    let (router, _) = routes().split_for_parts();
+    finish(router, app).layer(axum::middleware::from_fn_with_state(door, door::check))
+}
+
+fn finish(router: Router<App>, app: App) -> Router {
+    router
         .fallback(error::no_such_route)
+        .method_not_allowed_fallback(error::no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
         .with_state(app)
 }
 
-/// Serves until `stop` resolves.
+/// Serves the private socket until `stop` resolves.
 pub(crate) async fn serve(
     listener: UnixListener,
     app: App,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(OwnerOnly(listener), router(app)).with_graceful_shutdown(stop).await
+    axum::serve(OwnerOnly(listener), private_router(app)).with_graceful_shutdown(stop).await
 }
 
 /// Accepts connections of the user who runs the daemon, and of nobody else. The socket's directory is

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use posse_core::ids::{BadName, Name, TerminalId};
+use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Exit, Status};
@@ -51,6 +51,8 @@ pub(crate) enum Change {
     Title(String),
     Size(Size),
     Signal(Signal),
+    /// Whether somebody is attached.
+    Watched(bool),
     Ended(Exit),
 }
 
@@ -75,15 +77,29 @@ pub(crate) enum KeeperNews {
     Lost(String),
 }
 
+/// Which session a new terminal belongs to.
+pub(crate) enum SessionChoice {
+    /// One that must not exist yet; without a name one is made up.
+    New(Option<Name>),
+    /// One that must exist.
+    Existing(Name),
+    /// This one, whether it exists or not.
+    Any(Name),
+}
+
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
+    pub(crate) provider: String,
+    pub(crate) agent_profile: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) name: Option<Name>,
-    pub(crate) session: Option<Name>,
+    pub(crate) session: SessionChoice,
     pub(crate) directory: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) size: Size,
     pub(crate) ring: u32,
+    /// Answer when it is written down, without waiting for the program to run.
+    pub(crate) at_once: bool,
 }
 
 pub(crate) enum Command {
@@ -104,6 +120,8 @@ pub(crate) enum Command {
         all: bool,
         reply: oneshot::Sender<Stopped>,
     },
+    /// Remember a setting, or forget it.
+    Set(&'static str, Option<String>),
     Health(oneshot::Sender<Health>),
 }
 
@@ -113,14 +131,18 @@ pub(crate) struct View {
     pub(crate) record: Record,
     pub(crate) title: String,
     pub(crate) size: Size,
+    /// Somebody is attached.
+    pub(crate) watched: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CreateError {
     #[error("the name {0} is taken")]
     NameTaken(Name),
-    #[error(transparent)]
-    BadName(#[from] BadName),
+    #[error("there is a session {0} already")]
+    SessionTaken(Name),
+    #[error("there is no session {0}")]
+    NoSession(Name),
     #[error("{1}")]
     Refused(SpawnRefusal, String),
     #[error("the database cannot be written: {0}")]
@@ -151,8 +173,15 @@ struct Entry {
     record: Record,
     title: String,
     size: Size,
+    watched: bool,
     /// `None`: ended before this daemon began, and not asked for since.
     pump: Option<Handle>,
+}
+
+impl Entry {
+    fn new(record: Record) -> Self {
+        Self { title: String::new(), size: record.size, watched: false, pump: None, record }
+    }
 }
 
 pub(crate) struct Hub {
@@ -188,7 +217,6 @@ pub(crate) struct Parts {
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Self {
-        let entry = |record: Record| Entry { title: String::new(), size: record.size, record, pump: None };
         Self {
             places: parts.places,
             history: HistoryLimit::default(),
@@ -200,7 +228,7 @@ impl Hub {
             link: None,
             keeper_problem: None,
             disk_problem: None,
-            terminals: parts.records.into_iter().map(|record| (record.id, entry(record))).collect(),
+            terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
             creating: HashMap::new(),
             deleting: HashMap::new(),
             stopping: None,
@@ -296,6 +324,7 @@ impl Hub {
                 let data = serde_json::to_value(&signal).unwrap_or_default();
                 self.publish(event("signal", Some(id), data));
             }
+            Change::Watched(watched) => entry.watched = watched,
             Change::Ended(exit) => {
                 entry.record.exit = Some(exit);
                 let changes = self.put(id);
@@ -355,6 +384,10 @@ impl Hub {
             }
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
+            Command::Set(name, value) => {
+                let data = json!({ "name": name, "value": value });
+                self.emit("setting_changed", None, data, vec![store::Change::Setting(name, value)]);
+            }
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
@@ -371,7 +404,7 @@ impl Hub {
 }
 
 fn view(entry: &Entry) -> View {
-    View { record: entry.record.clone(), title: entry.title.clone(), size: entry.size }
+    View { record: entry.record.clone(), title: entry.title.clone(), size: entry.size, watched: entry.watched }
 }
 
 fn event(kind: &str, terminal: Option<TerminalId>, data: serde_json::Value) -> LogEvent {

@@ -13,7 +13,7 @@ use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
-use posse_core::status::{Event as LifeEvent, Exit, Life, Status};
+use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
 use posse_term::client::Link;
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
@@ -39,6 +39,8 @@ pub(crate) enum InputError {
     Full,
     #[error("the keeper is gone, and the terminal with it")]
     Lost,
+    #[error("the terminal is {0} now")]
+    Status(StatusKind),
 }
 
 /// What text of a terminal.
@@ -62,6 +64,8 @@ pub(crate) struct Input {
     pub(crate) writer: WriterId,
     pub(crate) sequence: u64,
     pub(crate) bytes: Vec<u8>,
+    /// Type nothing unless this is the status.
+    pub(crate) expect: Option<StatusKind>,
     pub(crate) origin: Origin,
 }
 
@@ -155,6 +159,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         inputs: HashMap::new(),
         frames: FrameClock::default(),
         told_title: String::new(),
+        told_watched: false,
         acknowledged: 0,
         checkpointed: 0,
         nudge_ends: None,
@@ -185,6 +190,7 @@ struct Pump {
     inputs: HashMap<(WriterId, u64), Vec<Origin>>,
     frames: FrameClock<Instant>,
     told_title: String,
+    told_watched: bool,
     acknowledged: u64,
     checkpointed: u64,
     /// A nudged terminal gets its size back then.
@@ -361,6 +367,10 @@ impl Pump {
 
     /// Gives the terminal the size that suits everyone who looks at it.
     fn fit_views(&mut self) {
+        let watched = self.watchers.common_view().is_some();
+        if std::mem::replace(&mut self.told_watched, watched) != watched {
+            let _ = self.hub.send(Message::Change(self.id, Change::Watched(watched)));
+        }
         if self.nudge_ends.is_none() {
             self.request_size(self.watchers.common_view().unwrap_or(self.base_size));
         }
@@ -375,7 +385,11 @@ impl Pump {
     // ---- input ----
 
     fn input(&mut self, input: Input) {
-        let Input { writer, sequence, bytes, origin } = input;
+        let Input { writer, sequence, bytes, expect, origin } = input;
+        let status = self.life.status().kind;
+        if expect.is_some_and(|expected| expected != status) {
+            return self.answer(sequence, origin, Err(InputError::Status(status)));
+        }
         let Some(link) = &self.link else {
             let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
             return self.answer(sequence, origin, Err(why));
@@ -403,6 +417,7 @@ impl Pump {
                     InputError::Ended => "ended",
                     InputError::Full => "full",
                     InputError::Lost => "lost",
+                    InputError::Status(_) => "status",
                 };
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
             }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The provider of a terminal that runs a plain command.
 pub const COMMAND: &str = "command";
 
+/// The provider of a terminal that runs the user's shell.
+pub const SHELL: &str = "shell";
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub id: TerminalId,
@@ -29,7 +32,7 @@ pub struct Record {
 }
 
 /// Something that happened, as the log and every listener get it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LogEvent {
     /// Its place in the log. Absent for what is not kept: changes of title, bells.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +40,9 @@ pub struct LogEvent {
     pub at: jiff::Timestamp,
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub terminal: Option<TerminalId>,
     /// The facts of this kind of event.
+    #[schema(value_type = Object)]
     pub data: serde_json::Value,
 }

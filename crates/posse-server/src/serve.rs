@@ -15,6 +15,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::hub::{Command, Hub, KeeperNews, Message, Parts};
 use crate::keeper_link::{self, Routes};
@@ -88,7 +89,19 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes,
         want_keeper,
     });
-    let app = App { hub: messages.clone(), events, newest, database: places.database() };
+    let app = App {
+        hub: messages.clone(),
+        events,
+        newest,
+        database: places.database(),
+        token_file: places.token(),
+        listeners: Listeners::default(),
+    };
+    if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
+        && let Err(error) = listen::open(&app, &place).await
+    {
+        tracing::error!("cannot listen on {} again: {error}", place.address);
+    }
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;

@@ -7,6 +7,7 @@
 
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::record::{LogEvent, Record};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
-const STEPS: &[&str] = &[include_str!("store/schema/001.sql")];
+const STEPS: &[&str] = &[include_str!("store/schema/001.sql"), include_str!("store/schema/002.sql")];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -37,6 +38,8 @@ pub(crate) enum Change {
     Event(LogEvent),
     Put(Box<Record>),
     Drop(TerminalId),
+    /// A setting, or its end.
+    Setting(&'static str, Option<String>),
 }
 
 /// What is in the database when it is opened.
@@ -44,6 +47,7 @@ pub(crate) struct Found {
     pub(crate) terminals: Vec<Record>,
     /// The number of the newest event.
     pub(crate) newest: i64,
+    pub(crate) settings: BTreeMap<String, String>,
 }
 
 /// Opens the database, making or upgrading it, and reads what is in it.
@@ -72,7 +76,13 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     let terminals = read_terminals(&connection).map_err(wrap)?;
     let newest =
         connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
-    Ok((Writer::start(connection), Found { terminals, newest }))
+    let settings = read_settings(&connection).map_err(wrap)?;
+    Ok((Writer::start(connection), Found { terminals, newest, settings }))
+}
+
+fn read_settings(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+    let mut statement = connection.prepare("SELECT name, value FROM settings")?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {

@@ -20,7 +20,7 @@ mod spawn;
 mod supervise;
 mod terminal;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -39,7 +39,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Signal, WaitOptions};
 
 pub use family::TERMINAL_VARIABLE;
-use family::Table;
+use family::{Leader, Member, Table};
 use peer::{Gone, Peer};
 use supervise::Supervisor;
 use terminal::{Accepted, Receipt, Terminal};
@@ -53,8 +53,17 @@ const DRAIN: Duration = Duration::from_millis(250);
 const STALL: Duration = Duration::from_secs(2);
 /// How often /proc is looked at while a family is being ended. Strangers forked meanwhile show up nowhere else.
 const ENDING_LOOK: Duration = Duration::from_millis(20);
+/// On a machine with thousands of processes a look takes longer than that; then at most a fifth of the time is spent
+/// looking.
+const ENDING_REST: u32 = 4;
 /// How long SIGKILL is repeated before what is left is reported as left.
 const KILLING: Duration = Duration::from_secs(3);
+/// How long nobody is let in after someone could not be. The kernel would report him for as long as he waits.
+const DOOR_SHUT: Duration = Duration::from_millis(100);
+/// Descriptors that terminals leave free: for a peer who comes to end some of them, and for what ending them takes.
+const SPARE_FOR_PEERS: usize = 16;
+/// Descriptors that peers leave free in turn. Looking at a process takes three.
+const SPARE: usize = 8;
 
 const LISTENER: u64 = 0;
 const CHILDREN: u64 = 1;
@@ -75,8 +84,8 @@ pub struct Settings {
 /// A family being ended.
 struct Ending {
     kill_at: Instant,
-    give_up_at: Instant,
-    killing: bool,
+    /// Who has been asked to end. One that is born during the grace has not been, and its parent may wait for it.
+    asked: HashSet<Member>,
 }
 
 struct Keeper {
@@ -87,6 +96,8 @@ struct Keeper {
     terminals: HashMap<TerminalId, Terminal>,
     peers: BTreeMap<u32, Peer>,
     next_peer: u32,
+    /// When the door, shut for a moment, opens again.
+    door_opens: Option<Instant>,
     endings: HashMap<TerminalId, Ending>,
     next_look: Option<Instant>,
     /// Outputs that are not being read for now, and programs whose last output is awaited.
@@ -107,8 +118,9 @@ pub fn run(settings: Settings, ready: impl FnOnce()) -> io::Result<()> {
     let (children, child_signals) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, child_signals)?;
-    // Nobody's keyboard, nobody's window.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+    // Nobody's keyboard, nobody's window. That these are handled also keeps programs from inheriting that they were
+    // ignored where the keeper was started (by a script's `&`, by `nohup`).
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::<AtomicBool>::default())?;
     }
     let _ = fs::remove_file(&settings.socket);
@@ -125,6 +137,7 @@ pub fn run(settings: Settings, ready: impl FnOnce()) -> io::Result<()> {
         terminals: HashMap::new(),
         peers: BTreeMap::new(),
         next_peer: 0,
+        door_opens: None,
         endings: HashMap::new(),
         next_look: None,
         paused: BTreeSet::new(),
@@ -169,15 +182,24 @@ impl Keeper {
             PEER => self.peer_ready(number, flags, now),
             MAIN => self.terminal_ready(TerminalId::from_random(number), Stream::Main, flags, now),
             ERROR => self.terminal_ready(TerminalId::from_random(number), Stream::Error, flags, now),
-            _ if token == LISTENER => self.accept(),
+            _ if token == LISTENER => self.accept(now),
             _ => self.reap(now),
         }
     }
 
     // ---- peers ----
 
-    fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+    fn accept(&mut self, now: Instant) {
+        loop {
+            let stream = match self.spare(SPARE).and_then(|()| self.listener.accept()) {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    log(&format!("cannot let anyone in for now: {error}"));
+                    self.door_opens = Some(now + DOOR_SHUT);
+                    return self.watch_door(EventFlags::empty());
+                }
+            };
             // The directory is private already; this is the second lock on the door.
             let peer = rustix::net::sockopt::socket_peercred(&stream);
             let pid = match peer {
@@ -193,6 +215,18 @@ impl Keeper {
                 self.peers.insert(number, Peer::new(stream, pid));
             }
         }
+    }
+
+    fn watch_door(&self, flags: EventFlags) {
+        if let Err(error) = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags) {
+            log(&format!("cannot watch the door: {error}"));
+        }
+    }
+
+    /// Whether so many descriptors could be had.
+    fn spare(&self, count: usize) -> io::Result<()> {
+        let spare: Result<Vec<_>, _> = (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&self.epoll, 0)).collect();
+        Ok(spare.map(drop)?)
     }
 
     fn peer_ready(&mut self, number: u32, flags: EventFlags, now: Instant) {
@@ -222,7 +256,17 @@ impl Keeper {
         if peer.daemon && !self.peers.values().any(|other| other.daemon) {
             self.supervisor.disconnected(now);
         }
-        self.resume_all();
+        self.resume_all(now);
+        // One that only knocked was never a guest: whoever starts a keeper knocks before he enters.
+        if peer.greeted {
+            self.leave_if_unneeded();
+        }
+    }
+
+    /// Nothing to keep, nobody to serve, no daemon on its way: then nobody would ever say that it may leave.
+    fn leave_if_unneeded(&mut self) {
+        let idle = self.terminals.is_empty() && self.endings.is_empty() && self.supervisor.is_resting();
+        self.leave |= idle && !self.peers.values().any(|peer| peer.greeted);
     }
 
     fn flush_peers(&mut self, now: Instant) {
@@ -277,7 +321,10 @@ impl Keeper {
                 self.tell(number, &answer);
             }
             Request::Attach { id, stream, from } => match self.terminals.get(&id) {
-                Some(terminal) => peer.attach(terminal, stream, from, now),
+                Some(terminal) => {
+                    peer.attach(terminal, stream, from, now);
+                    self.resume(id, stream, now);
+                }
                 None => peer.tell(&unknown(id)),
             },
             Request::Acknowledge { id, stream, offset } => {
@@ -289,7 +336,7 @@ impl Keeper {
                         cursor.stalled = false;
                     }
                     peer.has_news(id, stream);
-                    self.resume(id, stream);
+                    self.resume(id, stream, now);
                 }
             }
             Request::Input { id, writer, sequence, bytes } => {
@@ -321,16 +368,10 @@ impl Keeper {
             }
             Request::End { id, grace_ms } => {
                 let kill_at = now + Duration::from_millis(grace_ms.into());
-                let ending = Ending { kill_at, give_up_at: kill_at + KILLING, killing: false };
+                let ending = self.endings.entry(id).or_insert_with(|| Ending { kill_at, asked: HashSet::new() });
                 // Asked twice, the shorter grace holds.
-                let known = self.endings.get(&id).is_some_and(|known| known.kill_at <= kill_at);
-                if !known {
-                    let first = self.endings.insert(id, ending).is_none();
-                    if first && grace_ms > 0 {
-                        self.signal_family(&Table::read(), id, &[Signal::TERM, Signal::HUP, Signal::CONT]);
-                    }
-                    self.next_look = Some(now);
-                }
+                ending.kill_at = ending.kill_at.min(kill_at);
+                self.next_look = Some(now);
             }
             Request::Forget { id } => {
                 // A program may be dead and not reaped yet; its family was seen to be gone before that was.
@@ -367,6 +408,7 @@ impl Keeper {
                 peer.daemon = false;
                 peer.tell(&Event::Resting);
                 self.leave = self.terminals.is_empty();
+                self.resume_all(now);
             }
         }
         Ok(())
@@ -385,7 +427,7 @@ impl Keeper {
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }
-        let spawned = match spawn::spawn(&program) {
+        let spawned = match self.spare(SPARE_FOR_PEERS).map_err(spawn::no_spare).and_then(|()| spawn::spawn(&program)) {
             Ok(spawned) => spawned,
             Err((why, message)) => return failed(why, message),
         };
@@ -402,7 +444,8 @@ impl Keeper {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(output) = terminal.output(stream) else { return };
         let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
-        let mut flags = if output.paused { EventFlags::empty() } else { EventFlags::IN };
+        // A hang-up is reported whether it was asked for or not. Once is enough while nothing is read.
+        let mut flags = if output.paused { EventFlags::ET } else { EventFlags::IN };
         if stream == Stream::Main && terminal.wants_to_write() {
             flags |= EventFlags::OUT;
         }
@@ -428,12 +471,13 @@ impl Keeper {
         }
         let room = self.room(id, stream);
         let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) else { return };
-        if room == 0 && !flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        if output.paused {
+            return;
+        }
+        if room == 0 {
             return self.pause(id, stream, now);
         }
         let before = output.ring.end();
-        // At the end of a terminal nothing more can follow, so what is left is taken whatever the daemon does.
-        let room = if room == 0 { u64::MAX } else { room };
         output.read(&mut self.buffer, room);
         if output.ring.end() != before {
             for peer in self.peers.values_mut() {
@@ -464,20 +508,24 @@ impl Keeper {
     }
 
     /// Reads a paused output again if there is room again.
-    fn resume(&mut self, id: TerminalId, stream: Stream) {
+    fn resume(&mut self, id: TerminalId, stream: Stream, now: Instant) {
         if !self.paused.contains(&(id, stream)) || self.room(id, stream) == 0 {
             return;
         }
         self.paused.remove(&(id, stream));
-        if let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) {
-            output.paused = false;
+        if let Some(terminal) = self.terminals.get_mut(&id) {
+            // What it printed last is only now coming.
+            terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
+            if let Some(output) = terminal.output_mut(stream) {
+                output.paused = false;
+            }
         }
         self.watch(id, stream, Watch::Change);
     }
 
-    fn resume_all(&mut self) {
+    fn resume_all(&mut self, now: Instant) {
         for (id, stream) in self.paused.clone() {
-            self.resume(id, stream);
+            self.resume(id, stream, now);
         }
     }
 
@@ -549,41 +597,41 @@ impl Keeper {
 
     // ---- ending families ----
 
-    fn signal_family(&self, table: &Table, id: TerminalId, signals: &[Signal]) -> usize {
-        let program = self.terminals.get(&id).map(|terminal| terminal.pid as i32);
-        let family = table.family(id, program);
-        for member in &family {
-            for signal in signals {
-                member.signal(*signal);
-            }
-        }
-        family.len()
-    }
-
     fn look_at_endings(&mut self, now: Instant) {
         let table = Table::read();
-        let ids: Vec<TerminalId> = self.endings.keys().copied().collect();
-        for id in ids {
-            let Some(ending) = self.endings.get_mut(&id) else { continue };
-            ending.killing |= now >= ending.kill_at;
-            let (killing, give_up) = (ending.killing, now >= ending.give_up_at);
-            let left = self.signal_family(&table, id, if killing { &[Signal::KILL] } else { &[] });
-            if left == 0 || give_up {
-                self.endings.remove(&id);
-                for peer in self.peers.values_mut().filter(|peer| peer.greeted) {
-                    peer.tell(&Event::Ended { id, left: left as u32 });
+        let (terminals, peers) = (&self.terminals, &mut self.peers);
+        self.endings.retain(|id, ending| {
+            let leader = terminals.get(id).map(|terminal| match terminal.exit {
+                None => Leader::Running(terminal.pid as i32),
+                Some(_) => Leader::Ended(terminal.pid as i32),
+            });
+            let left = match &table {
+                Ok(table) => ending.press(table.family(*id, leader), now),
+                // Nobody was seen, but nobody looked either.
+                Err(_) => 1,
+            };
+            let over = left == 0 || now >= ending.kill_at + KILLING;
+            if over {
+                for peer in peers.values_mut().filter(|peer| peer.greeted) {
+                    peer.tell(&Event::Ended { id: *id, left: left as u32 });
                 }
             }
+            !over
+        });
+        if self.endings.is_empty() {
+            self.next_look = None;
+            self.leave_if_unneeded();
+        } else {
+            self.next_look = Some(Instant::now() + ENDING_LOOK.max(now.elapsed() * ENDING_REST));
         }
-        self.next_look = (!self.endings.is_empty()).then_some(now + ENDING_LOOK);
     }
 
     // ---- time ----
 
     fn deadline(&self) -> Option<Instant> {
-        let drains = self.draining.iter().filter_map(|id| self.terminals.get(id)?.drain_until);
+        let drains = self.draining.iter().filter_map(|id| self.terminals.get(id)?.drained_at());
         let stalls = self.waited_for().map(|moved| moved + STALL);
-        drains.chain(stalls).chain(self.next_look).chain(self.supervisor.deadline()).min()
+        drains.chain(stalls).chain(self.next_look).chain(self.door_opens).chain(self.supervisor.deadline()).min()
     }
 
     /// When the daemons that hold programs back last took something.
@@ -596,7 +644,7 @@ impl Keeper {
 
     fn on_time(&mut self, now: Instant) {
         for id in self.draining.clone() {
-            if self.terminals.get(&id).is_some_and(|t| t.drain_until.is_some_and(|until| until <= now)) {
+            if self.terminals.get(&id).and_then(Terminal::drained_at).is_some_and(|at| at <= now) {
                 self.announce_exit(id, true);
             }
         }
@@ -606,7 +654,11 @@ impl Keeper {
                     cursor.stalled |= cursor.moved + STALL <= now;
                 }
             }
-            self.resume_all();
+            self.resume_all(now);
+        }
+        if self.door_opens.is_some_and(|opens| opens <= now) {
+            self.door_opens = None;
+            self.watch_door(EventFlags::IN);
         }
         if self.next_look.is_some_and(|look| look <= now) {
             self.look_at_endings(now);
@@ -619,7 +671,11 @@ impl Keeper {
     // ---- the daemon ----
 
     fn start_daemon(&mut self, now: Instant) {
-        let Some(executable) = &self.daemon_executable else { return };
+        let Some(executable) = &self.daemon_executable else {
+            // The one that went away was not started by us; whoever did start it may do so again.
+            self.supervisor.rests();
+            return self.leave_if_unneeded();
+        };
         let mut command = Command::new(executable);
         command.args(&self.settings.daemon_arguments).stdin(Stdio::null()).stdout(Stdio::null());
         match command.spawn() {
@@ -643,8 +699,28 @@ impl Keeper {
         // Nothing to keep and nobody to serve: trying for ever would only burn the machine.
         if self.terminals.is_empty() {
             self.supervisor.rests();
-            self.leave = !self.peers.values().any(|peer| peer.greeted);
+            self.leave_if_unneeded();
         }
+    }
+}
+
+impl Ending {
+    /// Asks every member to end that has not been asked yet, or kills them all when the grace is over. Gives their
+    /// number.
+    fn press(&mut self, family: Vec<Member>, now: Instant) -> usize {
+        let left = family.len();
+        for member in family {
+            if now >= self.kill_at {
+                member.signal(Signal::KILL);
+            } else if !self.asked.contains(&member) {
+                // The last one because a stopped process would never see the others.
+                for signal in [Signal::TERM, Signal::HUP, Signal::CONT] {
+                    member.signal(signal);
+                }
+                self.asked.insert(member);
+            }
+        }
+        left
     }
 }
 

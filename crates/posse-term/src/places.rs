@@ -90,6 +90,11 @@ impl Places {
         self.home.join("keeper.lock")
     }
 
+    /// What clients on TCP must know.
+    pub fn token(&self) -> PathBuf {
+        self.home.join("token")
+    }
+
     pub fn database(&self) -> PathBuf {
         self.home.join("posse.db")
     }

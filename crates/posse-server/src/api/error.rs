@@ -1,8 +1,8 @@
 //! Everything a request can be answered with that is not what it asked for.
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::http::{StatusCode, Uri};
+use axum::extract::rejection::QueryRejection;
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use posse_core::ids::{BadName, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
@@ -41,6 +41,24 @@ pub enum ApiError {
     Stopping,
     #[error("there is nothing at {0}")]
     NoRoute(String),
+    #[error("{0} is not for this")]
+    NoMethod(String),
+    #[error("there is no session {0}")]
+    NoSession(String),
+    #[error("the request is larger than {} bytes", super::MAX_BODY)]
+    TooLarge,
+    #[error("the request took too long to arrive")]
+    TooSlow,
+    #[error("this is a WebSocket; connect to it as one")]
+    NotAWebSocket,
+    #[error("a token is needed")]
+    Unauthorized,
+    #[error("the Host header must name this machine, like 127.0.0.1 or localhost")]
+    ForeignHost,
+    #[error("requests from pages of other origins are refused")]
+    ForeignOrigin,
+    #[error("cannot listen on {0}: {1}")]
+    Listen(std::net::SocketAddr, String),
 }
 
 /// Keeps the hub's own error type out of the public interface.
@@ -61,12 +79,6 @@ impl From<CreateError> for ApiError {
 impl From<InputError> for ApiError {
     fn from(error: InputError) -> Self {
         ApiError::Input(InputErrorBox(error))
-    }
-}
-
-impl From<JsonRejection> for ApiError {
-    fn from(rejection: JsonRejection) -> Self {
-        ApiError::Malformed(rejection.body_text())
     }
 }
 
@@ -95,7 +107,8 @@ impl ApiError {
                 CreateError::NameTaken(_) => {
                     (S::BAD_REQUEST, "name_taken", Some("choose another, or `posse kill` the one that has it"))
                 }
-                CreateError::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
+                CreateError::SessionTaken(_) => (S::BAD_REQUEST, "session_taken", Some("choose another name")),
+                CreateError::NoSession(_) => (S::NOT_FOUND, "no_session", Some("`posse ls` shows those there are")),
                 CreateError::Refused(SpawnRefusal::DirectoryMissing, _) => (S::BAD_REQUEST, "no_directory", None),
                 CreateError::Refused(SpawnRefusal::ProgramMissing, _) => {
                     (S::BAD_REQUEST, "no_program", Some("is it installed, and in the PATH of this shell?"))
@@ -112,10 +125,22 @@ impl ApiError {
                 InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                 InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
+                InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
             },
             Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),
             Self::NoRoute(_) => (S::NOT_FOUND, "no_route", None),
+            Self::NoMethod(_) => (S::METHOD_NOT_ALLOWED, "no_method", None),
+            Self::NoSession(_) => (S::NOT_FOUND, "no_session", Some("`posse ls` shows those there are")),
+            Self::TooLarge => (S::PAYLOAD_TOO_LARGE, "too_large", None),
+            Self::TooSlow => (S::REQUEST_TIMEOUT, "too_slow", None),
+            Self::NotAWebSocket => (S::BAD_REQUEST, "not_a_websocket", None),
+            Self::Unauthorized => {
+                (S::UNAUTHORIZED, "unauthorized", Some("send `Authorization: Bearer TOKEN`; `posse serve` says where the token is"))
+            }
+            Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
+            Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
+            Self::Listen(..) => (S::CONFLICT, "listen", Some("choose another port with --listen 127.0.0.1:PORT")),
         }
     }
 }
@@ -130,4 +155,8 @@ impl IntoResponse for ApiError {
 
 pub(super) async fn no_such_route(uri: Uri) -> ApiError {
     ApiError::NoRoute(uri.path().to_owned())
+}
+
+pub(super) async fn no_such_method(method: Method) -> ApiError {
+    ApiError::NoMethod(method.to_string())
 }

@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::broadcast;
 
-use super::types::LogQuery;
+use super::params::Params;
+use super::types::{self, LogQuery};
 use super::{ApiError, App};
 use crate::record::LogEvent;
 use crate::store::{self, Slice};
@@ -28,15 +28,14 @@ const MOST: usize = 10_000;
 /// How often a silent stream says that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
-pub(super) async fn log(
-    State(app): State<App>,
-    query: Result<Query<LogQuery>, QueryRejection>,
-) -> Result<Json<Vec<LogEvent>>, ApiError> {
-    let Query(query) = query?;
+/// Read the journal
+#[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
+    responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn log(State(app): State<App>, Params(query): Params<LogQuery>) -> Result<Json<Vec<LogEvent>>, ApiError> {
     let slice = Slice {
         after: query.after.unwrap_or(0),
         terminal: query.terminal,
-        limit: query.limit.unwrap_or(100).min(MOST),
+        limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
         newest: query.after.is_none(),
     };
     Ok(Json(read(app.database, slice).await?))
@@ -47,8 +46,12 @@ async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError
     read.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::Store)
 }
 
-/// Follows the events. With `Last-Event-ID` it begins after that one: nothing is missed, nothing is repeated.
+/// Follow the events
+///
+/// Server-sent events. With `Last-Event-ID` it begins after that one: nothing is missed, nothing is repeated.
 /// Without it, it begins now.
+#[utoipa::path(get, path = "/events", tag = "events", params(("last-event-id" = Option<i64>, Header)),
+    responses((status = 200, description = "A stream that does not end", content_type = "text/event-stream"), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn follow(
     State(app): State<App>,
     headers: HeaderMap,

@@ -1,26 +1,34 @@
 //! A terminal live, over a WebSocket: a picture first, then its bytes as they come; keys the other way.
 
 use axum::extract::rejection::QueryRejection;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use posse_core::ids::WriterId;
 use posse_term::wire::MAX_INPUT;
 
-use super::types::{StreamMessage, StreamQuery, StreamRequest};
+use super::params::Id;
+use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
 use crate::pump::{Command, Event, Handle, Input, Origin};
 use crate::watch::{Item, Start};
 
+/// Follow a terminal live
+///
+/// A WebSocket; see docs/api.md for what is said on it.
+#[utoipa::path(get, path = "/terminals/{id}/stream", tag = "terminals", params(("id" = String, Path), StreamQuery),
+    responses((status = 101, description = "A WebSocket from here on"), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn stream(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     query: Result<Query<StreamQuery>, QueryRejection>,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let (_, pump) = terminals::find(&app, &id).await?;
+    let pump = terminals::find(&app, id).await?;
+    let upgrade = upgrade.map_err(|_| ApiError::NotAWebSocket)?;
     let upgrade = upgrade.max_message_size(MAX_INPUT + 8);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
@@ -71,7 +79,7 @@ async fn converse(
                     let Some((sequence, keys)) = bytes.split_first_chunk::<8>() else { return Ok(End::Closed) };
                     let sequence = u64::from_be_bytes(*sequence);
                     let origin = Origin::Watcher(start.watcher);
-                    pump.send(Event::Command(Command::Input(Input { writer, sequence, bytes: keys.to_vec(), origin })));
+                    pump.send(Event::Command(Command::Input(Input { writer, sequence, bytes: keys.to_vec(), expect: None, origin })));
                 }
                 Some(Message::Text(words)) => match serde_json::from_str(&words) {
                     Ok(StreamRequest::View { size }) => {

@@ -3,27 +3,31 @@
 use std::path::PathBuf;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_term::wire::MAX_INPUT;
 
+use super::params::{Id, Params};
 use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
-use crate::hub::{Command, Creation, GRACE_MS};
+use crate::hub::{Command, Creation, GRACE_MS, SessionChoice};
 use crate::pump::{self, Handle, Origin, Text};
+use crate::record::{COMMAND, SHELL};
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How much output survives the daemon when nobody says otherwise.
-const RING: u32 = 1 << 20;
+pub(super) const RING: u32 = 1 << 20;
 /// The least that makes sense and the most that one terminal may take.
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Lines of `tail` when nobody says how many.
 const TAIL_LINES: usize = 5;
 
+/// Whether the daemon is well
+#[utoipa::path(get, path = "/health", tag = "daemon",
+    responses((status = 200, description = "It", body = types::Health), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn health(State(app): State<App>) -> Answer<types::Health> {
     let health = app.ask(Command::Health).await?;
     Ok(Json(types::Health {
@@ -35,115 +39,141 @@ pub(super) async fn health(State(app): State<App>) -> Answer<types::Health> {
     }))
 }
 
+/// List the terminals
+#[utoipa::path(get, path = "/terminals", tag = "terminals",
+    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn list(State(app): State<App>) -> Answer<Vec<Terminal>> {
     Ok(Json(app.ask(Command::List).await?.into_iter().map(Terminal::from).collect()))
 }
 
-pub(super) async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer<Terminal> {
-    let id: TerminalId = id.parse()?;
+/// Show a terminal
+#[utoipa::path(get, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn show(State(app): State<App>, Id(id): Id) -> Answer<Terminal> {
     let view = app.ask(|reply| Command::Show(id, reply)).await?;
     view.map(|view| Json(view.into())).ok_or(ApiError::NoTerminal(id))
 }
 
+/// Start a command in a terminal
+#[utoipa::path(post, path = "/terminals", tag = "terminals", request_body = types::Create,
+    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn create(
     State(app): State<App>,
-    body: Result<Json<types::Create>, JsonRejection>,
+    Params(body): Params<types::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    let Json(body) = body?;
     if body.command.first().is_none_or(String::is_empty) {
         return Err(ApiError::Invalid("no command was given".into()));
     }
     if body.command.iter().any(|argument| argument.contains('\0')) {
         return Err(ApiError::Invalid("the command contains a NUL character".into()));
     }
-    let directory = PathBuf::from(&body.working_directory);
-    if !directory.is_absolute() {
-        return Err(ApiError::Invalid(format!("the working directory {directory:?} is not an absolute path")));
-    }
-    // Resolved here so that what is shown and stored is where the program really runs.
-    let directory = std::fs::canonicalize(&directory).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            ApiError::Invalid(format!("the directory {} does not exist", directory.display()))
-        }
-        _ => ApiError::Invalid(format!("the directory {} cannot be used: {error}", directory.display())),
-    })?;
     let ring = body.ring_bytes.unwrap_or(RING);
     if !RING_RANGE.contains(&ring) {
-        return Err(ApiError::Invalid(format!(
-            "ring_bytes must be from {} to {}",
-            RING_RANGE.start(),
-            RING_RANGE.end()
-        )));
+        let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
+        return Err(ApiError::Invalid(format!("ring_bytes must be from {least} to {most}")));
     }
     let creation = Creation {
+        provider: COMMAND.into(),
+        agent_profile: None,
         command: body.command,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,
-        session: body.session_name.map(|name| Name::session(&name)).transpose()?,
-        directory,
+        session: match body.session_name {
+            Some(name) => SessionChoice::Any(Name::session(&name)?),
+            None => SessionChoice::New(None),
+        },
+        directory: directory(&body.working_directory)?,
         environment: body.environment,
         size: body.size.unwrap_or(Size::DEFAULT),
         ring,
+        at_once: false,
     };
     let created = app.ask(|reply| Command::Create(Box::new(creation), reply)).await??;
     Ok((StatusCode::CREATED, Json(created.into())))
 }
 
-/// The pump of a terminal, for what only it knows.
-pub(super) async fn find(app: &App, id: &str) -> Result<(TerminalId, Handle), ApiError> {
-    let id: TerminalId = id.parse()?;
-    let handle = app.ask(|reply| Command::Find(id, reply)).await?;
-    Ok((id, handle.ok_or(ApiError::NoTerminal(id))?))
+/// A directory to start in, resolved, so that what is shown and stored is where the program really runs.
+pub(super) fn directory(text: &str) -> Result<PathBuf, ApiError> {
+    let path = PathBuf::from(text);
+    if !path.is_absolute() {
+        return Err(ApiError::Invalid(format!("the working directory {text:?} is not an absolute path")));
+    }
+    std::fs::canonicalize(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ApiError::Invalid(format!("the directory {} does not exist", path.display())),
+        _ => ApiError::Invalid(format!("the directory {} cannot be used: {error}", path.display())),
+    })
 }
 
-pub(super) async fn screen(State(app): State<App>, Path(id): Path<String>) -> Answer<Screen> {
-    let (id, pump) = find(&app, &id).await?;
+/// The pump of a terminal, for what only it knows.
+pub(super) async fn find(app: &App, id: TerminalId) -> Result<Handle, ApiError> {
+    app.ask(|reply| Command::Find(id, reply)).await?.ok_or(ApiError::NoTerminal(id))
+}
+
+/// What a terminal shows now
+#[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = types::ScreenView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn screen(State(app): State<App>, Id(id): Id) -> Answer<Screen> {
+    let pump = find(&app, id).await?;
     pump.ask(pump::Command::Screen).await.map(Json).ok_or(ApiError::NoTerminal(id))
 }
 
-pub(super) async fn output(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    query: Result<Query<OutputQuery>, QueryRejection>,
-) -> Answer<types::Output> {
-    let Query(query) = query?;
-    let (id, pump) = find(&app, &id).await?;
+/// What a terminal has printed, as text
+#[utoipa::path(get, path = "/terminals/{id}/output", tag = "terminals", params(("id" = String, Path), OutputQuery),
+    responses((status = 200, description = "It", body = types::Output), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn output(State(app): State<App>, Id(id): Id, Params(query): Params<OutputQuery>) -> Answer<types::Output> {
+    let pump = find(&app, id).await?;
     let text = match query.mode {
         OutputMode::Full => Text::Full,
         OutputMode::Last => Text::Last,
-        OutputMode::Tail => Text::Tail(query.lines.unwrap_or(TAIL_LINES)),
+        OutputMode::Tail => Text::Tail(query.lines.map_or(TAIL_LINES, |lines| lines as usize)),
     };
     let text = pump.ask(|reply| pump::Command::Text(text, reply)).await.ok_or(ApiError::NoTerminal(id))?;
     Ok(Json(types::Output { output: text.ok_or(ApiError::NoMessage)?, mode: query.mode }))
 }
 
-pub(super) async fn input(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    body: Result<Json<types::Input>, JsonRejection>,
-) -> Answer<Success> {
-    let Json(body) = body?;
-    let (id, pump) = find(&app, &id).await?;
-    let bytes = if body.raw {
+/// Where the program in the foreground is
+#[utoipa::path(get, path = "/terminals/{id}/working-directory", tag = "terminals", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = types::WorkingDirectory), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<types::WorkingDirectory> {
+    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let pid = view.record.pid.filter(|_| view.record.exit.is_none());
+    Ok(Json(types::WorkingDirectory { working_directory: pid.and_then(foreground_directory) }))
+}
+
+/// The directory of the foreground group's leader, which is what a person would call the terminal's.
+fn foreground_directory(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let group = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(5)?.parse::<i32>().ok().filter(|group| *group > 0);
+    let of = |pid: i64| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?.into_os_string().into_string().ok();
+    group.and_then(|group| of(group.into())).or_else(|| of(pid.into()))
+}
+
+/// Type into a terminal
+#[utoipa::path(post, path = "/terminals/{id}/input", tag = "terminals", params(("id" = String, Path), types::Input), request_body = Option<types::Input>,
+    responses((status = 200, description = "It has reached the terminal", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Params<types::Input>) -> Answer<Success> {
+    let (writer, sequence) = match (body.writer, body.sequence) {
+        (Some(0), _) => return Err(ApiError::Invalid("writer 0 is the daemon itself".into())),
+        (Some(writer), Some(sequence)) if sequence > 0 => (WriterId(writer), sequence),
+        (None, None) => (WriterId(crate::random().max(1)), 1),
+        _ => return Err(ApiError::Invalid("writer and sequence go together, and sequences start at 1".into())),
+    };
+    let pump = find(&app, id).await?;
+    let enter = body.enter.unwrap_or(true);
+    let bytes = if body.raw.unwrap_or(false) {
         let mut bytes = body.message.into_bytes();
-        bytes.extend(body.enter.then_some(b'\r'));
+        bytes.extend(enter.then_some(b'\r'));
         bytes
     } else {
         let bracketed = pump.ask(pump::Command::BracketedPaste).await.ok_or(ApiError::NoTerminal(id))?;
-        paste(&body.message, bracketed, body.enter)
+        paste(&body.message, bracketed, enter)
     };
     if bytes.len() > MAX_INPUT {
         return Err(ApiError::TooMuchInput(bytes.len()));
     }
     let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
-    let (writer, sequence) = match (body.writer, body.sequence) {
-        (Some(0), _) => return Err(ApiError::Invalid("writer 0 is the daemon itself".into())),
-        (Some(writer), Some(sequence)) if sequence > 0 => (writer, sequence),
-        (None, None) => (crate::random().max(1), 1),
-        _ => return Err(ApiError::Invalid("writer and sequence go together, and sequences start at 1".into())),
-    };
     let done = pump.ask(|reply| {
-        let writer = WriterId(writer);
-        pump::Command::Input(pump::Input { writer, sequence, bytes, origin: Origin::Request(reply) })
+        let (expect, origin) = (body.expect_status, Origin::Request(reply));
+        pump::Command::Input(pump::Input { writer, sequence, bytes, expect, origin })
     });
     done.await.ok_or(ApiError::NoTerminal(id))??;
     Ok(Json(Success { success: true }))
@@ -165,29 +195,39 @@ fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
     bytes
 }
 
-pub(super) async fn resize(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    body: Result<Json<Size>, JsonRejection>,
-) -> Answer<Success> {
-    let Json(size) = body?;
-    let (id, _) = find(&app, &id).await?;
+/// Set the size a terminal has while nobody is attached
+#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path)), request_body = types::SizeView,
+    responses((status = 200, description = "It is set", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Params<Size>) -> Answer<Success> {
+    find(&app, id).await?;
     let _ = app.hub.send(crate::hub::Message::Command(Command::Resize(id, size)));
     Ok(Json(Success { success: true }))
 }
 
-pub(super) async fn exit(State(app): State<App>, Path(id): Path<String>) -> Answer<Success> {
-    let (id, _) = find(&app, &id).await?;
-    let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
+/// Ask the program to leave
+#[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
+    responses((status = 200, description = "It was asked", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> {
+    let pump = find(&app, id).await?;
+    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    if view.record.provider == SHELL {
+        // A shell is asked in its own words: it may want to say something first.
+        let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
+        let asked = pump.ask(|reply| {
+            let origin = Origin::Request(reply);
+            pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, origin })
+        });
+        asked.await.ok_or(ApiError::NoTerminal(id))??;
+    } else {
+        let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
+    }
     Ok(Json(Success { success: true }))
 }
 
-pub(super) async fn delete(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    query: Result<Query<types::DeleteQuery>, QueryRejection>,
-) -> Answer<types::Deleted> {
-    let (id, Query(query)) = (id.parse::<TerminalId>()?, query?);
+/// End a terminal with every process in it, and forget it
+#[utoipa::path(delete, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path), types::DeleteQuery),
+    responses((status = 200, description = "It is gone; success is false if it was not there, or something could not be ended", body = types::Deleted), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn delete(State(app): State<App>, Id(id): Id, Params(query): Params<types::DeleteQuery>) -> Answer<types::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
     let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await?;
     Ok(Json(match deleted {
@@ -196,11 +236,8 @@ pub(super) async fn delete(
     }))
 }
 
-pub(super) async fn stop(
-    State(app): State<App>,
-    body: Result<Json<types::Stop>, JsonRejection>,
-) -> Answer<types::Stopped> {
-    let Json(stop) = body?;
+/// Stops the daemon. Only on the private socket.
+pub(super) async fn stop(State(app): State<App>, Params(stop): Params<types::Stop>) -> Answer<types::Stopped> {
     let stopped = app.ask(|reply| Command::Stop { all: stop.all, reply }).await?;
     Ok(Json(types::Stopped { running: stopped.running.into_iter().map(Terminal::from).collect() }))
 }

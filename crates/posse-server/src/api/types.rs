@@ -7,14 +7,19 @@ use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
+use super::params::lenient;
 use crate::hub::View;
 
 /// One terminal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Terminal {
+    #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub id: TerminalId,
+    #[schema(value_type = String)]
     pub name: Name,
+    #[schema(value_type = String)]
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
@@ -23,18 +28,22 @@ pub struct Terminal {
     pub title: String,
     pub working_directory: String,
     pub command: Vec<String>,
+    #[schema(value_type = SizeView)]
     pub size: Size,
     pub pid: Option<u32>,
     /// How it ended; null while it runs.
+    #[schema(value_type = Option<ExitView>)]
     pub exit: Option<Exit>,
     pub created_at: Timestamp,
     pub last_active: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
+    #[schema(value_type = StatusWord)]
     pub status: StatusKind,
     pub reason: String,
+    #[schema(value_type = Option<String>)]
     pub waiting_kind: Option<WaitingKind>,
     pub since: Timestamp,
     pub epoch: u64,
@@ -53,7 +62,7 @@ impl From<&Status> for StatusView {
 }
 
 impl From<View> for Terminal {
-    fn from(View { record, title, size }: View) -> Self {
+    fn from(View { record, title, size, .. }: View) -> Self {
         Self {
             id: record.id,
             name: record.name,
@@ -74,7 +83,7 @@ impl From<View> for Terminal {
 }
 
 /// A terminal to start.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
     /// The program and its arguments.
@@ -86,46 +95,165 @@ pub struct Create {
     /// All of it: nothing is taken from the daemon's own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    #[schema(value_type = Option<SizeView>)]
     pub size: Option<Size>,
     /// How many bytes of output survive a crash of the daemon. 1 MiB unless given.
     pub ring_bytes: Option<u32>,
 }
 
 /// Text for a terminal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Input {
     pub message: String,
-    /// Press Enter after it.
-    #[serde(default = "yes")]
-    pub enter: bool,
+    /// Press Enter after it; yes unless this says no.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub enter: Option<bool>,
     /// Type it as it is, instead of pasting it.
-    #[serde(default)]
-    pub raw: bool,
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub raw: Option<bool>,
+    /// Type nothing, and answer 409, unless this is the terminal's status.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StatusWord>)]
+    #[param(value_type = Option<StatusWord>)]
+    pub expect_status: Option<StatusKind>,
     /// Who sends this, as a number chosen at random. With it a request may be repeated after a lost connection
     /// without being applied twice.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub writer: Option<u64>,
     /// Counted up by that writer, from 1.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
-fn yes() -> bool {
-    true
+/// A terminal to start the way the session routes do: by provider.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CreateIn {
+    pub provider: String,
+    pub agent_profile: Option<String>,
+    pub session_name: Option<String>,
+    /// Where the server was told to listen, unless given.
+    pub working_directory: Option<String>,
+    /// `false`: answer at once, while the terminal is still starting.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    pub id: String,
+    pub name: String,
+    pub status: SessionStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// Somebody looks at one of its terminals.
+    Active,
+    Detached,
+}
+
+impl Session {
+    pub(crate) fn of(name: &Name) -> Self {
+        Self { id: name.to_string(), name: name.to_string(), status: SessionStatus::Detached }
+    }
+
+    pub(crate) fn attached(&mut self, somebody: bool) {
+        if somebody {
+            self.status = SessionStatus::Active;
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionDetail {
+    pub session: Session,
+    pub terminals: Vec<Terminal>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WorkingDirectory {
+    /// Where the program in the foreground is now; null when that cannot be told.
+    pub working_directory: Option<String>,
+}
+
+/// How a size, a status and an end look; for the description of the API only.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub(crate) struct SizeView {
+    #[schema(minimum = 1, maximum = 1000)]
+    rows: u16,
+    #[schema(minimum = 2, maximum = 1000)]
+    cols: u16,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub(crate) enum StatusWord {
+    Idle,
+    Processing,
+    WaitingUserAnswer,
+    Completed,
+    Error,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub(crate) enum ExitView {
+    Code(i32),
+    Signal(i32),
+    Lost,
+}
+
+/// A screen, as `GET /terminals/{id}/screen` gives it.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub(crate) struct ScreenView {
+    size: SizeView,
+    rows: Vec<String>,
+    cursor: Option<Vec<u16>>,
+    alternate: bool,
+    title: String,
+}
+
+/// Where to listen besides the private socket.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// `None`: nowhere.
+    pub address: Option<std::net::SocketAddr>,
+    pub auth: bool,
+    /// For terminals started by clients that send none.
+    pub environment: BTreeMap<String, String>,
+    pub working_directory: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listening {
+    pub address: Option<std::net::SocketAddr>,
+    /// Where the token is.
+    pub token_file: Option<std::path::PathBuf>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Success {
     pub success: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Deleted {
     pub success: bool,
     /// Processes that could not be ended.
     pub processes_left: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputMode {
     #[default]
@@ -134,27 +262,34 @@ pub enum OutputMode {
     Tail,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct OutputQuery {
     #[serde(default)]
+    #[param(inline)]
     pub mode: OutputMode,
     /// How many lines of `tail`.
-    pub lines: Option<usize>,
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u32>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Output {
     pub output: String,
     pub mode: OutputMode,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct DeleteQuery {
     /// How long its processes may take to end by themselves.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u32>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     pub status: String,
     pub service: String,
@@ -164,7 +299,7 @@ pub struct Health {
     pub problem: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// End the terminals too.
@@ -172,21 +307,27 @@ pub struct Stop {
     pub all: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Stopped {
     /// Terminals that go on without the daemon.
     pub running: Vec<Terminal>,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct LogQuery {
+    #[param(value_type = Option<String>)]
     pub terminal: Option<TerminalId>,
+    /// Only what came after this number; otherwise the newest.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    pub limit: Option<usize>,
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
 /// How every error looks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     pub detail: String,
     /// A stable word for programs.
@@ -231,10 +372,13 @@ pub enum StreamMessage {
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamRequest {
     /// The window the terminal is looked at through. Among all who say so the smallest decides.
-    View { size: Size },
+    View {
+        size: Size,
+    },
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct StreamQuery {
     /// Go on from this offset, if its output is still there.
     pub from: Option<u64>,

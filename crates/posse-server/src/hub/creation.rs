@@ -6,15 +6,25 @@ use posse_term::wire::{Program, Request, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CreateError, Creation, Entry, Hub, Message, View, event, view};
+use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, event, view};
 use crate::pump::Beginning;
-use crate::record::{COMMAND, LogEvent, Record};
+use crate::record::{LogEvent, Record};
 use crate::store::{self, Outcome};
 
 /// A terminal whose record is being written, or whose program is being started.
 pub(super) struct Creating {
     pub(super) program: Program,
-    pub(super) reply: oneshot::Sender<Result<View, CreateError>>,
+    /// `None` once it has been answered.
+    pub(super) reply: Option<oneshot::Sender<Result<View, CreateError>>>,
+    pub(super) at_once: bool,
+}
+
+impl Creating {
+    fn answer(&mut self, answer: Result<View, CreateError>) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(answer);
+        }
+    }
 }
 
 impl Hub {
@@ -29,6 +39,10 @@ impl Hub {
             let _ = reply.send(Err(CreateError::NameTaken(name.clone())));
             return;
         }
+        let session = match self.choose_session(creation.session) {
+            Ok(session) => session,
+            Err(error) => return drop(reply.send(Err(error))),
+        };
         let id = loop {
             let id = TerminalId::from_random(crate::random() as u32);
             if !self.terminals.contains_key(&id) {
@@ -36,14 +50,15 @@ impl Hub {
             }
         };
         let now = crate::now();
-        let program_name = creation.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
-        let name = creation.name.unwrap_or_else(|| Name::random_terminal(program_name, crate::random() as u16));
+        let program = creation.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
+        let what = creation.agent_profile.as_deref().unwrap_or(program);
+        let name = creation.name.unwrap_or_else(|| Name::random_terminal(what, crate::random() as u16));
         let record = Record {
             id,
             name,
-            session: creation.session.unwrap_or_else(|| Name::random_session(crate::random() as u32)),
-            provider: COMMAND.into(),
-            agent_profile: None,
+            session,
+            provider: creation.provider,
+            agent_profile: creation.agent_profile,
             directory: creation.directory.to_string_lossy().into_owned(),
             command: creation.command.clone(),
             size: creation.size,
@@ -67,13 +82,23 @@ impl Hub {
             json!({ "name": record.name, "session": record.session, "command": record.command }),
         );
         let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
-        self.terminals.insert(id, Entry { title: String::new(), size: record.size, record, pump: None });
-        self.creating.insert(id, Creating { program, reply });
+        self.terminals.insert(id, Entry::new(record));
+        self.creating.insert(id, Creating { program, reply: Some(reply), at_once: creation.at_once });
         let messages = self.messages.clone();
         // Written before it is started: after a crash in between, the terminal is known to be missing.
         self.store.write(changes, move |outcome| {
             let _ = messages.send(Message::CreationStored(id, event, outcome));
         });
+    }
+
+    fn choose_session(&self, choice: SessionChoice) -> Result<Name, CreateError> {
+        let exists = |name: &Name| self.terminals.values().any(|entry| &entry.record.session == name);
+        match choice {
+            SessionChoice::New(None) => Ok(Name::random_session(crate::random() as u32)),
+            SessionChoice::New(Some(name)) if exists(&name) => Err(CreateError::SessionTaken(name)),
+            SessionChoice::Existing(name) if !exists(&name) => Err(CreateError::NoSession(name)),
+            SessionChoice::New(Some(name)) | SessionChoice::Existing(name) | SessionChoice::Any(name) => Ok(name),
+        }
     }
 
     pub(super) fn creation_stored(&mut self, id: TerminalId, event: LogEvent, outcome: Outcome) {
@@ -82,8 +107,8 @@ impl Hub {
                 let why = why.clone();
                 self.disk_problem = Some(why.clone());
                 self.terminals.remove(&id);
-                if let Some(creating) = self.creating.remove(&id) {
-                    let _ = creating.reply.send(Err(CreateError::Store(why)));
+                if let Some(mut creating) = self.creating.remove(&id) {
+                    creating.answer(Err(CreateError::Store(why)));
                 }
             }
             (Outcome::Written(_), None) => {
@@ -91,8 +116,11 @@ impl Hub {
                 self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
             }
             (Outcome::Written(_), Some(link)) => {
-                if let Some(creating) = self.creating.get(&id) {
+                if let Some(creating) = self.creating.get_mut(&id) {
                     link.send(Request::Spawn { id, program: creating.program.clone() });
+                    if let (true, Some(entry)) = (creating.at_once, self.terminals.get(&id)) {
+                        creating.answer(Ok(view(entry)));
+                    }
                 }
                 self.stored(event, outcome);
             }
@@ -100,7 +128,7 @@ impl Hub {
     }
 
     pub(super) fn spawned(&mut self, id: TerminalId, pid: u32) {
-        let Some(creating) = self.creating.remove(&id) else { return };
+        let Some(mut creating) = self.creating.remove(&id) else { return };
         let (Some(entry), Some(link)) = (self.terminals.get_mut(&id), self.link.clone()) else { return };
         entry.record.pid = Some(pid);
         let mut life = Life::resumed(entry.record.status.clone(), false);
@@ -112,14 +140,14 @@ impl Hub {
         self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0 });
         let changes = self.put(id);
         self.emit("terminal_started", Some(id), json!({ "pid": pid }), changes);
-        let _ = creating.reply.send(Ok(view));
+        creating.answer(Ok(view));
     }
 
     pub(super) fn spawn_failed(&mut self, id: TerminalId, error: CreateError) {
-        let Some(creating) = self.creating.remove(&id) else { return };
+        let Some(mut creating) = self.creating.remove(&id) else { return };
         self.terminals.remove(&id);
         let data = json!({ "reason": error.to_string() });
         self.emit("terminal_failed", Some(id), data, vec![store::Change::Drop(id)]);
-        let _ = creating.reply.send(Err(error));
+        creating.answer(Err(error));
     }
 }

@@ -59,7 +59,7 @@ impl Hub {
                     tracing::warn!("the keeper holds a terminal {id} that cannot be made sense of");
                     return;
                 };
-                unknown.insert(Entry { title: String::new(), size: record.size, record, pump: None })
+                unknown.insert(Entry::new(record))
             }
         };
         entry.record.pid = Some(summary.pid);

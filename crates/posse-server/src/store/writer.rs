@@ -160,6 +160,15 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
             transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
             Ok(None)
         }
+        Change::Setting(name, Some(value)) => {
+            let put = "INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)";
+            transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
+            Ok(None)
+        }
+        Change::Setting(name, None) => {
+            transaction.prepare_cached("DELETE FROM settings WHERE name = ?1")?.execute([name])?;
+            Ok(None)
+        }
     }
 }
 

@@ -5,8 +5,9 @@
 //! id in the environment. What has left all three (a daemon that also cleaned its environment) is not
 //! found; only a cgroup would hold it, and making one needs rights we do not ask for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::io;
 
 use posse_core::ids::TerminalId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -24,41 +25,86 @@ struct Process {
     terminal: Option<TerminalId>,
 }
 
-/// One look at all processes. Taken once for all terminals that are being ended, because reading /proc is
-/// what costs.
-pub(super) struct Table(Vec<Process>);
-
-impl Table {
-    pub(super) fn read() -> Self {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        Self(entries.filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?)).collect())
-    }
-
-    /// The living members of a terminal's family. `program` is the process the keeper started, if known.
-    pub(super) fn family(&self, id: TerminalId, program: Option<i32>) -> Vec<Member> {
-        let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
-        for process in &self.0 {
-            children.entry(process.parent).or_default().push(process);
-        }
-        let belongs = |p: &&Process| {
-            p.terminal == Some(id) || program.is_some_and(|program| p.pid == program || p.session == program)
-        };
-        let mut found = HashSet::new();
-        let mut open: Vec<&Process> = self.0.iter().filter(belongs).collect();
-        let mut family = Vec::new();
-        while let Some(process) = open.pop() {
-            if found.insert(process.pid) {
-                family.push(Member { pid: process.pid, started: process.started });
-                open.extend(children.get(&process.pid).into_iter().flatten());
-            }
-        }
-        family
+impl Process {
+    fn member(&self) -> Member {
+        Member { pid: self.pid, started: self.started }
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One look at all processes. Taken once for all terminals that are being ended, because reading /proc is
+/// what costs.
+pub(super) struct Table {
+    keeper: i32,
+    processes: Vec<Process>,
+    /// Places in `processes`, by parent.
+    children: HashMap<i32, Vec<usize>>,
+}
+
+/// The process a terminal was started with.
+#[derive(Clone, Copy)]
+pub(super) enum Leader {
+    Running(i32),
+    /// Its number may be another's by now, and so may its session's.
+    Ended(i32),
+}
+
+impl Table {
+    pub(super) fn read() -> io::Result<Self> {
+        let entries = fs::read_dir("/proc")?.flatten();
+        let processes = entries.filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?)).collect();
+        Ok(Self::new(std::process::id() as i32, processes))
+    }
+
+    fn new(keeper: i32, processes: Vec<Process>) -> Self {
+        let mut children: HashMap<i32, Vec<usize>> = HashMap::new();
+        for (place, process) in processes.iter().enumerate() {
+            children.entry(process.parent).or_default().push(place);
+        }
+        Self { keeper, processes, children }
+    }
+
+    /// The living members of a terminal's family. `leader` is what the keeper started, if it did.
+    pub(super) fn family(&self, id: TerminalId, leader: Option<Leader>) -> Vec<Member> {
+        // Orphans of ours are ours, as we are their subreaper. That tells what is left of an ended leader's session
+        // from a stranger's session that was given the same number.
+        let ours = match leader {
+            Some(Leader::Ended(_)) => self.with_descendants(self.children_of(self.keeper)),
+            _ => BTreeSet::new(),
+        };
+        let belongs = |place: &usize| {
+            let process = &self.processes[*place];
+            let by_leader = match leader {
+                Some(Leader::Running(pid)) => process.pid == pid || process.session == pid,
+                Some(Leader::Ended(pid)) => {
+                    process.session == pid && process.terminal.is_none() && ours.contains(place)
+                }
+                None => false,
+            };
+            by_leader || process.terminal == Some(id)
+        };
+        let family = self.with_descendants((0..self.processes.len()).filter(belongs));
+        family.into_iter().map(|place| self.processes[place].member()).collect()
+    }
+
+    fn children_of(&self, pid: i32) -> impl Iterator<Item = usize> {
+        self.children.get(&pid).into_iter().flatten().copied()
+    }
+
+    fn with_descendants(&self, places: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<usize> = places.collect();
+        while let Some(place) = open.pop() {
+            if found.insert(place) {
+                open.extend(self.children_of(self.processes[place].pid));
+            }
+        }
+        found
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Member {
-    pub(super) pid: i32,
+    pid: i32,
     started: u64,
 }
 
@@ -114,26 +160,41 @@ mod tests {
     fn a_family_is_found_by_descent_session_and_environment() {
         let ours = TerminalId::from_random(1);
         let other = TerminalId::from_random(2);
-        let table = Table(vec![
-            process(10, 1, 10, Some(ours)),  // the program
-            process(11, 10, 10, None),       // its child, environment cleared
-            process(12, 11, 12, None),       // a grandchild in a session of its own
-            process(13, 1, 10, None),        // orphaned, but still in the session
-            process(14, 1, 14, Some(ours)),  // double-forked into its own session
-            process(15, 14, 15, None),       // and what that one started
-            process(20, 1, 20, Some(other)), // somebody else's
-            process(21, 20, 20, Some(other)),
-            process(30, 1, 30, None),
-        ]);
-        let family = |id, program| {
-            let mut pids: Vec<i32> = table.family(id, program).iter().map(|m| m.pid).collect();
-            pids.sort_unstable();
-            pids
-        };
-        assert_eq!(family(ours, Some(10)), [10, 11, 12, 13, 14, 15]);
+        let table = Table::new(
+            7,
+            vec![
+                process(10, 7, 10, Some(ours)),  // the program
+                process(11, 10, 10, None),       // its child, environment cleared
+                process(12, 11, 12, None),       // a grandchild in a session of its own
+                process(13, 7, 10, None),        // orphaned, but still in the session
+                process(14, 7, 14, Some(ours)),  // double-forked into its own session
+                process(15, 14, 15, None),       // and what that one started
+                process(20, 7, 20, Some(other)), // somebody else's
+                process(21, 20, 20, Some(other)),
+                process(30, 1, 30, None),
+            ],
+        );
+        let family = |id, leader| -> Vec<i32> { table.family(id, leader).iter().map(|member| member.pid).collect() };
+        assert_eq!(family(ours, Some(Leader::Running(10))), [10, 11, 12, 13, 14, 15]);
         assert_eq!(family(ours, None), [10, 11, 12, 14, 15], "after a new keeper only the environment tells");
-        assert_eq!(family(other, Some(20)), [20, 21]);
+        assert_eq!(family(other, Some(Leader::Running(20))), [20, 21]);
         assert_eq!(family(TerminalId::from_random(3), None), [0; 0]);
+    }
+
+    /// The kernel gives the numbers of processes out again.
+    #[test]
+    fn whoever_got_the_number_of_an_ended_program_is_not_its_family() {
+        let (ours, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
+        let family = |processes| -> Vec<i32> {
+            let table = Table::new(7, processes);
+            table.family(ours, Some(Leader::Ended(10))).iter().map(|member| member.pid).collect()
+        };
+        let orphans = vec![process(13, 7, 10, None), process(14, 13, 10, None), process(15, 7, 15, Some(ours))];
+        assert_eq!(family(orphans), [13, 14, 15], "what it left behind is");
+        let stranger = vec![process(10, 1, 10, None), process(11, 10, 10, None)];
+        assert_eq!(family(stranger), [0; 0]);
+        let neighbour = vec![process(10, 7, 10, Some(other)), process(11, 10, 10, Some(other))];
+        assert_eq!(family(neighbour), [0; 0]);
     }
 
     #[test]

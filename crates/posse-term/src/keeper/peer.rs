@@ -28,7 +28,10 @@ pub(super) struct Cursor {
     pub(super) moved: Instant,
     /// It has not moved for too long to be waited for.
     pub(super) stalled: bool,
+    /// The last change of size it was told.
     serial: u64,
+    /// It was told the checkpoint and the size it begins with. Until then it is told nothing else.
+    begun: bool,
     queued: bool,
 }
 
@@ -95,17 +98,15 @@ impl Peer {
     pub(super) fn attach(&mut self, terminal: &Terminal, stream: Stream, from: u64, now: Instant) {
         let Some(output) = terminal.output(stream) else { return };
         let from = from.clamp(output.ring.start(), output.ring.end());
-        let mut serial = 0;
-        if stream == Stream::Main {
-            if let Some((offset, blob)) = &terminal.checkpoint {
-                self.tell(&Event::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() });
-            }
-            if let Some(mark) = terminal.mark_at(from) {
-                self.tell(&Event::Resized { id: terminal.id, offset: from, size: mark.size });
-                serial = mark.serial;
-            }
-        }
-        let cursor = Cursor { sent: from, acknowledged: from, moved: now, stalled: false, serial, queued: false };
+        let cursor = Cursor {
+            sent: from,
+            acknowledged: from,
+            moved: now,
+            stalled: false,
+            serial: 0,
+            begun: stream == Stream::Error,
+            queued: false,
+        };
         self.cursors.insert((terminal.id, stream), cursor);
         self.ready.retain(|key| *key != (terminal.id, stream));
         self.has_news(terminal.id, stream);
@@ -165,8 +166,12 @@ impl Peer {
             if self.outgoing.capacity() > 2 * FILL {
                 self.outgoing = Vec::new();
             }
+        } else if self.written >= FILL.max(self.outgoing.len() / 2) {
+            // One that is never quite done reading would have us keep all it has ever read.
+            self.outgoing.drain(..self.written);
+            self.written = 0;
         }
-        while self.outgoing.len() < FILL
+        while self.outgoing.len() - self.written < FILL
             && let Some((id, stream)) = self.ready.pop_front()
         {
             let (Some(cursor), Some(terminal)) = (self.cursors.get_mut(&(id, stream)), terminals.get(&id)) else {
@@ -181,7 +186,7 @@ impl Peer {
         self.exits.retain(|id| {
             let Some(terminal) = terminals.get(id) else { return false };
             let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
-            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| c.sent < end);
+            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| c.sent < end || !c.begun);
             if behind(Stream::Main, main) || behind(Stream::Error, error) {
                 return true;
             }
@@ -199,6 +204,18 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: Stream, out: &mut
         // Overwritten before it could be sent. The jump in offsets tells the peer.
         cursor.sent = ring.start();
         cursor.acknowledged = cursor.acknowledged.max(cursor.sent);
+    }
+    if !std::mem::replace(&mut cursor.begun, true) {
+        // Only now, and not when it was asked for: a daemon that comes back asks for all its terminals at once, and all
+        // their checkpoints are more than should wait for one peer.
+        if let Some((offset, blob)) = &terminal.checkpoint {
+            wire::encode(&Event::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);
+        }
+        if let Some(mark) = terminal.mark_at(cursor.sent) {
+            wire::encode(&Event::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
+            cursor.serial = mark.serial;
+        }
+        return true;
     }
     let allowed = (cursor.acknowledged + WINDOW).min(ring.end()).min(cursor.sent + FRAME);
     let mark = if stream == Stream::Main { terminal.mark_after(cursor.serial) } else { None };

@@ -71,6 +71,11 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
     fcntl_setfl(&fd, flags | OFlags::NONBLOCK)
 }
 
+/// Too few descriptors would be left.
+pub(super) fn no_spare(error: io::Error) -> Refusal {
+    refusal(&error, OsStr::new("descriptors"))
+}
+
 fn refusal(error: &io::Error, name: &OsStr) -> Refusal {
     use rustix::io::Errno;
     let shown = name.to_string_lossy();

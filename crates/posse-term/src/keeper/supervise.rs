@@ -33,6 +33,11 @@ impl Supervisor {
         Self { phase: Phase::Resting, wait: FIRST_WAIT }
     }
 
+    /// Whether nobody wants a daemon.
+    pub(super) fn is_resting(&self) -> bool {
+        self.phase == Phase::Resting
+    }
+
     /// Someone asked for a daemon: at once, whatever wait was running.
     pub(super) fn wanted(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Resting | Phase::Due(_)) {

@@ -17,6 +17,8 @@ use crate::wire::{InputRefusal, MAX_INPUT, Program, Stream, Summary, Wiring};
 /// Writers remembered per terminal, so that what they repeat is recognised. A writer matters for the seconds
 /// it takes to reconnect; a thousand others would have to write to the same terminal meanwhile.
 const WRITERS: usize = 1024;
+/// Inputs that may wait for a program that does not read, whatever their length. More keys than anyone types blindly.
+const RECEIPTS: usize = 4096;
 
 /// One readable end and what came out of it.
 pub(super) struct Output {
@@ -63,6 +65,7 @@ impl Output {
 }
 
 /// Whom to tell when the input before it has been written.
+#[derive(PartialEq, Eq)]
 pub(super) struct Receipt {
     pub(super) peer: u32,
     pub(super) writer: WriterId,
@@ -73,8 +76,10 @@ pub(super) struct Receipt {
 #[derive(Default)]
 struct Input {
     queue: VecDeque<u8>,
-    /// How many bytes of `queue` each receipt still waits for, itself included, in order.
-    receipts: VecDeque<(usize, Receipt)>,
+    /// How many bytes were ever put into `queue`.
+    accepted: u64,
+    /// How many of those must have been written before each receipt is due, in order.
+    receipts: VecDeque<(u64, Receipt)>,
     /// The highest sequence number of each writer, and when it was used last.
     writers: HashMap<WriterId, (u64, u64)>,
     uses: u64,
@@ -168,6 +173,12 @@ impl Terminal {
         }
     }
 
+    /// When the last output of an ended program has had its time. Not while it waits for the daemon.
+    pub(super) fn drained_at(&self) -> Option<Instant> {
+        let paused = self.main.paused || self.error.as_ref().is_some_and(|error| error.paused);
+        self.drain_until.filter(|_| !paused)
+    }
+
     pub(super) fn outputs_ended(&self) -> bool {
         self.main.fd.is_none() && self.error.as_ref().is_none_or(|error| error.fd.is_none())
     }
@@ -217,15 +228,17 @@ impl Terminal {
         let input = &mut self.input;
         let last = input.writers.get(&receipt.writer).map_or(0, |(sequence, _)| *sequence);
         if receipt.sequence <= last {
-            // Applied before. If it is still queued, a second receipt waits behind all that is queued now.
-            if input.queue.is_empty() {
-                return Ok(Accepted::Repeated);
+            // Applied before. If it is still queued, whoever asks now waits with the one who asked first.
+            let waiting =
+                |(_, known): &(u64, Receipt)| known.writer == receipt.writer && known.sequence >= receipt.sequence;
+            let Some(place) = input.receipts.iter().position(waiting) else { return Ok(Accepted::Repeated) };
+            if !input.receipts.iter().any(|(_, known)| *known == receipt) {
+                let due = input.receipts[place].0;
+                input.receipts.insert(place + 1, (due, receipt));
             }
-            let left = input.queue.len();
-            input.receipts.push_back((left, receipt));
             return Ok(Accepted::Queued);
         }
-        if bytes.len() > MAX_INPUT || input.queue.len() + bytes.len() > MAX_INPUT {
+        if input.queue.len() + bytes.len() > MAX_INPUT || input.receipts.len() >= RECEIPTS {
             return Err(InputRefusal::Full);
         }
         input.uses += 1;
@@ -237,8 +250,8 @@ impl Terminal {
         }
         input.writers.insert(receipt.writer, (receipt.sequence, input.uses));
         input.queue.extend(bytes);
-        let left = input.queue.len();
-        input.receipts.push_back((left, receipt));
+        input.accepted += bytes.len() as u64;
+        input.receipts.push_back((input.accepted, receipt));
         Ok(Accepted::Queued)
     }
 
@@ -263,13 +276,9 @@ impl Terminal {
                 }
             };
             input.queue.drain(..written);
-            for (left, _) in &mut input.receipts {
-                *left -= written.min(*left);
-            }
-            while input.receipts.front().is_some_and(|(left, _)| *left == 0) {
-                if let Some((_, receipt)) = input.receipts.pop_front() {
-                    done(receipt);
-                }
+            let written = input.accepted - input.queue.len() as u64;
+            while let Some((_, receipt)) = input.receipts.pop_front_if(|(due, _)| *due <= written) {
+                done(receipt);
             }
             if input.queue.is_empty() {
                 return;

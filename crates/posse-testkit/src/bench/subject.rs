@@ -38,7 +38,7 @@ pub(super) struct Effort {
 
 /// Input for a terminal, exactly as it is.
 pub(super) fn raw(message: &str, enter: bool) -> Input {
-    Input { message: message.into(), enter, raw: true, writer: None, sequence: None }
+    Input { message: message.into(), enter: Some(enter), raw: Some(true), ..Input::default() }
 }
 
 impl<'a> Subject<'a> {

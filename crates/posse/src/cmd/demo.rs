@@ -83,7 +83,14 @@ async fn play(places: &Places, directory: &Path, ui: &Ui) -> Result<Exit, Error>
     ));
 
     step("Answering the question: pressing 1, once.");
-    let input = Input { message: "1".into(), enter: false, raw: true, writer: Some(new_writer()), sequence: Some(1) };
+    let input = Input {
+        message: "1".into(),
+        enter: Some(false),
+        raw: Some(true),
+        writer: Some(new_writer()),
+        sequence: Some(1),
+        ..Input::default()
+    };
     let _: Success = client.post(&format!("/terminals/{}/input", asking.id), &input, Repeat::Safe).await?;
     let done = screen_without(&mut client, &asking, "❯ 1.").await?;
     ui.print(&frame("asking", &done, ui));

@@ -44,7 +44,14 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 fn input(args: &Args) -> Result<Input, Error> {
     // The writer's number makes the request safe to repeat.
-    let of = |message, enter, raw| Input { message, enter, raw, writer: Some(new_writer()), sequence: Some(1) };
+    let of = |message, enter, raw| Input {
+        message,
+        enter: Some(enter),
+        raw: Some(raw),
+        writer: Some(new_writer()),
+        sequence: Some(1),
+        ..Input::default()
+    };
     if !args.key.is_empty() {
         let mut message = String::new();
         for name in &args.key {

@@ -1,20 +1,46 @@
 //! `posse serve`: the daemon.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::Path;
 
+use posse_server::api::types::{Listen, Listening};
 use posse_term::client as keeper;
 use tracing_subscriber::EnvFilter;
 
-use crate::client;
+use super::launch;
+use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
 /// Start the daemon (every command does that by itself)
+///
+/// With --listen other programs may use it over HTTP, from this machine only and with a token; this is remembered until
+/// `posse serve --listen off`. Terminals they start get the environment of this shell.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Also answer HTTP here, like 127.0.0.1:9889; `off` ends that
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<Address>,
+    /// Let every program on this machine in, without a token
+    #[arg(long, requires = "listen")]
+    no_auth: bool,
     /// Stay here and log to standard error, instead of going to the background
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     foreground: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Address {
+    Off,
+    At(SocketAddr),
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    match text {
+        "off" => Ok(Address::Off),
+        _ => text.parse().map(Address::At).map_err(|_| "write it like 127.0.0.1:9889, or `off`".into()),
+    }
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
@@ -28,16 +54,45 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     }
     super::on_runtime(async {
         let pid = keeper::start_daemon(&places, &executable).await?;
-        let value = serde_json::json!({ "pid": pid, "socket": places.daemon_socket(), "log": places.log() });
-        ui.answer(&value, || {
-            format!(
-                "the daemon runs (process {pid})\nsocket  {}\nlog     {}\n",
-                places.daemon_socket().display(),
-                places.log().display()
-            )
+        let listening = match args.listen {
+            Some(address) => Some(listen(address, !args.no_auth).await?),
+            None => None,
+        };
+        let value = serde_json::json!({
+            "pid": pid, "socket": places.daemon_socket(), "log": places.log(), "listening": listening,
         });
+        ui.answer(&value, || {
+            let (socket, log) = (places.daemon_socket(), places.log());
+            let mut text =
+                format!("the daemon runs (process {pid})\nsocket  {}\nlog     {}\n", socket.display(), log.display());
+            if let Some(Listening { address: Some(address), token_file }) = &listening {
+                text.push_str(&format!("http    http://{address}\n"));
+                if let Some(file) = token_file {
+                    text.push_str(&format!("token   {}\n", file.display()));
+                }
+            }
+            text
+        });
+        if let (Some(Address::At(address)), true) = (args.listen, args.no_auth) {
+            ui.say(&format!("WARNING: no authentication. Every program and every user on this machine may start and steer terminals through {address}."));
+        }
         Ok(Exit::Ok)
     })
+}
+
+async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {
+    let mut client = Client::connect().await?;
+    let address = match address {
+        Address::Off => None,
+        Address::At(address) => Some(address),
+    };
+    let body = Listen {
+        address,
+        auth,
+        environment: launch::environment(),
+        working_directory: client::absolute(Path::new("."))?,
+    };
+    client.post("/listen", &body, Repeat::Safe).await
 }
 
 /// Standard error is the log: a file when the keeper started us, a window when a person did.

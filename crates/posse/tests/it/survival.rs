@@ -21,7 +21,14 @@ fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64
     while !stop.load(Ordering::Relaxed) {
         number += 1;
         let message = format!("{number}\n");
-        let input = Input { message, enter: false, raw: true, writer: Some(77), sequence: Some(number) };
+        let input = Input {
+            message,
+            enter: Some(false),
+            raw: Some(true),
+            writer: Some(77),
+            sequence: Some(number),
+            ..Input::default()
+        };
         // An error means that nobody knows what became of it. Sending it again is safe: that is the point.
         while !client.post(&format!("/terminals/{id}/input"), &input).is_ok_and(|answer| answer.status == 200) {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,0 +1,144 @@
+//! Listening on TCP: off until somebody asks for it, on this machine only, and again after a restart.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+use super::params::Params;
+use super::types;
+use super::{ApiError, App, door, public_router};
+use crate::hub::{Command, Message};
+
+/// How long a client may take to say what it wants.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many may be connected at once. Each costs memory, and none of ours needs hundreds.
+const CONNECTIONS: usize = 256;
+/// The setting that is remembered.
+pub(crate) const SETTING: &str = "listen";
+
+/// What terminals get whose maker says nothing about it: the caller's of `posse serve --listen`. Never stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) directory: PathBuf,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        let variable = |name| std::env::var(name).ok();
+        let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_HOME"];
+        let environment: BTreeMap<_, _> = names.iter().filter_map(|name| Some(((*name).to_owned(), variable(name)?))).collect();
+        let directory = environment.get("HOME").map_or_else(|| "/".into(), PathBuf::from);
+        Self { environment, directory }
+    }
+}
+
+/// Where to listen, as it is remembered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) auth: bool,
+}
+
+/// The TCP listener there is, if any.
+#[derive(Clone, Default)]
+pub(crate) struct Listeners(Arc<Mutex<Listening>>);
+
+#[derive(Default)]
+struct Listening {
+    defaults: Option<Defaults>,
+    task: Option<AbortHandle>,
+}
+
+impl Listeners {
+    pub(super) fn defaults(&self) -> Defaults {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).defaults.clone().unwrap_or_default()
+    }
+
+    fn replace(&self, task: Option<AbortHandle>) {
+        let before = std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).task, task);
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+}
+
+/// Begins, moves or ends listening on TCP. Only on the private socket.
+pub(super) async fn listen(
+    State(app): State<App>,
+    Params(body): Params<types::Listen>,
+) -> Result<Json<types::Listening>, ApiError> {
+    let directory = super::terminals::directory(&body.working_directory)?;
+    let place = match body.address {
+        Some(address) if !door::is_allowed(address) => {
+            let message = format!("{address} can be reached by others; listen on 127.0.0.1 and use `ssh -L` from elsewhere");
+            return Err(ApiError::Invalid(message));
+        }
+        address => address.map(|address| Place { address, auth: body.auth }),
+    };
+    let answer = match &place {
+        Some(place) => {
+            let address = open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
+            types::Listening { address: Some(address), token_file: place.auth.then(|| app.token_file.clone()) }
+        }
+        None => {
+            app.listeners.replace(None);
+            types::Listening { address: None, token_file: None }
+        }
+    };
+    let defaults = Defaults { environment: body.environment, directory };
+    app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).defaults = Some(defaults);
+    let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
+    let _ = app.hub.send(Message::Command(Command::Set(SETTING, remembered)));
+    Ok(Json(answer))
+}
+
+/// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
+pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
+    let token = if place.auth { Some(door::token(&app.token_file)?) } else { None };
+    app.listeners.replace(None);
+    let listener = TcpListener::bind(place.address).await?;
+    let address = listener.local_addr()?;
+    let router = public_router(app.clone(), door::Door::new(token));
+    let task = tokio::spawn(accept(listener, router));
+    app.listeners.replace(Some(task.abort_handle()));
+    let auth = if place.auth { "with a token" } else { "WITHOUT ANY AUTHENTICATION: every program on this machine may use it" };
+    tracing::warn!("listening on http://{address} {auth}");
+    Ok(address)
+}
+
+async fn accept(listener: TcpListener, router: axum::Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of descriptors, most likely. Trying again at once would only burn the machine.
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+            let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+            drop(place);
+        });
+    }
+}

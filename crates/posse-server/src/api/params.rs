@@ -1,0 +1,92 @@
+//! Parameters, in the query or in a JSON body, whichever the client likes; a name may stand in one of them only.
+
+use std::str::FromStr;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use posse_core::ids::{Name, TerminalId};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::ApiError;
+
+/// All parameters of a request, as one value.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let body = Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
+            413 => ApiError::TooLarge,
+            408 => ApiError::TooSlow,
+            _ => ApiError::Malformed(rejection.body_text()),
+        })?;
+        let mut all = if body.iter().all(u8::is_ascii_whitespace) {
+            Map::new()
+        } else {
+            match serde_json::from_slice(&body) {
+                Ok(Value::Object(object)) => object,
+                Ok(_) => return Err(ApiError::Malformed("the body must be a JSON object".into())),
+                Err(error) => return Err(ApiError::Malformed(format!("the body is not JSON: {error}"))),
+            }
+        };
+        for (name, value) in query_pairs(&query)? {
+            if all.insert(name.clone(), Value::String(value)).is_some() {
+                return Err(ApiError::Malformed(format!("{name} is given twice")));
+            }
+        }
+        serde_json::from_value(Value::Object(all)).map(Params).map_err(|error| ApiError::Malformed(error.to_string()))
+    }
+}
+
+fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
+    let uri = format!("/?{query}").parse().map_err(|_| ApiError::Malformed("the query is malformed".into()))?;
+    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
+    pairs.map(|pairs| pairs.0).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
+}
+
+/// A value that is a number or a truth in JSON and text in a query.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + FromStr<Err: std::fmt::Display>,
+{
+    match Option::<Value>::deserialize(deserializer)? {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}"))),
+        Some(value) => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
+    }
+}
+
+/// The terminal in the path.
+pub(super) struct Id(pub(super) TerminalId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        Ok(Id(text.parse()?))
+    }
+}
+
+/// The session in the path.
+pub(super) struct Session(pub(super) Name);
+
+impl<S: Send + Sync> FromRequestParts<S> for Session {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        // A name that cannot be one is simply not there.
+        text.parse().map(Session).map_err(|_| ApiError::NoSession(text.chars().take(100).collect()))
+    }
+}

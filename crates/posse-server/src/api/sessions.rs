@@ -1,0 +1,117 @@
+//! Sessions: named groups of terminals. A session is there as long as it has a terminal.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use posse_core::ids::Name;
+use posse_core::screen::Size;
+
+use super::params::{Params, Session};
+use super::types::{self, Success, Terminal};
+use super::{ApiError, App, terminals};
+use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View};
+use crate::record::SHELL;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+/// Start a terminal in a session of its own
+#[utoipa::path(post, path = "/sessions", tag = "sessions", params(types::CreateIn), request_body = Option<types::CreateIn>,
+    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn create(State(app): State<App>, Params(body): Params<types::CreateIn>) -> Result<(StatusCode, Json<Terminal>), ApiError> {
+    let name = body.session_name.as_deref().map(Name::session).transpose()?;
+    start(&app, body, SessionChoice::New(name)).await
+}
+
+/// List the sessions
+#[utoipa::path(get, path = "/sessions", tag = "sessions",
+    responses((status = 200, description = "All of them", body = Vec<types::Session>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn list(State(app): State<App>) -> Answer<Vec<types::Session>> {
+    let mut sessions: BTreeMap<Name, types::Session> = BTreeMap::new();
+    for view in app.ask(Command::List).await? {
+        let name = view.record.session.clone();
+        let session = sessions.entry(name).or_insert_with_key(types::Session::of);
+        session.attached(view.watched);
+    }
+    Ok(Json(sessions.into_values().collect()))
+}
+
+/// Show a session and its terminals
+#[utoipa::path(get, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
+    responses((status = 200, description = "It", body = types::SessionDetail), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<types::SessionDetail> {
+    let views = of_session(&app, &name).await?;
+    let mut session = types::Session::of(&name);
+    views.iter().for_each(|view| session.attached(view.watched));
+    Ok(Json(types::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
+}
+
+/// End a session with all its terminals
+#[utoipa::path(delete, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
+    responses((status = 200, description = "It is gone", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> Answer<Success> {
+    let views = of_session(&app, &name).await?;
+    // All at once: each may take its grace.
+    let deletions = views.into_iter().map(|view| {
+        let (app, id) = (app.clone(), view.record.id);
+        tokio::spawn(async move { app.ask(|reply| Command::Delete { id, grace_ms: GRACE_MS, reply }).await })
+    });
+    let mut success = true;
+    for deletion in deletions.collect::<Vec<_>>() {
+        let deleted = deletion.await.map_err(|_| ApiError::Stopping)??;
+        success &= deleted.is_none_or(|deleted| deleted.left == 0);
+    }
+    Ok(Json(Success { success }))
+}
+
+/// Start another terminal in a session
+#[utoipa::path(post, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path), types::CreateIn),
+    request_body = Option<types::CreateIn>,
+    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn add_terminal(
+    State(app): State<App>,
+    Session(name): Session,
+    Params(body): Params<types::CreateIn>,
+) -> Result<(StatusCode, Json<Terminal>), ApiError> {
+    start(&app, body, SessionChoice::Existing(name)).await
+}
+
+/// List the terminals of a session
+#[utoipa::path(get, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path)),
+    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session) -> Answer<Vec<Terminal>> {
+    Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
+}
+
+async fn of_session(app: &App, name: &Name) -> Result<Vec<View>, ApiError> {
+    let mut views = app.ask(Command::List).await?;
+    views.retain(|view| &view.record.session == name);
+    if views.is_empty() { Err(ApiError::NoSession(name.to_string())) } else { Ok(views) }
+}
+
+async fn start(app: &App, body: types::CreateIn, session: SessionChoice) -> Result<(StatusCode, Json<Terminal>), ApiError> {
+    let defaults = app.defaults();
+    let command = match body.provider.as_str() {
+        SHELL => vec![defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into())],
+        provider => return Err(ApiError::Invalid(format!("unknown provider {provider:?}; known is {SHELL:?}"))),
+    };
+    let directory = match body.working_directory {
+        Some(directory) => terminals::directory(&directory)?,
+        None => defaults.directory,
+    };
+    let creation = Creation {
+        provider: body.provider,
+        agent_profile: body.agent_profile,
+        command,
+        name: None,
+        session,
+        directory,
+        environment: defaults.environment,
+        size: Size::DEFAULT,
+        ring: terminals::RING,
+        at_once: !body.wait.unwrap_or(true),
+    };
+    let created = app.ask(|reply| Command::Create(Box::new(creation), reply)).await??;
+    Ok((StatusCode::CREATED, Json(created.into())))
+}
