@@ -59,7 +59,7 @@ const ENDING_REST: u32 = 4;
 /// How long SIGKILL is repeated before what is left is reported as left.
 const KILLING: Duration = Duration::from_secs(3);
 /// How long nobody is let in after someone could not be. The kernel would report him for as long as he waits.
-const DOOR_SHUT: Duration = Duration::from_millis(100);
+const DOOR_SHUT: Duration = Duration::from_millis(250);
 /// Descriptors that terminals leave free: for a peer who comes to end some of them, and for what ending them takes.
 const SPARE_FOR_PEERS: usize = 16;
 /// Descriptors that peers leave free in turn. Looking at a process takes three.
@@ -427,7 +427,8 @@ impl Keeper {
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }
-        let spawned = match self.spare(SPARE_FOR_PEERS).map_err(spawn::no_spare).and_then(|()| spawn::spawn(&program)) {
+        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| spawn::no_spare(&error));
+        let spawned = match room.and_then(|()| spawn::spawn(&program)) {
             Ok(spawned) => spawned,
             Err((why, message)) => return failed(why, message),
         };

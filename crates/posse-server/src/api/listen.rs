@@ -14,7 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use super::params::Params;
 use super::types;
@@ -59,7 +59,7 @@ pub(crate) struct Listeners(Arc<Mutex<Listening>>);
 #[derive(Default)]
 struct Listening {
     defaults: Option<Defaults>,
-    task: Option<AbortHandle>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Listeners {
@@ -67,10 +67,12 @@ impl Listeners {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).defaults.clone().unwrap_or_default()
     }
 
-    fn replace(&self, task: Option<AbortHandle>) {
-        let before = std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).task, task);
-        if let Some(before) = before {
-            before.abort();
+    /// Ends listening, and returns when the port is free.
+    async fn close(&self) {
+        let task = self.0.lock().unwrap_or_else(PoisonError::into_inner).task.take();
+        if let Some(task) = task {
+            task.abort();
+            let _ = task.await;
         }
     }
 }
@@ -94,12 +96,14 @@ pub(super) async fn listen(
             types::Listening { address: Some(address), token_file: place.auth.then(|| app.token_file.clone()) }
         }
         None => {
-            app.listeners.replace(None);
+            app.listeners.close().await;
             types::Listening { address: None, token_file: None }
         }
     };
     let defaults = Defaults { environment: body.environment, directory };
     app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).defaults = Some(defaults);
+    // With the port that was chosen, so that clients find it there again.
+    let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
     let _ = app.hub.send(Message::Command(Command::Set(SETTING, remembered)));
     Ok(Json(answer))
@@ -108,12 +112,12 @@ pub(super) async fn listen(
 /// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
 pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
     let token = if place.auth { Some(door::token(&app.token_file)?) } else { None };
-    app.listeners.replace(None);
+    app.listeners.close().await;
     let listener = TcpListener::bind(place.address).await?;
     let address = listener.local_addr()?;
     let router = public_router(app.clone(), door::Door::new(token));
     let task = tokio::spawn(accept(listener, router));
-    app.listeners.replace(Some(task.abort_handle()));
+    app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).task = Some(task);
     let auth = if place.auth { "with a token" } else { "WITHOUT ANY AUTHENTICATION: every program on this machine may use it" };
     tracing::warn!("listening on http://{address} {auth}");
     Ok(address)

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use posse_core::ids::{Name, TerminalId};
 use serde::de::{DeserializeOwned, Error as _};
@@ -20,10 +21,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let query = request.uri().query().unwrap_or_default().to_owned();
+        // Told before it is sent: nobody wants to wait for what will be refused.
+        let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > super::MAX_BODY) {
+            return Err(ApiError::TooLarge);
+        }
         let body = Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
             413 => ApiError::TooLarge,
-            408 => ApiError::TooSlow,
-            _ => ApiError::Malformed(rejection.body_text()),
+            // The connection broke, or the next part did not come in time.
+            _ => ApiError::TooSlow,
         })?;
         let mut all = if body.iter().all(u8::is_ascii_whitespace) {
             Map::new()

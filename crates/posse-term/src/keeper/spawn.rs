@@ -72,8 +72,8 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
 }
 
 /// Too few descriptors would be left.
-pub(super) fn no_spare(error: io::Error) -> Refusal {
-    refusal(&error, OsStr::new("descriptors"))
+pub(super) fn no_spare(error: &io::Error) -> Refusal {
+    refusal(error, OsStr::new("descriptors"))
 }
 
 fn refusal(error: &io::Error, name: &OsStr) -> Refusal {

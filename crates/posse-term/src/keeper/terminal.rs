@@ -277,8 +277,10 @@ impl Terminal {
             };
             input.queue.drain(..written);
             let written = input.accepted - input.queue.len() as u64;
-            while let Some((_, receipt)) = input.receipts.pop_front_if(|(due, _)| *due <= written) {
-                done(receipt);
+            while input.receipts.front().is_some_and(|(due, _)| *due <= written) {
+                if let Some((_, receipt)) = input.receipts.pop_front() {
+                    done(receipt);
+                }
             }
             if input.queue.is_empty() {
                 return;

@@ -6,6 +6,7 @@ mod basics;
 mod disk;
 mod privacy;
 mod survival;
+mod tcp;
 
 use std::time::{Duration, Instant};
 

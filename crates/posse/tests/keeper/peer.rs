@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{self, Event, InputRefusal, Program, Request, Stream, Summary};
+use posse_term::wire::{self, Event, InputRefusal, Program, Request, Stream, Summary, Wiring};
 
 /// How long anything may take before it counts as never. Generous: other tests share the machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -253,6 +253,11 @@ impl Peer {
     #[track_caller]
     pub(crate) fn spawn(&mut self, id: TerminalId, program: Program) -> u32 {
         self.send(&Request::Spawn { id, program });
+        self.until_spawned(id)
+    }
+
+    #[track_caller]
+    fn until_spawned(&mut self, id: TerminalId) -> u32 {
         self.wait("the program to start", |event| match event {
             Event::Spawned { id: of, pid } if *of == id => Some(*pid),
             Event::SpawnFailed { id: of, message, .. } if *of == id => {
@@ -277,12 +282,20 @@ impl Peer {
         self.send(&Request::Attach { id, stream, from });
     }
 
-    /// Starts a program and listens to it from the beginning.
+    /// Starts a program and listens to it from the beginning. Asked for in one piece: the end of a program is told to
+    /// everyone, and one that ends at once could otherwise be heard to end before it is heard to speak.
     #[track_caller]
     pub(crate) fn follow(&mut self, id: TerminalId, program: Program) -> u32 {
-        let pid = self.spawn(id, program);
-        self.attach(id, 0);
-        pid
+        let attach = |stream| Request::Attach { id, stream, from: 0 };
+        let streams: &[Stream] = match program.wiring {
+            Wiring::Terminal(_) => &[Stream::Main],
+            Wiring::Pipes => &[Stream::Main, Stream::Error],
+        };
+        let mut requests = vec![Request::Spawn { id, program }];
+        requests.extend(streams.iter().map(|stream| attach(*stream)));
+        self.heard.remove(&id);
+        self.send_all(&requests);
+        self.until_spawned(id)
     }
 
     #[track_caller]

@@ -1,0 +1,226 @@
+//! HTTP over TCP: for clients of the original API as they are, and for nobody else.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use serde_json::{Value, json};
+
+use crate::env;
+
+/// Listens on a port the system chooses, and says where.
+fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
+    let arguments = ["serve", "--json", "--listen", "127.0.0.1:0"].iter().chain(more);
+    let answer = env.run(arguments).json();
+    answer["listening"]["address"].as_str().unwrap().parse().unwrap()
+}
+
+/// A request written by hand, so that nothing tidies it up on the way.
+fn raw(address: SocketAddr, request: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+/// As a client of the original API asks: everything in the query, nothing in the body.
+struct OriginalClient(SocketAddr);
+
+impl OriginalClient {
+    fn call(&self, method: &str, path: &str, query: &[(&str, &str)]) -> (u16, Value) {
+        let encode = |text: &str| -> String {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~".contains(&b);
+            text.bytes().map(|b| if plain(b) { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
+        };
+        let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
+        raw(self.0, &format!("{method} {path} HTTP/1.1\r\nHost: localhost:9889\r\nConnection: close\r\n\r\n"))
+    }
+
+    #[track_caller]
+    fn ok(&self, method: &str, path: &str, query: &[(&str, &str)]) -> Value {
+        let (status, body) = self.call(method, path, query);
+        assert!(status == 200 || status == 201, "{method} {path} {query:?}: {status} {body}");
+        body
+    }
+}
+
+#[test]
+fn a_client_of_the_original_api_works_unchanged() {
+    let env = env();
+    let client = OriginalClient(listen(&env, &["--no-auth"]));
+    assert_eq!(client.ok("GET", "/health", &[])["service"], "posse");
+    let work = env.work().to_string_lossy().into_owned();
+    let create = [("provider", "shell"), ("agent_profile", "developer"), ("session_name", "team"), ("working_directory", &work)];
+    let first = client.ok("POST", "/sessions", &create);
+    assert_eq!((&first["session_name"], &first["agent_profile"]), (&json!("posse-team"), &json!("developer")));
+    assert!(first["name"].as_str().unwrap().starts_with("developer-"));
+    assert_eq!(client.call("POST", "/sessions", &create).0, 400, "the name is taken");
+    let more = [("provider", "shell"), ("agent_profile", "reviewer")];
+    for _ in 0..4 {
+        client.ok("POST", "/sessions/posse-team/terminals", &more);
+    }
+    assert_eq!(client.call("POST", "/sessions/posse-nobody/terminals", &more).0, 404);
+    assert_eq!(client.call("POST", "/sessions", &[("provider", "nonsense"), ("agent_profile", "x")]).0, 400);
+    assert_eq!(client.call("POST", "/sessions", &[("agent_profile", "x")]).0, 422);
+
+    let terminals = client.ok("GET", "/sessions/posse-team/terminals", &[]);
+    assert_eq!(terminals.as_array().unwrap().len(), 5);
+    assert_eq!(client.ok("GET", "/sessions", &[]), json!([{"id": "posse-team", "name": "posse-team", "status": "detached"}]));
+    assert_eq!(client.ok("GET", "/sessions/posse-team", &[])["terminals"].as_array().unwrap().len(), 5);
+    for terminal in terminals.as_array().unwrap() {
+        let path = format!("/terminals/{}", terminal["id"].as_str().unwrap());
+        assert_eq!(client.ok("GET", &format!("{path}/working-directory"), &[])["working_directory"].as_str(), terminal["working_directory"].as_str());
+        // Five words that no query string survives by luck.
+        client.ok("POST", &format!("{path}/input"), &[("message", "echo \"a+b & c=d; é\" $((6 * 7))")]);
+        let give_up = Instant::now() + Duration::from_secs(30);
+        loop {
+            let full = client.ok("GET", &format!("{path}/output"), &[("mode", "full")]);
+            if full["output"].as_str().unwrap().contains("a+b & c=d; é 42") {
+                break;
+            }
+            assert!(Instant::now() < give_up, "{full}");
+        }
+        let last = client.ok("GET", &format!("{path}/output"), &[("mode", "last")]);
+        assert!(last["output"].as_str().unwrap().starts_with("a+b & c=d; é 42"), "{last}");
+        let tail = client.ok("GET", &format!("{path}/output"), &[("mode", "tail"), ("lines", "2")]);
+        assert!(tail["output"].as_str().unwrap().lines().count() <= 2, "{tail}");
+        assert_eq!(client.ok("GET", &path, &[])["status"], "processing");
+        client.ok("POST", &format!("{path}/exit"), &[]);
+        while client.ok("GET", &path, &[])["status"] != "error" {
+            assert!(Instant::now() < give_up);
+        }
+        let (status, body) = client.call("POST", &format!("{path}/input"), &[("message", "x")]);
+        assert_eq!(status, 409, "{body}");
+    }
+    let gone = terminals[0]["id"].as_str().unwrap();
+    assert_eq!(client.ok("DELETE", &format!("/terminals/{gone}"), &[])["success"], true);
+    assert_eq!(client.ok("DELETE", &format!("/terminals/{gone}"), &[])["success"], false);
+    assert_eq!(client.ok("DELETE", "/sessions/posse-team", &[]), json!({"success": true}));
+    assert_eq!(client.call("DELETE", "/sessions/posse-team", &[]).0, 404);
+    assert_eq!(client.call("GET", "/sessions/posse-team", &[]).0, 404);
+}
+
+#[test]
+fn input_is_not_typed_when_the_world_has_moved_on() {
+    let env = env();
+    let client = OriginalClient(listen(&env, &["--no-auth"]));
+    let id = env.launch(&["cat"]);
+    let path = format!("/terminals/{id}/input");
+    let (status, body) = client.call("POST", &path, &[("message", "y"), ("expect_status", "waiting_user_answer")]);
+    assert_eq!((status, &body["kind"]), (409, &json!("status")), "{body}");
+    client.ok("POST", &path, &[("message", "typed"), ("expect_status", "processing")]);
+    let text = crate::text_when(&env, id, |text| text.contains("typed"));
+    assert!(!text.contains('y') || !text.lines().any(|line| line == "y"), "{text}");
+    assert_eq!(client.call("POST", &path, &[("message", "y"), ("expect_status", "nonsense")]).0, 422);
+}
+
+#[test]
+fn creating_may_answer_at_once() {
+    let env = env();
+    let client = OriginalClient(listen(&env, &["--no-auth"]));
+    let made = client.ok("POST", "/sessions", &[("provider", "shell"), ("agent_profile", "x"), ("wait", "false")]);
+    assert_eq!((&made["status"], &made["reason"]), (&json!("processing"), &json!("starting")));
+}
+
+#[test]
+fn without_the_token_nothing_is_said() {
+    let env = env();
+    let address = listen(&env, &[]);
+    let id = env.launch(&["cat"]);
+    let token = std::fs::read_to_string(env.places().token()).unwrap().trim().to_owned();
+    assert_eq!(token.len(), 64);
+    let ask = |method: &str, path: &str, headers: &str| {
+        raw(address, &format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n")).0
+    };
+    let host = "Host: 127.0.0.1:9889\r\n";
+    let good = format!("{host}Authorization: Bearer {token}\r\n");
+    assert_eq!(ask("GET", "/terminals", &good), 200);
+    let routes = [
+        ("GET", "/health".to_owned()),
+        ("GET", "/terminals".to_owned()),
+        ("GET", format!("/terminals/{id}")),
+        ("GET", format!("/terminals/{id}/output")),
+        ("GET", format!("/terminals/{id}/stream")),
+        ("POST", format!("/terminals/{id}/input?message=x")),
+        ("DELETE", format!("/terminals/{id}")),
+        ("GET", "/events".to_owned()),
+        ("GET", "/log".to_owned()),
+        ("GET", "/sessions".to_owned()),
+        ("POST", "/stop".to_owned()),
+        ("GET", "/nowhere".to_owned()),
+    ];
+    for (method, path) in &routes {
+        assert_eq!(ask(method, path, host), 401, "{method} {path} without a token");
+        assert_eq!(ask(method, path, &format!("{host}Authorization: Bearer {}\r\n", "0".repeat(64))), 401);
+        let foreign_host = format!("Host: evil.example:9889\r\nAuthorization: Bearer {token}\r\n");
+        assert_eq!(ask(method, path, &foreign_host), 403, "{method} {path} by another name");
+        let foreign_page = format!("{good}Origin: http://evil.example\r\n");
+        assert_eq!(ask(method, path, &foreign_page), 403, "{method} {path} from another page");
+    }
+    assert_eq!(ask("GET", "/terminals", &format!("Authorization: Bearer {token}\r\n")), 403, "no name at all");
+    assert_eq!(ask("GET", "http://evil.example/terminals", &good), 403, "a name in the request line counts too");
+    assert_eq!(ask("POST", "/stop", &good), 404, "the daemon is stopped by its owner only");
+    assert_eq!(ask("POST", "/listen", &good), 404);
+    for path in ["/terminals/../../etc/passwd", "/terminals/%2e%2e%2f%2e%2e", "/sessions/..%2f..", "/sessions/a%00b", "/terminals/%ff"] {
+        let status = ask("GET", path, &good);
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    assert_eq!(env.run(["ls", "--json"]).json()[0]["status"], "processing", "nothing was ended");
+}
+
+#[test]
+fn only_this_machine_may_be_listened_to() {
+    let env = env();
+    for address in ["0.0.0.0:0", "[::]:0", "10.0.0.1:0", "nonsense", "127.0.0.1"] {
+        let ran = env.run(["serve", "--listen", address]);
+        assert_eq!(ran.code, Some(64), "{address}: {ran:?}");
+    }
+    let open = env.run(["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
+    assert!(open.stderr.contains("WARNING: no authentication"), "{open:?}");
+    assert_eq!(env.run(["serve", "--no-auth"]).code, Some(64));
+}
+
+#[test]
+fn listening_goes_on_after_a_crash_and_ends_when_told() {
+    let env = env();
+    let address = listen(&env, &["--no-auth"]);
+    let taken = env.run(["serve", "--listen", &address.to_string()]);
+    taken.ok(); // the same place, with a token now
+    let ask = || raw(address, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").0;
+    assert_eq!(ask(), 401);
+    env.kill_daemon();
+    env.run(["serve"]).ok();
+    assert_eq!(ask(), 401, "it listens where it did, and asks for what it did");
+    env.run(["serve", "--listen", "off"]).ok();
+    assert!(TcpStream::connect(address).is_err());
+    env.kill_daemon();
+    env.run(["serve"]).ok();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_slow_or_greedy_client_is_not_waited_for() {
+    let env = env();
+    let address = listen(&env, &["--no-auth"]);
+    // Many who connect and say nothing, or half a word.
+    let _idle: Vec<TcpStream> = (0..50)
+        .map(|number| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            if number % 2 == 0 {
+                stream.write_all(b"GET /hea").unwrap();
+            }
+            stream
+        })
+        .collect();
+    assert_eq!(raw(address, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").0, 200);
+    let id = env.launch(&["cat"]);
+    let huge = format!("POST /terminals/{id}/input HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n{{");
+    assert_eq!(raw(address, &huge).0, 413);
+}
