@@ -109,10 +109,12 @@ fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
     let id = new_id();
-    peer.follow(id, keeper.shell(id, "trap 'echo hung up; exit 8' HUP; echo ready; while :; do sleep 1000; done"));
+    // It ends when its child has, which nobody but the keeper tells to.
+    let script = "sleep 1000 & trap 'wait $!; echo hung up; exit 8' HUP; echo ready; wait";
+    peer.follow(id, keeper.shell(id, script));
     peer.until_printed(id, "ready");
     peer.send(&Request::HangUp { id });
-    assert_eq!(peer.until_exit(id), Exit::Code(8), "the sleep in its foreground ended too, or it would still wait");
+    assert_eq!(peer.until_exit(id), Exit::Code(8));
     assert_eq!(peer.heard(id).text(), "ready\r\nhung up\r\n");
     peer.send(&Request::HangUp { id });
     peer.send(&Request::HangUp { id: new_id() });
@@ -136,9 +138,8 @@ fn a_killed_keeper_takes_its_programs_along() {
     let mut peer = keeper.peer();
     let (sleeper, listener) = (new_id(), new_id());
     let sleeper = peer.spawn(sleeper, keeper.program(sleeper, &["sleep", "1000"]));
-    let program =
-        keeper.shell(listener, "trap 'echo yes >hung-up; exit' HUP; echo ready; while :; do sleep 1000; done");
-    let pid = peer.follow(listener, program);
+    let script = "sleep 1000 & trap 'echo yes >hung-up; exit' HUP; echo ready; wait";
+    let pid = peer.follow(listener, keeper.shell(listener, script));
     peer.until_printed(listener, "ready");
     keeper.kill();
     until("both have ended", || !process::exists(sleeper) && !process::exists(pid));
@@ -147,5 +148,8 @@ fn a_killed_keeper_takes_its_programs_along() {
     // The socket is still there and nobody answers; the next keeper takes it over.
     assert!(keeper.socket().exists());
     keeper.start_again();
-    assert_eq!(keeper.peer().list(), []);
+    let mut peer = keeper.peer();
+    assert_eq!(peer.list(), []);
+    // What the kernel did not hang up, the child of that shell, is found by the id of the terminal it came from.
+    assert_eq!(peer.end(listener, 0), 0);
 }

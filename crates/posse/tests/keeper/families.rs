@@ -115,7 +115,7 @@ fn one_that_ends_politely_is_heard_to_the_last_word() {
     peer.until_printed(id, "ready");
     assert_eq!(peer.end(id, 20_000), 0);
     assert_eq!(peer.until_exit(id), Exit::Code(5));
-    assert_eq!(peer.heard(id).text(), "ready\r\nsaving\r\n");
+    assert!(peer.heard(id).text().ends_with("saving\r\n"), "{}", peer.heard(id).text());
 }
 
 #[test]
@@ -147,6 +147,21 @@ fn a_program_that_never_stops_forking_is_ended_too() {
     assert_eq!(peer.end(id, 50), 0);
     assert_eq!(carriers(id), 0);
     until("all are reaped", || keeper.zombies() == 0);
+}
+
+/// A shell that was asked waits for what it is running before it does as asked. If it started that a moment after, only
+/// asking the newcomer too spares them both the kill.
+#[test]
+fn one_that_is_born_during_the_grace_is_asked_too() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "trap 'echo asked; sleep 1000; echo woken; exit 5' TERM; trap '' HUP; echo ready; sleep 1000 & wait";
+    peer.follow(id, keeper.shell(id, script));
+    peer.until_printed(id, "ready");
+    assert_eq!(peer.end(id, 25_000), 0);
+    assert_eq!(peer.until_exit(id), Exit::Code(5));
+    assert!(peer.heard(id).text().ends_with("woken\r\n"), "{}", peer.heard(id).text());
 }
 
 /// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use posse_core::status::Exit;
-use posse_term::wire::{Event, InputRefusal, MAX_INPUT};
+use posse_term::wire::{Event, InputRefusal, MAX_INPUT, Request};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -75,7 +75,7 @@ fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
     other.until_printed(parrot, "not held up");
 
     // What was refused left no trace: the number may be used again. What waits is refused when nobody will read it.
-    peer.end(stuck, 0);
+    peer.send(&Request::End { id: stuck, grace_ms: 0 });
     assert_eq!(peer.receipt(stuck, 1, refused.0 - 1), Err(InputRefusal::NotReading));
 }
 

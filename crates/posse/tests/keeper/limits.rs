@@ -6,7 +6,7 @@ use posse_term::wire::{Event, Program, Request, SpawnRefusal, Wiring};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id};
-use crate::peer::{Closed, Peer};
+use crate::peer::Peer;
 
 /// Starts programs until no more are taken.
 fn fill(keeper: &Keeper, peer: &mut Peer, wiring: Wiring) -> (Vec<(TerminalId, u32)>, String) {
@@ -15,13 +15,17 @@ fn fill(keeper: &Keeper, peer: &mut Peer, wiring: Wiring) -> (Vec<(TerminalId, u
         let id = new_id();
         let program = Program { wiring, ..keeper.program(id, &["sleep", "1000"]) };
         peer.send(&Request::Spawn { id, program });
-        match peer.next() {
-            Event::Spawned { id, pid } => started.push((id, pid)),
-            Event::SpawnFailed { why, message, .. } => {
-                assert_eq!(why, SpawnRefusal::LimitReached, "{}", String::from_utf8_lossy(&message));
-                return (started, String::from_utf8_lossy(&message).into_owned());
+        let answer = peer.wait("an answer", |event| match event {
+            Event::Spawned { pid, .. } => Some(Ok(*pid)),
+            Event::SpawnFailed { why, message, .. } => Some(Err((*why, String::from_utf8_lossy(message).into_owned()))),
+            _ => None,
+        });
+        match answer {
+            Ok(pid) => started.push((id, pid)),
+            Err((why, message)) => {
+                assert_eq!(why, SpawnRefusal::LimitReached, "{message}");
+                return (started, message);
             }
-            other => panic!("{other:?}"),
         }
     }
 }
@@ -57,33 +61,17 @@ fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work()
     let parrot = new_id();
     peer.follow(parrot, keeper.parrot(parrot));
     peer.until_printed(parrot, "ready");
-    // More than it can let in. Some wait outside; a few may be turned away.
+    let clock = new_id();
+    peer.spawn(clock, keeper.program(clock, &["sleep", "1"]));
+    // More than it can let in; the others stand outside until the clock strikes.
     let crowd: Vec<Peer> = (0..100).map(|_| keeper.stranger()).collect();
     let before = keeper.ticks();
-    let clock = new_id();
     peer.input(parrot, 1, 1, b"here");
     peer.until_printed(parrot, "here");
-    // A second in which nothing happens but that they stand there.
-    peer.send(&Request::Spawn { id: clock, program: keeper.program(clock, &["sleep", "1"]) });
-    let waited = peer.wait("an answer", |event| match event {
-        Event::Spawned { .. } => Some(true),
-        Event::SpawnFailed { why: SpawnRefusal::LimitReached, .. } => Some(false),
-        _ => None,
-    });
-    if waited {
-        peer.until_exit(clock);
-    } else {
-        process::ends_within(keeper.pid(), std::time::Duration::from_secs(1));
-    }
+    peer.until_exit(clock);
     let ticks = keeper.ticks() - before;
     assert!(ticks < 30, "it used {ticks} hundredths of that second");
     drop(crowd);
     // The door is open again for whoever is left.
-    let mut late = keeper.stranger();
-    late.send(&Request::Hello { version: posse_term::wire::VERSION, daemon: false });
-    match late.next_until(std::time::Instant::now() + crate::peer::PATIENCE) {
-        Ok(Some(Event::Hello { .. })) => {}
-        Ok(other) => panic!("{other:?}"),
-        Err(Closed) => panic!("turned away"),
-    }
+    keeper.peer().settle();
 }

@@ -100,9 +100,7 @@ fn a_listener_that_falls_behind_sees_where_it_missed_something() {
     let (mut lazy, mut witness) = (keeper.peer(), keeper.peer());
     let id = new_id();
     let all = numbers(400_000);
-    witness.spawn(id, seq(&keeper, id, 400_000, 64 << 10));
-    lazy.attach(id, 0);
-    lazy.settle();
+    lazy.follow(id, seq(&keeper, id, 400_000, 64 << 10));
     assert_eq!(witness.until_exit(id), Exit::Code(0), "only the daemon may hold a program back");
     lazy.until_exit(id);
     let heard = lazy.heard(id);
@@ -185,9 +183,8 @@ fn waiting_for_a_stuck_daemon_costs_no_time() {
     let began = keeper.ticks();
     // A full ring, and a little more in the terminal.
     stuck.acknowledging = Acknowledging::Nothing;
-    witness.spawn(id, Program { ring: 32 << 10, ..keeper.shell(id, "stty raw; head -c 36000 /dev/zero") });
-    stuck.attach(id, 0);
-    witness.until_exit(id);
+    stuck.follow(id, Program { ring: 32 << 10, ..keeper.shell(id, "stty raw; head -c 36000 /dev/zero") });
+    assert_eq!(witness.until_exit(id), Exit::Code(0));
     let ticks = keeper.ticks() - began;
     assert!(ticks < 60, "it used {ticks} hundredths of a second in the two seconds it had to wait");
     assert_eq!(witness.summary(id).main.1, 36_000);
@@ -216,8 +213,10 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
         let script = "stty raw 2>/dev/null; seq 1 2000";
         let program = if on_pipes { keeper.shell_on_pipes(id, script) } else { keeper.shell(id, script) };
         // 8893 bytes in all.
-        witness.spawn(id, Program { ring: 6000, ..program });
-        daemon.attach(id, 0);
+        daemon.send_all(&[
+            Request::Spawn { id, program: Program { ring: 6000, ..program } },
+            Request::Attach { id, stream: Stream::Main, from: 0 },
+        ]);
         witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
         daemon.acknowledging = Acknowledging::Everything;
         let first = loop {
@@ -252,8 +251,7 @@ fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
     daemon.acknowledging = Acknowledging::Every(1000);
     // `sleep` holds the pipe open, so that no end of file says that there is nothing more.
     let script = "sleep 1000 & seq 1 2000; echo last words; exit 3";
-    witness.spawn(id, Program { ring: 4000, ..keeper.shell_on_pipes(id, script) });
-    daemon.attach(id, 0);
+    daemon.follow(id, Program { ring: 4000, ..keeper.shell_on_pipes(id, script) });
     witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
     assert_eq!(daemon.until_exit(id), Exit::Code(3));
     let heard = daemon.heard(id);
@@ -267,8 +265,7 @@ fn a_daemon_that_rests_holds_no_program_back() {
     let (mut daemon, mut witness) = (keeper.daemon(), keeper.peer());
     let id = new_id();
     daemon.acknowledging = Acknowledging::Nothing;
-    witness.spawn(id, Program { ring: 4000, ..seq(&keeper, id, 20_000, 4000) });
-    daemon.attach(id, 0);
+    daemon.follow(id, seq(&keeper, id, 20_000, 4000));
     witness.until_listed("the ring is full", id, |summary| summary.main.1 >= 4000);
     // It stays connected, and takes nothing.
     daemon.send(&Request::Rest);

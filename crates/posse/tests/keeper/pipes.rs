@@ -11,9 +11,7 @@ fn output_and_errors_are_two_streams_with_offsets_of_their_own() {
     let mut peer = keeper.peer();
     let id = new_id();
     // `cat` comes back at once because there is nothing to read.
-    peer.spawn(id, keeper.shell_on_pipes(id, "echo one; echo two >&2; cat; echo three; echo four and >&2; exit 5"));
-    peer.attach_to(id, Stream::Main, 0);
-    peer.attach_to(id, Stream::Error, 0);
+    peer.follow(id, keeper.shell_on_pipes(id, "echo one; echo two >&2; cat; echo three; echo four and >&2; exit 5"));
     assert_eq!(peer.until_exit(id), Exit::Code(5));
     let heard = peer.heard(id);
     assert_eq!(heard.bytes(Stream::Main), b"one\nthree\n");
@@ -33,9 +31,7 @@ fn the_end_is_told_after_all_that_both_streams_carried() {
     let keeper = Keeper::start();
     let mut daemon = keeper.daemon();
     let id = new_id();
-    daemon.spawn(id, keeper.shell_on_pipes(id, "seq 1 300000 & seq 300001 600000 >&2; wait"));
-    daemon.attach_to(id, Stream::Main, 0);
-    daemon.attach_to(id, Stream::Error, 0);
+    daemon.follow(id, keeper.shell_on_pipes(id, "seq 1 300000 & seq 300001 600000 >&2; wait"));
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
     let lines = |from: u32, to: u32| (from..=to).map(|n| format!("{n}\n")).collect::<String>().into_bytes();
     let heard = daemon.heard(id);
@@ -63,11 +59,8 @@ fn a_program_that_closes_its_outputs_is_still_running() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
     let id = new_id();
-    peer.spawn(
-        id,
-        keeper.shell_on_pipes(id, "echo bye; exec >&- 2>&-; while [ ! -e go ]; do sleep 0.01; done; exit 6"),
-    );
-    peer.attach_to(id, Stream::Main, 0);
+    let script = "echo bye; exec >&- 2>&-; while [ ! -e go ]; do sleep 0.01; done; exit 6";
+    peer.follow(id, keeper.shell_on_pipes(id, script));
     peer.until_printed(id, "bye");
     assert_eq!(peer.summary(id).exit, None);
     std::fs::write(keeper.work().join("go"), "").unwrap();

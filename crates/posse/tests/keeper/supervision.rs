@@ -12,7 +12,16 @@ use crate::peer::Peer;
 
 /// Every start of this daemon adds a line with the time in milliseconds; then it does as `then` says.
 fn write_daemon(keeper: &Keeper, then: &str) {
-    fs::write(keeper.work().join("serve"), format!("date +%s%3N >>starts\n{then}\n")).unwrap();
+    fs::write(keeper.work().join("serve"), format!("echo $$ >>pids; date +%s%3N >>starts\n{then}\n")).unwrap();
+}
+
+/// Ends the processes that play the daemon: nobody else will.
+fn end_daemons(keeper: &Keeper) {
+    let pids = fs::read_to_string(keeper.work().join("pids")).unwrap_or_default();
+    for pid in pids.lines().filter_map(|line| line.parse().ok()).filter(|pid| process::exists(*pid)) {
+        posse_testkit::env::kill(pid);
+        assert!(process::ends_within(pid, Duration::from_secs(10)));
+    }
 }
 
 fn starts(keeper: &Keeper) -> Vec<u64> {
@@ -80,13 +89,8 @@ fn whoever_asks_hears_when_a_daemon_is_there() {
     ask_for_daemon(&mut first, "sh");
     assert_eq!(answer(&mut first), Ok(std::process::id()), "there is one already");
     assert_eq!(starts(&keeper).len(), 1);
+    end_daemons(&keeper);
     rest(&mut daemon);
-    // The script itself is nobody's daemon any more; end it, as `posse stop` would.
-    for process in process::all().iter().filter(|p| p.command == ["sleep", "1000"]) {
-        if crate::keeper::Stat::of(process.pid).is_some_and(|stat| stat.parent == keeper.pid()) {
-            posse_testkit::env::kill(process.pid);
-        }
-    }
 }
 
 #[test]
@@ -129,30 +133,26 @@ fn a_daemon_that_dies_without_terminals_is_started_again_too() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
     // The one that is started stays up until it is killed; the test is connected in its place.
-    write_daemon(&keeper, "echo $$ >>pids; exec sleep 1000");
-    let pids = || -> Vec<u32> {
-        let text = fs::read_to_string(keeper.work().join("pids")).unwrap_or_default();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
-    };
+    write_daemon(&keeper, "exec sleep 1000");
     ask_for_daemon(&mut peer, "sh");
     for round in 1..=3 {
-        until("it was started", || pids().len() == round);
+        until("it was started", || starts(&keeper).len() == round);
         let daemon = keeper.daemon();
-        let pid = pids()[round - 1];
+        // Its connection may end before its process does, or after.
         if round == 2 {
-            // Its connection may end before its process does, or after.
-            posse_testkit::env::kill(pid);
-            until("it is gone", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+            end_daemons(&keeper);
+            until("it was reaped", || keeper.zombies() == 0);
             drop(daemon);
         } else {
             drop(daemon);
             peer.settle();
-            posse_testkit::env::kill(pid);
+            end_daemons(&keeper);
         }
     }
-    until("it was started", || pids().len() == 4);
-    rest(&mut keeper.daemon());
-    posse_testkit::env::kill(pids()[3]);
+    until("it was started", || starts(&keeper).len() == 4);
+    let mut daemon = keeper.daemon();
+    end_daemons(&keeper);
+    rest(&mut daemon);
 }
 
 /// A daemon started by hand is one the keeper cannot start again. That must not keep it from starting another.
