@@ -9,10 +9,10 @@ mod sessions;
 mod stream;
 mod terminals;
 pub mod types;
+mod usage;
 
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::serve::Listener;
+use posse_term::places::Places;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -50,8 +51,7 @@ pub(crate) struct App {
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     /// The number of the newest event that was published.
     pub(crate) newest: Arc<AtomicI64>,
-    pub(crate) database: PathBuf,
-    pub(crate) token_file: PathBuf,
+    pub(crate) places: Places,
     pub(crate) listeners: Listeners,
 }
 
@@ -87,6 +87,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))
+        .routes(routes!(usage::usage))
 }
 
 #[derive(OpenApi)]

@@ -8,7 +8,7 @@ mod creation;
 mod keeping;
 mod stopping;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -27,6 +27,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::keeper_link::Routes;
 use crate::pump::{self, Handle};
 use crate::record::{LogEvent, Record};
+use crate::retention;
 use crate::store::{self, Outcome, Writer};
 
 use creation::Creating;
@@ -200,6 +201,8 @@ pub(crate) struct Hub {
     deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
     stopping: Option<Stopping>,
     done: bool,
+    /// Events since things were last tidied up.
+    since_tidy: u64,
     /// Asked of the shell: a new keeper.
     want_keeper: mpsc::UnboundedSender<()>,
 }
@@ -233,6 +236,7 @@ impl Hub {
             deleting: HashMap::new(),
             stopping: None,
             done: false,
+            since_tidy: 0,
             want_keeper: parts.want_keeper,
         }
     }
@@ -240,6 +244,7 @@ impl Hub {
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
+        self.tidy();
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),
@@ -280,11 +285,33 @@ impl Hub {
             Outcome::Written(numbers) => {
                 event.seq = numbers.last().copied();
                 self.disk_problem = None;
+                self.since_tidy += 1;
+                if self.since_tidy >= retention::ROUND {
+                    self.tidy();
+                }
             }
             // Told all the same: what happened has happened. The store tries again by itself.
             Outcome::Refused(why) => self.disk_problem = Some(why),
         }
         self.publish(event);
+    }
+
+    /// Lets go of what is old or too much.
+    fn tidy(&mut self) {
+        self.since_tidy = 0;
+        let now = crate::now();
+        for id in retention::expired(self.terminals.values().map(|entry| &entry.record), now) {
+            self.terminals.remove(&id);
+            self.emit("terminal_deleted", Some(id), json!({ "reason": "old" }), vec![store::Change::Drop(id)]);
+        }
+        let before = now.0 - retention::AGE.as_millis() as i64;
+        self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});
+        let known: BTreeSet<TerminalId> = self.terminals.keys().copied().collect();
+        let (screens, log) = (self.places.screens(), self.places.log());
+        tokio::task::spawn_blocking(move || {
+            let _ = retention::tidy_screens(&screens, &known);
+            let _ = retention::tidy_log(&log);
+        });
     }
 
     fn publish(&self, event: LogEvent) {

@@ -10,6 +10,7 @@ mod hub;
 mod keeper_link;
 mod pump;
 pub mod record;
+mod retention;
 mod serve;
 mod store;
 mod watch;

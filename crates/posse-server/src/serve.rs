@@ -89,14 +89,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes,
         want_keeper,
     });
-    let app = App {
-        hub: messages.clone(),
-        events,
-        newest,
-        database: places.database(),
-        token_file: places.token(),
-        listeners: Listeners::default(),
-    };
+    let app = App { hub: messages.clone(), events, newest, places: places.clone(), listeners: Listeners::default() };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
     {

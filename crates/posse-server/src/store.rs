@@ -40,6 +40,11 @@ pub(crate) enum Change {
     Drop(TerminalId),
     /// A setting, or its end.
     Setting(&'static str, Option<String>),
+    /// Events before this time go, and all but so many of the newest.
+    Trim {
+        before: i64,
+        keep: i64,
+    },
 }
 
 /// What is in the database when it is opened.
@@ -59,7 +64,10 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     });
     let mut connection = Connection::open(path).map_err(wrap)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(wrap)?;
+    // Space that is freed goes back to the disk. Takes effect when the database is made.
+    connection.pragma_update(None, "auto_vacuum", "incremental").map_err(wrap)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
+    connection.pragma_update(None, "journal_size_limit", 4 << 20).map_err(wrap)?;
     // With WAL this loses nothing but the last moments before a power cut, never consistency.
     connection.pragma_update(None, "synchronous", "normal").map_err(wrap)?;
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
@@ -107,6 +115,31 @@ fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     rows.collect()
 }
 
+/// How much there is, in figures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
+    pub(crate) events: i64,
+    pub(crate) oldest: Option<i64>,
+}
+
+/// Counts. Blocking: for a thread that may wait.
+pub(crate) fn figures(path: &Path) -> Result<Figures, StoreError> {
+    let count = || {
+        let connection = read_only(path)?;
+        connection.query_row("SELECT count(*), min(at) FROM events", [], |row| {
+            Ok(Figures { events: row.get(0)?, oldest: row.get(1)? })
+        })
+    };
+    count().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+}
+
+fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    Ok(connection)
+}
+
 /// Which part of the log to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
@@ -120,9 +153,7 @@ pub(crate) struct Slice {
 /// Reads events off the log. Blocking: for a thread that may wait.
 pub(crate) fn read_events(path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
     let read = || -> rusqlite::Result<Vec<LogEvent>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(5))?;
+        let connection = read_only(path)?;
         let order = if slice.newest { "DESC" } else { "ASC" };
         let mut statement = connection.prepare(&format!(
             "SELECT seq, at, kind, terminal, data FROM events

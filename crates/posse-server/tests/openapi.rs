@@ -10,5 +10,8 @@ fn the_committed_description_is_the_true_one() {
         std::fs::write(&path, &true_one).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == true_one, "docs/openapi.json is out of date: run this test with POSSE_UPDATE=1 and look at the difference");
+    assert!(
+        committed == true_one,
+        "docs/openapi.json is out of date: run this test with POSSE_UPDATE=1 and look at the difference"
+    );
 }

@@ -113,7 +113,9 @@ mod tests {
         let token = Some("secret");
         assert_eq!(check(token, &[host, ("authorization", "Bearer secret")]), 200);
         assert_eq!(check(token, &[host, ("authorization", "bearer secret")]), 200);
-        for wrong in ["", "secret", "Bearer", "Bearer ", "Bearer Secret", "Bearer secret2", "Bearer secre", "Basic secret"] {
+        for wrong in
+            ["", "secret", "Bearer", "Bearer ", "Bearer Secret", "Bearer secret2", "Bearer secre", "Basic secret"]
+        {
             assert_eq!(check(token, &[host, ("authorization", wrong)]), 401, "{wrong:?}");
         }
         assert_eq!(check(token, &[host]), 401);
@@ -122,12 +124,23 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_answered() {
-        for host in ["localhost", "localhost:9889", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:9889", "[::1]", "[::1]:9889"] {
+        for host in ["localhost", "localhost:9889", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:9889", "[::1]", "[::1]:9889"]
+        {
             assert_eq!(check(None, &[("host", host)]), 200, "{host}");
         }
         for host in [
-            "example.com", "example.com:9889", "127.0.0.1.example.com", "localhost.example.com", "0.0.0.0:9889", "10.0.0.1",
-            "[fe80::1]:9889", "localhost@example.com", "127.0.0.1:9889@example.com", "", ":9889", "127.0.0.1:80:80",
+            "example.com",
+            "example.com:9889",
+            "127.0.0.1.example.com",
+            "localhost.example.com",
+            "0.0.0.0:9889",
+            "10.0.0.1",
+            "[fe80::1]:9889",
+            "localhost@example.com",
+            "127.0.0.1:9889@example.com",
+            "",
+            ":9889",
+            "127.0.0.1:80:80",
         ] {
             assert_eq!(check(None, &[("host", host)]), 403, "{host}");
         }
@@ -139,10 +152,16 @@ mod tests {
     fn pages_of_others_are_turned_away() {
         let host = ("host", "localhost:9889");
         assert_eq!(check(None, &[host, ("origin", "http://localhost:9889")]), 200);
-        for origin in ["http://example.com", "null", "http://localhost:1234", "https://localhost:9889", "", "localhost:9889"] {
+        for origin in
+            ["http://example.com", "null", "http://localhost:1234", "https://localhost:9889", "", "localhost:9889"]
+        {
             assert_eq!(check(None, &[host, ("origin", origin)]), 403, "{origin:?}");
         }
         let token = ("authorization", "Bearer secret");
-        assert_eq!(check(Some("secret"), &[host, token, ("origin", "http://example.com")]), 403, "a token does not help");
+        assert_eq!(
+            check(Some("secret"), &[host, token, ("origin", "http://example.com")]),
+            403,
+            "a token does not help"
+        );
     }
 }

@@ -135,9 +135,11 @@ impl ApiError {
             Self::TooLarge => (S::PAYLOAD_TOO_LARGE, "too_large", None),
             Self::TooSlow => (S::REQUEST_TIMEOUT, "too_slow", None),
             Self::NotAWebSocket => (S::BAD_REQUEST, "not_a_websocket", None),
-            Self::Unauthorized => {
-                (S::UNAUTHORIZED, "unauthorized", Some("send `Authorization: Bearer TOKEN`; `posse serve` says where the token is"))
-            }
+            Self::Unauthorized => (
+                S::UNAUTHORIZED,
+                "unauthorized",
+                Some("send `Authorization: Bearer TOKEN`; `posse serve` says where the token is"),
+            ),
             Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
             Self::Listen(..) => (S::CONFLICT, "listen", Some("choose another port with --listen 127.0.0.1:PORT")),

@@ -31,14 +31,17 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Read the journal
 #[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
     responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn log(State(app): State<App>, Params(query): Params<LogQuery>) -> Result<Json<Vec<LogEvent>>, ApiError> {
+pub(super) async fn log(
+    State(app): State<App>,
+    Params(query): Params<LogQuery>,
+) -> Result<Json<Vec<LogEvent>>, ApiError> {
     let slice = Slice {
         after: query.after.unwrap_or(0),
         terminal: query.terminal,
         limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
         newest: query.after.is_none(),
     };
-    Ok(Json(read(app.database, slice).await?))
+    Ok(Json(read(app.places.database(), slice).await?))
 }
 
 async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
@@ -61,7 +64,7 @@ pub(super) async fn follow(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let follower = Follower {
         live: app.events.subscribe(),
-        database: app.database,
+        database: app.places.database(),
         sent: last.unwrap_or(newest),
         behind: true,
         ready: VecDeque::new(),

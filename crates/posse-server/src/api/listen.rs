@@ -39,7 +39,8 @@ impl Default for Defaults {
     fn default() -> Self {
         let variable = |name| std::env::var(name).ok();
         let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_HOME"];
-        let environment: BTreeMap<_, _> = names.iter().filter_map(|name| Some(((*name).to_owned(), variable(name)?))).collect();
+        let environment: BTreeMap<_, _> =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), variable(name)?))).collect();
         let directory = environment.get("HOME").map_or_else(|| "/".into(), PathBuf::from);
         Self { environment, directory }
     }
@@ -85,15 +86,17 @@ pub(super) async fn listen(
     let directory = super::terminals::directory(&body.working_directory)?;
     let place = match body.address {
         Some(address) if !door::is_allowed(address) => {
-            let message = format!("{address} can be reached by others; listen on 127.0.0.1 and use `ssh -L` from elsewhere");
+            let message =
+                format!("{address} can be reached by others; listen on 127.0.0.1 and use `ssh -L` from elsewhere");
             return Err(ApiError::Invalid(message));
         }
         address => address.map(|address| Place { address, auth: body.auth }),
     };
     let answer = match &place {
         Some(place) => {
-            let address = open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
-            types::Listening { address: Some(address), token_file: place.auth.then(|| app.token_file.clone()) }
+            let address =
+                open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
+            types::Listening { address: Some(address), token_file: place.auth.then(|| app.places.token()) }
         }
         None => {
             app.listeners.close().await;
@@ -111,14 +114,18 @@ pub(super) async fn listen(
 
 /// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
 pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
-    let token = if place.auth { Some(door::token(&app.token_file)?) } else { None };
+    let token = if place.auth { Some(door::token(&app.places.token())?) } else { None };
     app.listeners.close().await;
     let listener = TcpListener::bind(place.address).await?;
     let address = listener.local_addr()?;
     let router = public_router(app.clone(), door::Door::new(token));
     let task = tokio::spawn(accept(listener, router));
     app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).task = Some(task);
-    let auth = if place.auth { "with a token" } else { "WITHOUT ANY AUTHENTICATION: every program on this machine may use it" };
+    let auth = if place.auth {
+        "with a token"
+    } else {
+        "WITHOUT ANY AUTHENTICATION: every program on this machine may use it"
+    };
     tracing::warn!("listening on http://{address} {auth}");
     Ok(address)
 }

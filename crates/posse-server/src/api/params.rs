@@ -22,15 +22,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let query = request.uri().query().unwrap_or_default().to_owned();
         // Told before it is sent: nobody wants to wait for what will be refused.
-        let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        let length =
+            request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > super::MAX_BODY) {
             return Err(ApiError::TooLarge);
         }
-        let body = Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
-            413 => ApiError::TooLarge,
-            // The connection broke, or the next part did not come in time.
-            _ => ApiError::TooSlow,
-        })?;
+        let body =
+            Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
+                413 => ApiError::TooLarge,
+                // The connection broke, or the next part did not come in time.
+                _ => ApiError::TooSlow,
+            })?;
         let mut all = if body.iter().all(u8::is_ascii_whitespace) {
             Map::new()
         } else {
@@ -63,7 +65,9 @@ where
 {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}"))),
+        Some(Value::String(text)) => {
+            text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
+        }
         Some(value) => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
     }
 }

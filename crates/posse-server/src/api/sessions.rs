@@ -19,7 +19,10 @@ type Answer<T> = Result<Json<T>, ApiError>;
 /// Start a terminal in a session of its own
 #[utoipa::path(post, path = "/sessions", tag = "sessions", params(types::CreateIn), request_body = Option<types::CreateIn>,
     responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn create(State(app): State<App>, Params(body): Params<types::CreateIn>) -> Result<(StatusCode, Json<Terminal>), ApiError> {
+pub(super) async fn create(
+    State(app): State<App>,
+    Params(body): Params<types::CreateIn>,
+) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let name = body.session_name.as_deref().map(Name::session).transpose()?;
     start(&app, body, SessionChoice::New(name)).await
 }
@@ -90,7 +93,11 @@ async fn of_session(app: &App, name: &Name) -> Result<Vec<View>, ApiError> {
     if views.is_empty() { Err(ApiError::NoSession(name.to_string())) } else { Ok(views) }
 }
 
-async fn start(app: &App, body: types::CreateIn, session: SessionChoice) -> Result<(StatusCode, Json<Terminal>), ApiError> {
+async fn start(
+    app: &App,
+    body: types::CreateIn,
+    session: SessionChoice,
+) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let defaults = app.defaults();
     let command = match body.provider.as_str() {
         SHELL => vec![defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into())],

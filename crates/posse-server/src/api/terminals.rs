@@ -119,7 +119,11 @@ pub(super) async fn screen(State(app): State<App>, Id(id): Id) -> Answer<Screen>
 /// What a terminal has printed, as text
 #[utoipa::path(get, path = "/terminals/{id}/output", tag = "terminals", params(("id" = String, Path), OutputQuery),
     responses((status = 200, description = "It", body = types::Output), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn output(State(app): State<App>, Id(id): Id, Params(query): Params<OutputQuery>) -> Answer<types::Output> {
+pub(super) async fn output(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<OutputQuery>,
+) -> Answer<types::Output> {
     let pump = find(&app, id).await?;
     let text = match query.mode {
         OutputMode::Full => Text::Full,
@@ -142,7 +146,8 @@ pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Ans
 /// The directory of the foreground group's leader, which is what a person would call the terminal's.
 fn foreground_directory(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let group = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(5)?.parse::<i32>().ok().filter(|group| *group > 0);
+    let group =
+        stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(5)?.parse::<i32>().ok().filter(|group| *group > 0);
     let of = |pid: i64| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?.into_os_string().into_string().ok();
     group.and_then(|group| of(group.into())).or_else(|| of(pid.into()))
 }
@@ -227,7 +232,11 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
 /// End a terminal with every process in it, and forget it
 #[utoipa::path(delete, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path), types::DeleteQuery),
     responses((status = 200, description = "It is gone; success is false if it was not there, or something could not be ended", body = types::Deleted), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn delete(State(app): State<App>, Id(id): Id, Params(query): Params<types::DeleteQuery>) -> Answer<types::Deleted> {
+pub(super) async fn delete(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<types::DeleteQuery>,
+) -> Answer<types::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
     let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await?;
     Ok(Json(match deleted {

@@ -299,6 +299,22 @@ pub struct Health {
     pub problem: Option<String>,
 }
 
+/// What posse takes on disk.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Usage {
+    pub home: String,
+    pub database_bytes: u64,
+    pub log_bytes: u64,
+    /// The last screens of ended terminals.
+    pub screens_bytes: u64,
+    pub events: i64,
+    pub oldest_event: Option<Timestamp>,
+    /// How long ended terminals and events are kept.
+    pub kept_days: u64,
+    /// How many events are kept at most.
+    pub kept_events: i64,
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
@@ -372,9 +388,7 @@ pub enum StreamMessage {
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamRequest {
     /// The window the terminal is looked at through. Among all who say so the smallest decides.
-    View {
-        size: Size,
-    },
+    View { size: Size },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

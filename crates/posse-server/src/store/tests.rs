@@ -103,3 +103,19 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
         read_events(&path, Slice { limit: 9, ..Slice::default() }).unwrap().into_iter().map(|e| e.kind).collect();
     assert_eq!(kinds, ["small"]);
 }
+
+#[test]
+fn old_events_and_too_many_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    let (writer, _) = open(&path).unwrap();
+    write(&writer, (0..100).map(|_| event("x", None)).collect());
+    write(&writer, vec![Change::Trim { before: 0, keep: 10 }]);
+    let seqs: Vec<_> =
+        read_events(&path, Slice { limit: 99, ..Slice::default() }).unwrap().iter().map(|e| e.seq).collect();
+    assert_eq!(seqs, (91..=100).map(Some).collect::<Vec<_>>());
+    assert_eq!(figures(&path).unwrap().events, 10);
+    write(&writer, vec![Change::Trim { before: i64::MAX, keep: 10 }]);
+    assert_eq!(figures(&path).unwrap().events, 0);
+    assert!(matches!(write(&writer, vec![event("y", None)]), Outcome::Written(seqs) if seqs == [101]), "numbers go on");
+}

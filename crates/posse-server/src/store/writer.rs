@@ -165,6 +165,13 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
             transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
             Ok(None)
         }
+        Change::Trim { before, keep } => {
+            let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
+            transaction.prepare_cached(trim)?.execute([before, keep])?;
+            // A part of the freed pages each time: a round must not hold up the next event for long.
+            transaction.pragma_update(None, "incremental_vacuum", 1000)?;
+            Ok(None)
+        }
         Change::Setting(name, None) => {
             transaction.prepare_cached("DELETE FROM settings WHERE name = ?1")?.execute([name])?;
             Ok(None)

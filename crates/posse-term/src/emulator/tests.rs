@@ -278,6 +278,7 @@ fn what_came_below_a_line_can_be_told_later() {
     assert_eq!(emulator.text_below(line), "a\nb");
     let numbers: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
     emulator.feed(numbers.join("\r\n").as_bytes());
-    let all: Vec<String> = ["a".to_owned(), "b1".to_owned()].into_iter().chain((2..=30).map(|n| n.to_string())).collect();
+    let all: Vec<String> =
+        ["a".to_owned(), "b1".to_owned()].into_iter().chain((2..=30).map(|n| n.to_string())).collect();
     assert_eq!(emulator.text_below(line), all.join("\n"), "also what has scrolled off");
 }

@@ -1,7 +1,7 @@
 //! `posse ls`: the terminals there are. Also what plain `posse` shows.
 
 use clap::CommandFactory;
-use posse_server::api::types::Terminal;
+use posse_server::api::types::{Terminal, Usage};
 use posse_server::record::COMMAND;
 
 use crate::client::Client;
@@ -14,6 +14,15 @@ pub(crate) struct Args {
     /// Only those of this session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
+    /// Also say what posse takes on disk, and how long it keeps what
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Everything {
+    terminals: Vec<Terminal>,
+    usage: Usage,
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -25,6 +34,12 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             name == session || name.strip_prefix("posse-") == Some(session)
         };
         terminals.retain(of_session);
+    }
+    if args.all {
+        let usage: Usage = client.get("/usage").await?;
+        let everything = Everything { terminals, usage };
+        ui.answer(&everything, || format!("{}\n{}", table(&everything.terminals, ui), figures(&everything.usage)));
+        return Ok(Exit::Ok);
     }
     ui.answer(&terminals, || {
         if terminals.is_empty() {
@@ -58,6 +73,29 @@ pub(crate) fn overview(ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&none, || format!("{}\n", super::Cli::command().render_help()));
     }
     Ok(Exit::Ok)
+}
+
+fn figures(usage: &Usage) -> String {
+    let oldest = usage.oldest_event.map(|at| format!(", the oldest {} ago", age(at))).unwrap_or_default();
+    format!(
+        "{}\n  journal       {:>10}  {} events{oldest}\n  last screens  {:>10}\n  log           {:>10}\n\
+         ended terminals are kept {} days, events as long and at most {}\n",
+        usage.home,
+        bytes(usage.database_bytes),
+        usage.events,
+        bytes(usage.screens_bytes),
+        bytes(usage.log_bytes),
+        usage.kept_days,
+        usage.kept_events,
+    )
+}
+
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
 }
 
 pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {

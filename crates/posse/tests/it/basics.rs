@@ -182,6 +182,17 @@ fn the_demo_works_and_leaves_nothing() {
 }
 
 #[test]
+fn what_it_takes_on_disk_is_told() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "exit 0"]);
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    let usage = env.run(["ls", "--all", "--json"]).json()["usage"].clone();
+    assert!(usage["database_bytes"].as_u64().unwrap() > 0 && usage["screens_bytes"].as_u64().unwrap() > 0, "{usage}");
+    assert!(usage["events"].as_i64().unwrap() >= 4, "{usage}");
+    assert!(env.run(["ls", "--all"]).ok().contains("kept 14 days"));
+}
+
+#[test]
 fn completions_are_there_for_the_usual_shells() {
     let env = env();
     for shell in ["bash", "zsh", "fish"] {

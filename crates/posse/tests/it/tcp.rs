@@ -57,7 +57,8 @@ fn a_client_of_the_original_api_works_unchanged() {
     let client = OriginalClient(listen(&env, &["--no-auth"]));
     assert_eq!(client.ok("GET", "/health", &[])["service"], "posse");
     let work = env.work().to_string_lossy().into_owned();
-    let create = [("provider", "shell"), ("agent_profile", "developer"), ("session_name", "team"), ("working_directory", &work)];
+    let create =
+        [("provider", "shell"), ("agent_profile", "developer"), ("session_name", "team"), ("working_directory", &work)];
     let first = client.ok("POST", "/sessions", &create);
     assert_eq!((&first["session_name"], &first["agent_profile"]), (&json!("posse-team"), &json!("developer")));
     assert!(first["name"].as_str().unwrap().starts_with("developer-"));
@@ -72,11 +73,17 @@ fn a_client_of_the_original_api_works_unchanged() {
 
     let terminals = client.ok("GET", "/sessions/posse-team/terminals", &[]);
     assert_eq!(terminals.as_array().unwrap().len(), 5);
-    assert_eq!(client.ok("GET", "/sessions", &[]), json!([{"id": "posse-team", "name": "posse-team", "status": "detached"}]));
+    assert_eq!(
+        client.ok("GET", "/sessions", &[]),
+        json!([{"id": "posse-team", "name": "posse-team", "status": "detached"}])
+    );
     assert_eq!(client.ok("GET", "/sessions/posse-team", &[])["terminals"].as_array().unwrap().len(), 5);
     for terminal in terminals.as_array().unwrap() {
         let path = format!("/terminals/{}", terminal["id"].as_str().unwrap());
-        assert_eq!(client.ok("GET", &format!("{path}/working-directory"), &[])["working_directory"].as_str(), terminal["working_directory"].as_str());
+        assert_eq!(
+            client.ok("GET", &format!("{path}/working-directory"), &[])["working_directory"].as_str(),
+            terminal["working_directory"].as_str()
+        );
         // Five words that no query string survives by luck.
         client.ok("POST", &format!("{path}/input"), &[("message", "echo \"a+b & c=d; é\" $((6 * 7))")]);
         let give_up = Instant::now() + Duration::from_secs(30);
@@ -168,7 +175,13 @@ fn without_the_token_nothing_is_said() {
     assert_eq!(ask("GET", "http://evil.example/terminals", &good), 403, "a name in the request line counts too");
     assert_eq!(ask("POST", "/stop", &good), 404, "the daemon is stopped by its owner only");
     assert_eq!(ask("POST", "/listen", &good), 404);
-    for path in ["/terminals/../../etc/passwd", "/terminals/%2e%2e%2f%2e%2e", "/sessions/..%2f..", "/sessions/a%00b", "/terminals/%ff"] {
+    for path in [
+        "/terminals/../../etc/passwd",
+        "/terminals/%2e%2e%2f%2e%2e",
+        "/sessions/..%2f..",
+        "/sessions/a%00b",
+        "/terminals/%ff",
+    ] {
         let status = ask("GET", path, &good);
         assert!((400..500).contains(&status), "{path}: {status}");
     }
@@ -221,6 +234,8 @@ fn a_slow_or_greedy_client_is_not_waited_for() {
         .collect();
     assert_eq!(raw(address, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").0, 200);
     let id = env.launch(&["cat"]);
-    let huge = format!("POST /terminals/{id}/input HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n{{");
+    let huge = format!(
+        "POST /terminals/{id}/input HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n{{"
+    );
     assert_eq!(raw(address, &huge).0, 413);
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_term::wire::{Event, Program, Request, Wiring};
+use posse_term::wire::{self, Event, Program, Request, Wiring};
 use posse_testkit::{TestEnv, process};
 
-use crate::peer::{PATIENCE, Peer};
+use crate::peer::{Closed, PATIENCE, Peer};
 
 /// What programs get that did not ask for another ring.
 pub(crate) const RING: u32 = 1 << 20;
@@ -70,7 +70,7 @@ impl Keeper {
         peer
     }
 
-    /// From here on it serves only whom the test connects.
+    /// From here on it serves only whom the test has connected.
     pub(crate) fn without_guest(&mut self) {
         self.guest = None;
     }
@@ -161,28 +161,27 @@ impl Keeper {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends what it has and lets it leave. `None` if it cannot be talked to.
-    fn close(&mut self) -> Option<()> {
+    /// Ends what it has and lets it leave. Not done if it cannot be talked to.
+    fn close(&self) -> Result<(), Closed> {
         let deadline = Instant::now() + Duration::from_secs(10);
-        let mut peer = Peer::connect(&self.socket()).ok()?;
-        peer.greet(false);
-        peer.send(&Request::List);
+        let mut peer = Peer::connect(&self.socket()).map_err(|_| Closed)?;
+        let hello = Request::Hello { version: wire::VERSION, daemon: false };
+        peer.send_all(&[hello, Request::List]);
+        let mut next = || peer.next_until(deadline)?.ok_or(Closed);
         let mut left: Vec<TerminalId> = loop {
-            if let Event::Listed { summaries } = peer.next_until(deadline).ok()?? {
+            if let Event::Listed { summaries } = next()? {
                 break summaries.iter().map(|summary| summary.id).collect();
             }
         };
-        for id in &left {
-            peer.send(&Request::End { id: *id, grace_ms: 0 });
-        }
+        peer.send_all(&left.iter().map(|id| Request::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
         while !left.is_empty() {
-            if let Event::Ended { id, .. } = peer.next_until(deadline).ok()?? {
+            if let Event::Ended { id, .. } = peer.next_until(deadline)?.ok_or(Closed)? {
                 left.retain(|one| *one != id);
                 peer.send(&Request::Forget { id });
             }
         }
         peer.send(&Request::Rest);
-        process::ends_within(self.pid(), Duration::from_secs(10)).then_some(())
+        if process::ends_within(self.pid(), Duration::from_secs(10)) { Ok(()) } else { Err(Closed) }
     }
 }
 
@@ -191,8 +190,7 @@ impl Drop for Keeper {
         if std::thread::panicking() {
             eprintln!("the keeper's log:\n{}", self.log());
         }
-        self.guest = None;
-        if self.is_running() && self.close().is_none() {
+        if self.is_running() && self.close().is_err() {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();

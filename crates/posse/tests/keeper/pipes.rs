@@ -1,7 +1,7 @@
 //! Programs without a terminal: two outputs and no input.
 
 use posse_core::status::Exit;
-use posse_term::wire::{InputRefusal, Stream};
+use posse_term::wire::{InputRefusal, Request, Stream};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -19,8 +19,8 @@ fn output_and_errors_are_two_streams_with_offsets_of_their_own() {
     assert_eq!(heard.exits, [(Exit::Code(5), 10, 13)]);
 
     let mut late = keeper.peer();
-    late.attach_to(id, Stream::Main, 4);
-    late.attach_to(id, Stream::Error, 9);
+    let attach = |stream, from| Request::Attach { id, stream, from };
+    late.send_all(&[attach(Stream::Main, 4), attach(Stream::Error, 9)]);
     late.until_exit(id);
     assert_eq!(late.heard(id).main, [(4, b"three\n".to_vec())]);
     assert_eq!(late.heard(id).error, [(9, b"and\n".to_vec())]);

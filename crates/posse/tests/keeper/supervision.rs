@@ -57,8 +57,8 @@ fn let_time_pass(keeper: &Keeper, peer: &mut Peer, seconds: &str) {
 #[test]
 fn a_daemon_that_cannot_be_started_is_reported_to_whoever_asked() {
     let mut keeper = Keeper::start();
-    keeper.without_guest();
     let mut peer = keeper.peer();
+    keeper.without_guest();
     write_daemon(&keeper, "exit 3");
     ask_for_daemon(&mut peer, "sh");
     let why = answer(&mut peer).unwrap_err();
@@ -192,8 +192,8 @@ fn the_keeper_leaves_with_the_daemon_when_it_keeps_nothing() {
 #[test]
 fn a_keeper_that_nobody_needs_leaves() {
     let mut keeper = Keeper::start();
-    keeper.without_guest();
     let (mut peer, mut other) = (keeper.peer(), keeper.peer());
+    keeper.without_guest();
     let id = new_id();
     peer.spawn(id, keeper.shell(id, "exit 0"));
     peer.until_exit(id);

@@ -1,0 +1,39 @@
+//! What posse takes on disk, in figures.
+
+use std::path::Path;
+
+use axum::Json;
+use axum::extract::State;
+use posse_core::time::Wall;
+
+use super::{ApiError, App, types};
+use crate::{retention, store};
+
+/// What posse takes on disk
+#[utoipa::path(get, path = "/usage", tag = "daemon",
+    responses((status = 200, description = "Figures", body = types::Usage), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, ApiError> {
+    let count = tokio::task::spawn_blocking(move || {
+        let places = &app.places;
+        let figures = store::figures(&places.database())?;
+        let database =
+            ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&places.home.join(name))).sum();
+        let screens =
+            std::fs::read_dir(places.screens()).into_iter().flatten().flatten().map(|file| size(&file.path())).sum();
+        Ok(types::Usage {
+            home: places.home.to_string_lossy().into_owned(),
+            database_bytes: database,
+            log_bytes: size(&places.log()) + size(&places.log().with_extension("log.1")),
+            screens_bytes: screens,
+            events: figures.events,
+            oldest_event: figures.oldest.map(|at| crate::timestamp(Wall(at))),
+            kept_days: retention::AGE.as_secs() / 86_400,
+            kept_events: retention::EVENTS,
+        })
+    });
+    count.await.map_err(|_| ApiError::Stopping)?.map(Json)
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |found| found.len())
+}

@@ -1,0 +1,119 @@
+//! Nothing grows without bound: what is old or too much goes, at start and now and then.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+use posse_core::time::Wall;
+
+use crate::record::Record;
+
+/// Ended terminals and events are kept this long.
+pub(crate) const AGE: Duration = Duration::from_secs(14 * 24 * 3600);
+/// The most events kept, whatever their age: about 50 MB of them.
+pub(crate) const EVENTS: i64 = 200_000;
+/// How many events come between two rounds of tidying.
+pub(crate) const ROUND: u64 = 10_000;
+/// How large the log file may become, and how much of its end is kept beside it then.
+const LOG: u64 = 4 << 20;
+const LOG_KEPT: u64 = 1 << 20;
+
+/// Ended terminals nobody has looked after for too long.
+pub(crate) fn expired<'a>(records: impl Iterator<Item = &'a Record>, now: Wall) -> Vec<TerminalId> {
+    let oldest = now.0 - AGE.as_millis() as i64;
+    records.filter(|r| r.exit.is_some() && r.last_active.0 < oldest).map(|r| r.id).collect()
+}
+
+/// Removes last screens of terminals that are not there any more.
+pub(crate) fn tidy_screens(directory: &Path, known: &BTreeSet<TerminalId>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let id = entry.file_name().to_str().and_then(|name| name.parse::<TerminalId>().ok());
+        if id.is_none_or(|id| !known.contains(&id)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Empties a log that has become too large, keeping its end in a second file. Whoever appends to it goes on at its
+/// new end.
+pub(crate) fn tidy_log(path: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    if length <= LOG {
+        return Ok(());
+    }
+    file.seek(SeekFrom::Start(length - LOG_KEPT))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    crate::serve::write_private(&path.with_extension("log.1"), &end)?;
+    file.set_len(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::status::{Exit, Life};
+
+    use super::*;
+
+    #[test]
+    fn what_is_old_and_ended_goes() {
+        let day = 24 * 3600 * 1000;
+        let record = |number: u32, exit: Option<Exit>, last_active: i64| Record {
+            id: TerminalId::from_random(number),
+            name: "x".parse().unwrap(),
+            session: "posse-x".parse().unwrap(),
+            provider: "command".into(),
+            agent_profile: None,
+            directory: "/".into(),
+            command: vec![],
+            size: posse_core::screen::Size::DEFAULT,
+            created: Wall(0),
+            last_active: Wall(last_active),
+            pid: None,
+            exit,
+            status: Life::starting(Wall(0)).status().clone(),
+        };
+        let records = [
+            record(1, Some(Exit::Code(0)), 0),
+            record(2, None, 0), // runs: never
+            record(3, Some(Exit::Lost), 10 * day),
+        ];
+        assert_eq!(expired(records.iter(), Wall(15 * day)), [TerminalId::from_random(1)]);
+        assert_eq!(expired(records.iter(), Wall(13 * day)), []);
+    }
+
+    #[test]
+    fn a_log_is_cut_and_its_end_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("posse.log");
+        let mut appending = File::options().create(true).append(true).open(&path).unwrap();
+        let write = |file: &mut File, text: &str| io::Write::write_all(file, text.as_bytes()).unwrap();
+        write(&mut appending, "short\n");
+        tidy_log(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short\n");
+        write(&mut appending, &"x".repeat(LOG as usize));
+        write(&mut appending, "the end\n");
+        tidy_log(&path).unwrap();
+        write(&mut appending, "after\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
+        let kept = fs::read_to_string(path.with_extension("log.1")).unwrap();
+        assert!(kept.len() as u64 == LOG_KEPT && kept.ends_with("the end\n"));
+    }
+
+    #[test]
+    fn screens_of_nobody_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let known = TerminalId::from_random(1);
+        for name in [known.as_str(), "00000002", "00000003.new", "nonsense"] {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
+        tidy_screens(directory.path(), &BTreeSet::from([known])).unwrap();
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [known.as_str()]);
+    }
+}
