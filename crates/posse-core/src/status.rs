@@ -177,8 +177,11 @@ fn status(kind: StatusKind, reason: String, since: Wall, epoch: u64) -> Status {
 mod tests {
     use super::*;
 
+    /// Kind, reason, since, epoch.
+    type Told = (StatusKind, &'static str, i64, u64);
+
     /// Events one second apart, and the status told after each (or nothing).
-    fn check(events: &[(Event, Option<(StatusKind, &str, i64, u64)>)]) {
+    fn check(events: &[(Event, Option<Told>)]) {
         let mut life = Life::starting(Wall(0));
         for (second, (event, expected)) in (1..).zip(events) {
             let told = life.handle(event, Wall(second * 1000)).cloned();

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use posse_core::ids::{Name, TerminalId};
+use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Exit, Status};
@@ -24,11 +24,11 @@ use posse_term::wire::{Request, SpawnRefusal, Summary};
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::keeper_link::Routes;
+use crate::backends::Routes;
 use crate::pump::{self, Handle};
-use crate::record::{LogEvent, Record};
+use crate::record::{Backend, LogEvent, Record};
 use crate::retention;
-use crate::store::{self, Outcome, Writer};
+use crate::store::{self, KnownInput, Outcome, Writer};
 
 use creation::Creating;
 use stopping::Stopping;
@@ -39,7 +39,7 @@ pub(crate) const GRACE_MS: u32 = 3_000;
 pub(crate) enum Message {
     Command(Command),
     Change(TerminalId, Change),
-    Keeper(KeeperNews),
+    Backend(Backend, News),
     /// The store has dealt with an event.
     Stored(LogEvent, Outcome),
     /// The store has dealt with the record of a terminal to be started.
@@ -54,11 +54,22 @@ pub(crate) enum Change {
     Signal(Signal),
     /// Whether somebody is attached.
     Watched(bool),
+    /// This input is to be written down before it is sent.
+    InputAhead {
+        writer: WriterId,
+        sequence: u64,
+    },
+    /// It has arrived.
+    InputArrived {
+        writer: WriterId,
+        sequence: u64,
+    },
     Ended(Exit),
 }
 
-pub(crate) enum KeeperNews {
-    /// A keeper is connected, and this is what it has.
+/// What a backend has to say.
+pub(crate) enum News {
+    /// It is connected, and this is what it has.
     Up(Link, Vec<Summary>),
     Spawned {
         id: TerminalId,
@@ -75,6 +86,8 @@ pub(crate) enum KeeperNews {
     },
     /// It will not start us again when we go.
     Resting,
+    /// It could not be started.
+    Failed(String),
     Lost(String),
 }
 
@@ -90,6 +103,7 @@ pub(crate) enum SessionChoice {
 
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
+    pub(crate) backend: Backend,
     pub(crate) provider: String,
     pub(crate) agent_profile: Option<String>,
     pub(crate) command: Vec<String>,
@@ -121,8 +135,12 @@ pub(crate) enum Command {
         all: bool,
         reply: oneshot::Sender<Stopped>,
     },
-    /// Remember a setting, or forget it.
-    Set(&'static str, Option<String>),
+    /// Remember a setting, or forget it. Answered when that is written.
+    Set {
+        name: &'static str,
+        value: Option<String>,
+        reply: oneshot::Sender<()>,
+    },
     Health(oneshot::Sender<Health>),
 }
 
@@ -150,6 +168,8 @@ pub(crate) enum CreateError {
     Store(String),
     #[error("no keeper is running to start it: {0}")]
     NoKeeper(String),
+    #[error("{0}")]
+    NoTmux(String),
 }
 
 #[derive(Debug)]
@@ -193,18 +213,21 @@ pub(crate) struct Hub {
     events: broadcast::Sender<Arc<LogEvent>>,
     newest: Arc<AtomicI64>,
     routes: Routes,
-    link: Option<Link>,
+    links: BTreeMap<Backend, Link>,
+    /// Why there is no keeper.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
     terminals: BTreeMap<TerminalId, Entry>,
+    /// Input of which something was written down before this daemon began, by terminal.
+    inputs: HashMap<TerminalId, Vec<KnownInput>>,
     creating: HashMap<TerminalId, Creating>,
     deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
     stopping: Option<Stopping>,
     done: bool,
     /// Events since things were last tidied up.
     since_tidy: u64,
-    /// Asked of the shell: a new keeper.
-    want_keeper: mpsc::UnboundedSender<()>,
+    /// Asked of the shell: a connection to a backend.
+    want: mpsc::UnboundedSender<Backend>,
 }
 
 pub(crate) struct Parts {
@@ -215,7 +238,8 @@ pub(crate) struct Parts {
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
-    pub(crate) want_keeper: mpsc::UnboundedSender<()>,
+    pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+    pub(crate) want: mpsc::UnboundedSender<Backend>,
 }
 
 impl Hub {
@@ -228,16 +252,20 @@ impl Hub {
             events: parts.events,
             newest: parts.newest,
             routes: parts.routes,
-            link: None,
+            links: BTreeMap::new(),
             keeper_problem: None,
             disk_problem: None,
             terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
+            inputs: parts.inputs.into_iter().fold(HashMap::new(), |mut inputs, (id, input)| {
+                inputs.entry(id).or_default().push(input);
+                inputs
+            }),
             creating: HashMap::new(),
             deleting: HashMap::new(),
             stopping: None,
             done: false,
             since_tidy: 0,
-            want_keeper: parts.want_keeper,
+            want: parts.want,
         }
     }
 
@@ -245,17 +273,18 @@ impl Hub {
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
         self.tidy();
+        if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
+            let _ = self.want.send(Backend::Tmux);
+        }
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),
                 Message::Change(id, change) => self.change(id, change),
-                Message::Keeper(news) => self.keeper(news),
+                Message::Backend(backend, news) => self.news(backend, news),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
             }
-            if self.stopping.as_ref().is_some_and(|stopping| !stopping.resting) && self.running().next().is_none() {
-                self.rest();
-            }
+            self.rest_when_all_ended();
             if self.done {
                 break;
             }
@@ -271,12 +300,25 @@ impl Hub {
     // ---- writing down and telling ----
 
     /// Writes an event and what it changes, and tells everyone when it is written.
-    fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, mut changes: Vec<store::Change>) {
+    fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, changes: Vec<store::Change>) {
+        self.emit_then(kind, terminal, data, changes, || {});
+    }
+
+    /// As `emit`, and does something more when it is written.
+    fn emit_then(
+        &self,
+        kind: &str,
+        terminal: Option<TerminalId>,
+        data: serde_json::Value,
+        mut changes: Vec<store::Change>,
+        then: impl FnOnce() + Send + 'static,
+    ) {
         let event = event(kind, terminal, data);
         changes.push(store::Change::Event(event.clone()));
         let messages = self.messages.clone();
         self.store.write_surely(changes, move |outcome| {
             let _ = messages.send(Message::Stored(event, outcome));
+            then();
         });
     }
 
@@ -352,6 +394,20 @@ impl Hub {
                 self.publish(event("signal", Some(id), data));
             }
             Change::Watched(watched) => entry.watched = watched,
+            Change::InputAhead { writer, sequence } => {
+                let change = store::Change::Input { terminal: id, writer, sequence, done: false };
+                let pump = entry.pump.clone();
+                self.store.write(vec![change], move |outcome| {
+                    let written = matches!(outcome, Outcome::Written(_));
+                    if let Some(pump) = pump {
+                        pump.send(pump::Event::InputNoted { writer, sequence, written });
+                    }
+                });
+            }
+            Change::InputArrived { writer, sequence } => {
+                let change = store::Change::Input { terminal: id, writer, sequence, done: true };
+                self.store.write_surely(vec![change], |_| {});
+            }
             Change::Ended(exit) => {
                 entry.record.exit = Some(exit);
                 let changes = self.put(id);
@@ -360,16 +416,17 @@ impl Hub {
         }
     }
 
-    // ---- what the keeper says ----
+    // ---- what backends say ----
 
-    fn keeper(&mut self, news: KeeperNews) {
+    fn news(&mut self, backend: Backend, news: News) {
         match news {
-            KeeperNews::Up(link, summaries) => self.keeper_up(&link, summaries),
-            KeeperNews::Spawned { id, pid } => self.spawned(id, pid),
-            KeeperNews::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
-            KeeperNews::Ended { id, left } => self.family_ended(id, left),
-            KeeperNews::Resting => self.done = true,
-            KeeperNews::Lost(why) => self.keeper_lost(&why),
+            News::Up(link, summaries) => self.backend_up(backend, &link, summaries),
+            News::Spawned { id, pid } => self.spawned(id, pid),
+            News::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
+            News::Ended { id, left } => self.backend_ended(backend, id, left),
+            News::Resting => self.done |= backend == Backend::Embedded,
+            News::Failed(why) => self.backend_failed(backend, &why),
+            News::Lost(why) => self.backend_lost(backend, &why),
         }
     }
 
@@ -404,16 +461,17 @@ impl Hub {
                 }
             }
             Command::HangUp(id) => {
-                if let (Some(link), true) = (&self.link, self.terminals.contains_key(&id)) {
+                if let Some(link) = self.link_of(id) {
                     link.send(Request::HangUp { id });
                     self.emit("hang_up", Some(id), json!({}), vec![]);
                 }
             }
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
-            Command::Set(name, value) => {
+            Command::Set { name, value, reply } => {
                 let data = json!({ "name": name, "value": value });
-                self.emit("setting_changed", None, data, vec![store::Change::Setting(name, value)]);
+                let changes = vec![store::Change::Setting(name, value)];
+                self.emit_then("setting_changed", None, data, changes, move || drop(reply.send(())));
             }
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
@@ -421,6 +479,11 @@ impl Hub {
                 let _ = reply.send(Health { problem: keeper.or(disk) });
             }
         }
+    }
+
+    /// The connection to where a terminal lives.
+    fn link_of(&self, id: TerminalId) -> Option<&Link> {
+        self.links.get(&self.terminals.get(&id)?.record.backend)
     }
 
     fn views(&self, which: impl Fn(&Entry) -> bool) -> Vec<View> {

@@ -5,9 +5,9 @@
 //! screens stay in the pumps; only changes travel.
 
 pub mod api;
+mod backends;
 mod environment;
 mod hub;
-mod keeper_link;
 mod pump;
 pub mod record;
 mod retention;

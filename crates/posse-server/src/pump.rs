@@ -15,17 +15,23 @@ use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
 use posse_term::client::Link;
-use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_term::emulator::{Emulator, HistoryLimit, Reply};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::hub::{Change, Message};
+use crate::record::Backend;
+use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
 
 /// How much output may pass between two checkpoints, as a part of the ring. A checkpoint must never be older
 /// than the ring, and costs about as much as printing the screen and its history once.
 const CHECKPOINTS_PER_RING: u64 = 2;
+/// Output that comes in pieces this large is a flood: it takes long enough that others should not wait for all of it.
+const FLOOD: usize = 8 << 10;
+/// How many inputs of a terminal in tmux are remembered to have arrived.
+const KNOWN_INPUTS: usize = 1024;
 /// How long a terminal keeps another size so that its program notices and repaints. Long enough for a busy
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
@@ -41,6 +47,10 @@ pub(crate) enum InputError {
     Lost,
     #[error("the terminal is {0} now")]
     Status(StatusKind),
+    #[error("nobody knows whether this reached the program before posse was cut off; it is not typed again")]
+    Uncertain,
+    #[error("the database cannot be written, and without it this could be typed twice")]
+    NotNoted,
 }
 
 /// What text of a terminal.
@@ -92,6 +102,12 @@ pub(crate) enum Event {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(Command),
+    /// The store has written down that this input is about to be sent, or could not.
+    InputNoted {
+        writer: WriterId,
+        sequence: u64,
+        written: bool,
+    },
 }
 
 /// A terminal's pump, to talk to. When the last handle goes the pump ends.
@@ -124,6 +140,9 @@ pub(crate) enum Beginning {
 
 pub(crate) struct Settings {
     pub(crate) id: TerminalId,
+    pub(crate) backend: Backend,
+    /// Input of which something was written down before this daemon began.
+    pub(crate) known_inputs: Vec<KnownInput>,
     pub(crate) size: Size,
     pub(crate) status: Status,
     pub(crate) history: HistoryLimit,
@@ -144,6 +163,9 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     };
     let pump = Pump {
         id,
+        backend: settings.backend,
+        known_inputs: settings.known_inputs,
+        unsent: HashMap::new(),
         emulator: emulator.unwrap_or_else(|| Emulator::new(settings.size, settings.history)),
         life: Life::resumed(settings.status, exit.is_some()),
         base_size: settings.size,
@@ -172,6 +194,10 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
 
 struct Pump {
     id: TerminalId,
+    backend: Backend,
+    known_inputs: Vec<KnownInput>,
+    /// Input that waits to be written down.
+    unsent: HashMap<(WriterId, u64), Vec<u8>>,
     emulator: Emulator,
     life: Life,
     base_size: Size,
@@ -216,8 +242,16 @@ impl Pump {
             };
             match event {
                 None => return,
-                Some(Event::Keeper(event)) => self.keeper(event).await,
+                Some(Event::Keeper(event)) => {
+                    let flood = matches!(&event, KeeperEvent::Output { bytes, .. } if bytes.len() >= FLOOD);
+                    self.keeper(event).await;
+                    if flood {
+                        // The others are let in before the next piece.
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Some(Event::KeeperLost) => self.ended(Exit::Lost).await,
+                Some(Event::InputNoted { writer, sequence, written }) => self.input_noted(writer, sequence, written),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }
@@ -233,6 +267,8 @@ impl Pump {
             KeeperEvent::Checkpoint { offset, blob, .. } => match Emulator::restore(&blob, self.history) {
                 Ok(emulator) => {
                     self.emulator = emulator;
+                    // In the middle of things: what was shown before is not continued by what comes now.
+                    self.watchers = Watchers::default();
                     self.checkpointed = offset;
                     self.told_title = String::new();
                     self.tell_title();
@@ -273,7 +309,9 @@ impl Pump {
             let new = &bytes[seen.saturating_sub(offset) as usize..];
             let heard = self.emulator.feed(new);
             if let Some(link) = &self.link {
-                for reply in heard.replies {
+                // tmux answers its programs itself, but for the one question it does not know.
+                let ours = |reply: &Reply| self.backend == Backend::Embedded || reply.bytes.starts_with(b"\x1b]7501;");
+                for reply in heard.replies.into_iter().filter(ours) {
                     let (id, writer, sequence) = (self.id, WriterId::RESPONDER, reply.at);
                     link.send(Request::Input { id, writer, sequence, bytes: reply.bytes });
                 }
@@ -394,13 +432,54 @@ impl Pump {
             let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
             return self.answer(sequence, origin, Err(why));
         };
-        link.send(Request::Input { id: self.id, writer, sequence, bytes });
         self.last_input = Some(self.emulator.cursor_line());
+        match self.backend {
+            Backend::Embedded => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
+            // The keeper knows what it has applied; tmux does not, so it is written down.
+            Backend::Tmux => match self.known_input(writer, sequence) {
+                Some(true) => return self.answer(sequence, origin, Ok(())),
+                Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
+                None => {
+                    // A repeat that comes before the first one is through waits with it.
+                    if !self.inputs.contains_key(&(writer, sequence)) {
+                        self.unsent.insert((writer, sequence), bytes);
+                        let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
+                    }
+                }
+            },
+        }
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
 
+    /// Whether this input is known to have arrived; `None` if nothing is known of it.
+    fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
+        let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
+        if let Some(known) = of_writer().find(|known| known.sequence == sequence) {
+            return Some(known.arrived);
+        }
+        // What a writer sent before something that arrived has arrived as well.
+        of_writer().any(|known| known.arrived && known.sequence > sequence).then_some(true)
+    }
+
+    fn input_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
+        let Some(bytes) = self.unsent.remove(&(writer, sequence)) else { return };
+        match &self.link {
+            Some(link) if written => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
+            _ => self.input_done(writer, sequence, Err(InputError::NotNoted)),
+        }
+    }
+
     fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
+        if self.backend == Backend::Tmux && outcome.is_ok() && writer != WriterId::RESPONDER {
+            self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
+            self.known_inputs.push(KnownInput { writer, sequence, arrived: true });
+            // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
+            if self.known_inputs.len() > KNOWN_INPUTS {
+                self.known_inputs.remove(0);
+            }
+            let _ = self.hub.send(Message::Change(self.id, Change::InputArrived { writer, sequence }));
+        }
         for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
             self.answer(sequence, origin, outcome);
         }
@@ -418,6 +497,8 @@ impl Pump {
                     InputError::Full => "full",
                     InputError::Lost => "lost",
                     InputError::Status(_) => "status",
+                    InputError::Uncertain => "uncertain",
+                    InputError::NotNoted => "not_noted",
                 };
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
             }

@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use posse_term::client::{self, KeeperError};
+use posse_term::client::KeeperError;
 use posse_term::lock::{self, LockError};
 use posse_term::places::{Places, PlacesError};
-use posse_term::wire::{Event, Request};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
-use crate::hub::{Command, Hub, KeeperNews, Message, Parts};
-use crate::keeper_link::{self, Routes};
+use crate::backends::{Backends, Routes};
+use crate::hub::{Command, Hub, Message, Parts};
 use crate::store::{self, StoreError};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -27,8 +26,6 @@ const EVENTS_WAITING: usize = 1024;
 const FAREWELL: Duration = Duration::from_millis(500);
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait before trying to get a keeper again.
-const KEEPER_RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Settings {
@@ -75,10 +72,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
 
     let (messages, queue) = mpsc::unbounded_channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
-    let (want_keeper, keeper_wanted) = mpsc::unbounded_channel();
+    let (want, wanted) = mpsc::unbounded_channel();
     let routes = Routes::default();
-    // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
-    keep_connected(settings, routes.clone(), messages.clone(), keeper_wanted).await?;
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -86,8 +81,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         messages: messages.clone(),
         events: events.clone(),
         newest: newest.clone(),
-        routes,
-        want_keeper,
+        routes: routes.clone(),
+        inputs: found.inputs,
+        want,
     });
     let app = App { hub: messages.clone(), events, newest, places: places.clone(), listeners: Listeners::default() };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
@@ -95,6 +91,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     {
         tracing::error!("cannot listen on {} again: {error}", place.address);
     }
+    // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
+    let backends = Backends { settings, routes, hub: messages.clone() };
+    backends.connect_keeper().await?;
+    tokio::spawn(backends.run(wanted));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;
@@ -108,43 +108,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let _ = stop_serving.send(());
     let _ = tokio::time::timeout(FAREWELL, server).await;
     tracing::info!("daemon stopped");
-    Ok(())
-}
-
-/// Connects to the keeper, and again whenever the hub asks for it. The first time must succeed.
-async fn keep_connected(
-    settings: Settings,
-    routes: Routes,
-    hub: mpsc::UnboundedSender<Message>,
-    mut wanted: mpsc::UnboundedReceiver<()>,
-) -> Result<(), ServeError> {
-    let settings = Arc::new(settings);
-    connect(&settings, &routes, &hub).await?;
-    tokio::spawn(async move {
-        while wanted.recv().await.is_some() {
-            while let Err(error) = connect(&settings, &routes, &hub).await {
-                tracing::error!("{error}");
-                tokio::time::sleep(KEEPER_RETRY).await;
-            }
-        }
-    });
-    Ok(())
-}
-
-async fn connect(
-    settings: &Settings,
-    routes: &Routes,
-    hub: &mpsc::UnboundedSender<Message>,
-) -> Result<(), KeeperError> {
-    let (link, mut events) = client::connect_or_start(&settings.places, &settings.executable, true).await?;
-    link.send(Request::List);
-    let summaries = loop {
-        if let Event::Listed { summaries } = events.next().await? {
-            break summaries;
-        }
-    };
-    let _ = hub.send(Message::Keeper(KeeperNews::Up(link, summaries)));
-    tokio::spawn(keeper_link::run(events, routes.clone(), hub.clone()));
     Ok(())
 }
 

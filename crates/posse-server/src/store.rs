@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_core::ids::TerminalId;
+use posse_core::ids::{TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row};
 
@@ -19,7 +19,8 @@ use crate::record::{LogEvent, Record};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
-const STEPS: &[&str] = &[include_str!("store/schema/001.sql"), include_str!("store/schema/002.sql")];
+const STEPS: &[&str] =
+    &[include_str!("store/schema/001.sql"), include_str!("store/schema/002.sql"), include_str!("store/schema/003.sql")];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -40,6 +41,13 @@ pub(crate) enum Change {
     Drop(TerminalId),
     /// A setting, or its end.
     Setting(&'static str, Option<String>),
+    /// This input is about to be sent, or (`done`) has arrived.
+    Input {
+        terminal: TerminalId,
+        writer: WriterId,
+        sequence: u64,
+        done: bool,
+    },
     /// Events before this time go, and all but so many of the newest.
     Trim {
         before: i64,
@@ -53,6 +61,16 @@ pub(crate) struct Found {
     /// The number of the newest event.
     pub(crate) newest: i64,
     pub(crate) settings: BTreeMap<String, String>,
+    /// Input that was sent, and whether it is known to have arrived.
+    pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+}
+
+/// Input of which something was written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownInput {
+    pub(crate) writer: WriterId,
+    pub(crate) sequence: u64,
+    pub(crate) arrived: bool,
 }
 
 /// Opens the database, making or upgrading it, and reads what is in it.
@@ -85,7 +103,18 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     let newest =
         connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
     let settings = read_settings(&connection).map_err(wrap)?;
-    Ok((Writer::start(connection), Found { terminals, newest, settings }))
+    let inputs = read_inputs(&connection).map_err(wrap)?;
+    Ok((Writer::start(connection), Found { terminals, newest, settings, inputs }))
+}
+
+fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {
+    let mut statement = connection.prepare("SELECT terminal, writer, sequence, done FROM inputs")?;
+    let rows = statement.query_map([], |row| {
+        // SQLite's integers are signed; the bits are what matters.
+        let (writer, sequence) = (WriterId(row.get::<_, i64>("writer")? as u64), row.get::<_, i64>("sequence")? as u64);
+        Ok((text(row, "terminal")?, KnownInput { writer, sequence, arrived: row.get("done")? }))
+    })?;
+    rows.collect()
 }
 
 fn read_settings(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
@@ -104,6 +133,7 @@ fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             agent_profile: row.get("agent_profile")?,
             directory: row.get("directory")?,
             command: json(row, "command")?,
+            backend: text(row, "backend")?,
             size: posse_core::screen::Size::clamped(row.get("rows")?, row.get("cols")?),
             created: posse_core::time::Wall(row.get("created")?),
             last_active: posse_core::time::Wall(row.get("last_active")?),

@@ -42,7 +42,7 @@ pub use family::TERMINAL_VARIABLE;
 use family::{Leader, Member, Table};
 use peer::{Gone, Peer};
 use supervise::Supervisor;
-use terminal::{Accepted, Receipt, Terminal};
+use terminal::{Accepted, Output, Receipt, Terminal};
 
 use crate::wire::{self, Event, InputRefusal, Request, SpawnRefusal, Stream};
 
@@ -84,7 +84,8 @@ pub struct Settings {
 /// A family being ended.
 struct Ending {
     kill_at: Instant,
-    /// Who has been asked to end. One that is born during the grace has not been, and its parent may wait for it.
+    /// Who has been asked to end. One that is born during the grace has not been, and its parent may wait for it; one
+    /// that was known by its parents is still to be ended when they are gone.
     asked: HashSet<Member>,
 }
 
@@ -445,8 +446,12 @@ impl Keeper {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(output) = terminal.output(stream) else { return };
         let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
-        // A hang-up is reported whether it was asked for or not. Once is enough while nothing is read.
-        let mut flags = if output.paused { EventFlags::ET } else { EventFlags::IN };
+        // That the other side is closed is reported whether it was asked for or not. Once is enough while nothing is read.
+        let mut flags = match output {
+            Output { paused: true, .. } => EventFlags::ET,
+            Output { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
+            _ => EventFlags::IN,
+        };
         if stream == Stream::Main && terminal.wants_to_write() {
             flags |= EventFlags::OUT;
         }
@@ -471,19 +476,24 @@ impl Keeper {
             return;
         }
         let room = self.room(id, stream);
-        let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) else { return };
-        if output.paused {
+        let Some(terminal) = self.terminals.get_mut(&id) else { return };
+        let state = |terminal: &Terminal| terminal.output(stream).map(|o| (o.ring.end(), o.paused, o.deserted));
+        let Some((end, paused, deserted)) = state(terminal) else { return };
+        if paused {
             return;
         }
         if room == 0 {
             return self.pause(id, stream, now);
         }
-        let before = output.ring.end();
-        output.read(&mut self.buffer, room);
-        if output.ring.end() != before {
+        terminal.read(stream, &mut self.buffer, room);
+        let after = state(terminal);
+        if after.is_some_and(|(after, ..)| after != end) {
             for peer in self.peers.values_mut() {
                 peer.has_news(id, stream);
             }
+        }
+        if after.is_some_and(|(.., after)| after != deserted) {
+            self.watch(id, stream, Watch::Change);
         }
         self.announce_exit(id, false);
     }
@@ -561,6 +571,7 @@ impl Keeper {
             };
             terminal.exit = Some(exit);
             terminal.drain_until = Some(now + DRAIN);
+            terminal.main.deserted = false;
             let id = terminal.id;
             self.draining.insert(id);
             for Receipt { peer, writer, sequence } in terminal.drop_input() {
@@ -607,7 +618,7 @@ impl Keeper {
                 Some(_) => Leader::Ended(terminal.pid as i32),
             });
             let left = match &table {
-                Ok(table) => ending.press(table.family(*id, leader), now),
+                Ok(table) => ending.press(table.family(*id, leader, &ending.asked), now),
                 // Nobody was seen, but nobody looked either.
                 Err(_) => 1,
             };

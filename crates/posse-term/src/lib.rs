@@ -11,4 +11,5 @@ pub mod lock;
 pub mod places;
 pub mod responder;
 pub mod sequence;
+pub mod tmux;
 pub mod wire;

@@ -90,6 +90,16 @@ impl Places {
         self.home.join("keeper.lock")
     }
 
+    /// The socket of our own tmux server.
+    pub fn tmux_socket(&self) -> PathBuf {
+        self.runtime.join("tmux")
+    }
+
+    /// What the tmux backend keeps of its programs.
+    pub fn tmux_state(&self) -> PathBuf {
+        self.home.join("tmux")
+    }
+
     /// What clients on TCP must know.
     pub fn token(&self) -> PathBuf {
         self.home.join("token")

@@ -13,6 +13,7 @@ mod ls;
 mod output;
 mod send;
 mod serve;
+mod shim;
 mod show;
 mod stop;
 mod wait;
@@ -64,6 +65,8 @@ enum Command {
     #[command(hide = true)]
     Keep(keep::Args),
     #[command(hide = true)]
+    Shim(shim::Args),
+    #[command(hide = true)]
     Actor(actor::Args),
 }
 
@@ -85,6 +88,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Keep(args) => keep::run(&args),
+        Command::Shim(args) => shim::run(&args),
         Command::Actor(args) => actor::run(&args),
     }
 }

@@ -119,12 +119,17 @@ impl ApiError {
                 CreateError::Store(_) => {
                     (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started"))
                 }
+                CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {
                 InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                 InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
+                InputError::Uncertain => {
+                    (S::CONFLICT, "uncertain", Some("look at the terminal before typing it again"))
+                }
+                InputError::NotNoted => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was typed")),
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
             },
             Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::params::Params;
 use super::types;
 use super::{ApiError, App, door, public_router};
-use crate::hub::{Command, Message};
+use crate::hub::Command;
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,7 +108,7 @@ pub(super) async fn listen(
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
-    let _ = app.hub.send(Message::Command(Command::Set(SETTING, remembered)));
+    app.ask(|reply| Command::Set { name: SETTING, value: remembered, reply }).await?;
     Ok(Json(answer))
 }
 

@@ -108,6 +108,7 @@ async fn start(
         None => defaults.directory,
     };
     let creation = Creation {
+        backend: body.backend.unwrap_or_default(),
         provider: body.provider,
         agent_profile: body.agent_profile,
         command,

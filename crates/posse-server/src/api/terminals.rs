@@ -73,6 +73,7 @@ pub(super) async fn create(
         return Err(ApiError::Invalid(format!("ring_bytes must be from {least} to {most}")));
     }
     let creation = Creation {
+        backend: body.backend.unwrap_or_default(),
         provider: COMMAND.into(),
         agent_profile: None,
         command: body.command,

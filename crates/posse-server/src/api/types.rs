@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::params::lenient;
 use crate::hub::View;
+use crate::record::Backend;
 
 /// One terminal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -23,6 +24,7 @@ pub struct Terminal {
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
+    pub backend: Backend,
     #[serde(flatten)]
     pub status: StatusView,
     pub title: String,
@@ -69,6 +71,7 @@ impl From<View> for Terminal {
             session_name: record.session,
             provider: record.provider,
             agent_profile: record.agent_profile,
+            backend: record.backend,
             status: StatusView::from(&record.status),
             title,
             working_directory: record.directory,
@@ -90,6 +93,8 @@ pub struct Create {
     pub command: Vec<String>,
     pub name: Option<String>,
     pub session_name: Option<String>,
+    /// Where it lives; embedded unless given.
+    pub backend: Option<Backend>,
     /// Absolute.
     pub working_directory: String,
     /// All of it: nothing is taken from the daemon's own.
@@ -135,6 +140,8 @@ pub struct CreateIn {
     pub provider: String,
     pub agent_profile: Option<String>,
     pub session_name: Option<String>,
+    /// Where it lives; embedded unless given.
+    pub backend: Option<Backend>,
     /// Where the server was told to listen, unless given.
     pub working_directory: Option<String>,
     /// `false`: answer at once, while the terminal is still starting.

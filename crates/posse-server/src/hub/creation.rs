@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, event, view};
 use crate::pump::Beginning;
-use crate::record::{LogEvent, Record};
+use crate::record::{Backend, LogEvent, Record};
 use crate::store::{self, Outcome};
 
 /// A terminal whose record is being written, or whose program is being started.
@@ -17,6 +17,8 @@ pub(super) struct Creating {
     /// `None` once it has been answered.
     pub(super) reply: Option<oneshot::Sender<Result<View, CreateError>>>,
     pub(super) at_once: bool,
+    /// Its record is written.
+    pub(super) stored: bool,
 }
 
 impl Creating {
@@ -29,7 +31,7 @@ impl Creating {
 
 impl Hub {
     pub(super) fn create(&mut self, creation: Creation, reply: oneshot::Sender<Result<View, CreateError>>) {
-        if let Some(why) = &self.keeper_problem {
+        if let (Some(why), Backend::Embedded) = (&self.keeper_problem, creation.backend) {
             let _ = reply.send(Err(CreateError::NoKeeper(why.clone())));
             return;
         }
@@ -57,6 +59,7 @@ impl Hub {
             id,
             name,
             session,
+            backend: creation.backend,
             provider: creation.provider,
             agent_profile: creation.agent_profile,
             directory: creation.directory.to_string_lossy().into_owned(),
@@ -83,7 +86,7 @@ impl Hub {
         );
         let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
         self.terminals.insert(id, Entry::new(record));
-        self.creating.insert(id, Creating { program, reply: Some(reply), at_once: creation.at_once });
+        self.creating.insert(id, Creating { program, reply: Some(reply), at_once: creation.at_once, stored: false });
         let messages = self.messages.clone();
         // Written before it is started: after a crash in between, the terminal is known to be missing.
         self.store.write(changes, move |outcome| {
@@ -102,34 +105,36 @@ impl Hub {
     }
 
     pub(super) fn creation_stored(&mut self, id: TerminalId, event: LogEvent, outcome: Outcome) {
-        match (&outcome, &self.link) {
-            (Outcome::Refused(why), _) => {
-                let why = why.clone();
-                self.disk_problem = Some(why.clone());
-                self.terminals.remove(&id);
-                if let Some(mut creating) = self.creating.remove(&id) {
-                    creating.answer(Err(CreateError::Store(why)));
-                }
+        if let Outcome::Refused(why) = outcome {
+            self.disk_problem = Some(why.clone());
+            self.terminals.remove(&id);
+            if let Some(mut creating) = self.creating.remove(&id) {
+                creating.answer(Err(CreateError::Store(why)));
             }
-            (Outcome::Written(_), None) => {
-                self.stored(event, outcome);
-                self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
+            return;
+        }
+        let backend = self.terminals.get(&id).map_or(Backend::Embedded, |entry| entry.record.backend);
+        if let (Some(creating), Some(entry)) = (self.creating.get_mut(&id), self.terminals.get(&id)) {
+            creating.stored = true;
+            if creating.at_once {
+                creating.answer(Ok(view(entry)));
             }
-            (Outcome::Written(_), Some(link)) => {
-                if let Some(creating) = self.creating.get_mut(&id) {
-                    link.send(Request::Spawn { id, program: creating.program.clone() });
-                    if let (true, Some(entry)) = (creating.at_once, self.terminals.get(&id)) {
-                        creating.answer(Ok(view(entry)));
-                    }
+            match (self.links.get(&backend), backend) {
+                (Some(link), _) => link.send(Request::Spawn { id, program: creating.program.clone() }),
+                // Started with the first terminal that wants it.
+                (None, Backend::Tmux) => drop(self.want.send(Backend::Tmux)),
+                (None, Backend::Embedded) => {
+                    self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
                 }
-                self.stored(event, outcome);
             }
         }
+        self.stored(event, outcome);
     }
 
     pub(super) fn spawned(&mut self, id: TerminalId, pid: u32) {
         let Some(mut creating) = self.creating.remove(&id) else { return };
-        let (Some(entry), Some(link)) = (self.terminals.get_mut(&id), self.link.clone()) else { return };
+        let Some(link) = self.link_of(id).cloned() else { return };
+        let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.pid = Some(pid);
         let mut life = Life::resumed(entry.record.status.clone(), false);
         if let Some(status) = life.handle(&posse_core::status::Event::Started, crate::now()) {

@@ -12,36 +12,65 @@ use tokio::sync::oneshot;
 
 use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub};
 use crate::pump::{self, Beginning, Handle};
-use crate::record::Record;
+use crate::record::{Backend, Record};
 use crate::store;
 use crate::watch::TAIL;
 
 impl Hub {
-    /// Takes over what the keeper holds, and settles what it does not.
-    pub(super) fn keeper_up(&mut self, link: &Link, summaries: Vec<Summary>) {
-        self.link = Some(link.clone());
-        self.keeper_problem = None;
+    /// Takes over what a backend holds, and settles what it does not.
+    pub(super) fn backend_up(&mut self, backend: Backend, link: &Link, summaries: Vec<Summary>) {
+        self.links.insert(backend, link.clone());
+        if backend == Backend::Embedded {
+            self.keeper_problem = None;
+        }
         let held: Vec<TerminalId> = summaries.iter().map(|summary| summary.id).collect();
         for summary in summaries {
             self.adopt(link, &summary);
         }
-        let gone: Vec<TerminalId> = self
-            .terminals
-            .values()
-            .filter(|entry| entry.record.exit.is_none() && !held.contains(&entry.record.id))
-            .map(|entry| entry.record.id)
-            .collect();
-        for id in gone {
-            // Its keeper went away, with the machine or without. Whatever of it still runs, nobody can see.
-            link.send(Request::End { id, grace_ms: GRACE_MS });
-            if let Some(entry) = self.terminals.get_mut(&id)
-                && entry.pump.is_none()
-            {
+        for id in self.running_on(backend) {
+            if let Some(creating) = self.creating.get(&id) {
+                // Waited for this backend.
+                if creating.stored {
+                    link.send(Request::Spawn { id, program: creating.program.clone() });
+                }
+            } else if !held.contains(&id) {
+                self.lost(id);
+            }
+        }
+    }
+
+    fn running_on(&self, backend: Backend) -> Vec<TerminalId> {
+        self.running()
+            .map(|entry| &entry.record)
+            .filter(|record| record.backend == backend)
+            .map(|record| record.id)
+            .collect()
+    }
+
+    /// Its backend went away, with the machine or without. Whatever of it still runs, nobody can see: it is ended.
+    fn lost(&mut self, id: TerminalId) {
+        if let Some(keeper) = self.links.get(&Backend::Embedded) {
+            keeper.send(Request::End { id, grace_ms: GRACE_MS });
+        }
+        let Some(entry) = self.terminals.get_mut(&id) else { return };
+        match &entry.pump {
+            Some(pump) => pump.send(pump::Event::KeeperLost),
+            None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
                 let status = life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::now()).cloned();
                 for change in status.map(Change::Status).into_iter().chain([Change::Ended(Exit::Lost)]) {
                     self.change(id, change);
                 }
+            }
+        }
+    }
+
+    pub(super) fn backend_failed(&mut self, backend: Backend, why: &str) {
+        for id in self.running_on(backend) {
+            if self.creating.contains_key(&id) {
+                self.spawn_failed(id, CreateError::NoTmux(why.to_owned()));
+            } else {
+                self.lost(id);
             }
         }
     }
@@ -77,6 +106,8 @@ impl Hub {
         let live = matches!(beginning, Beginning::Live { .. });
         let settings = pump::Settings {
             id,
+            backend: entry.record.backend,
+            known_inputs: self.inputs.remove(&id).unwrap_or_default(),
             size: entry.record.size,
             status: entry.record.status.clone(),
             history: self.history,
@@ -101,27 +132,28 @@ impl Hub {
         self.terminals.get(&id)?.pump.clone()
     }
 
-    pub(super) fn keeper_lost(&mut self, why: &str) {
-        tracing::error!("the keeper is gone: {why}");
-        self.link = None;
-        self.keeper_problem = Some(why.to_owned());
-        self.emit("keeper_lost", None, json!({ "reason": why }), vec![]);
-        for entry in self.terminals.values().filter(|entry| entry.record.exit.is_none()) {
-            if let Some(pump) = &entry.pump {
-                pump.send(pump::Event::KeeperLost);
+    pub(super) fn backend_lost(&mut self, backend: Backend, why: &str) {
+        tracing::error!("the {backend} backend is gone: {why}");
+        self.links.remove(&backend);
+        self.emit("backend_lost", None, json!({ "backend": backend, "reason": why }), vec![]);
+        for id in self.running_on(backend) {
+            if self.creating.contains_key(&id) {
+                self.spawn_failed(id, CreateError::NoKeeper(why.to_owned()));
+            } else {
+                self.lost(id);
             }
         }
-        let ids: Vec<TerminalId> = self.creating.keys().copied().collect();
-        for id in ids {
-            self.spawn_failed(id, CreateError::NoKeeper(why.to_owned()));
+        let here = |id: &&TerminalId| self.terminals.get(*id).is_some_and(|entry| entry.record.backend == backend);
+        let deleting: Vec<TerminalId> = self.deleting.keys().filter(here).copied().collect();
+        for id in deleting {
+            self.backend_ended(backend, id, 0);
         }
-        let ids: Vec<TerminalId> = self.deleting.keys().copied().collect();
-        for id in ids {
-            self.family_ended(id, 0);
-        }
-        match self.stopping {
-            None => drop(self.want_keeper.send(())),
-            Some(_) => self.done = true,
+        if backend == Backend::Embedded {
+            self.keeper_problem = Some(why.to_owned());
+            match self.stopping {
+                None => drop(self.want.send(Backend::Embedded)),
+                Some(_) => self.done = true,
+            }
         }
     }
 
@@ -131,15 +163,31 @@ impl Hub {
             return;
         }
         self.deleting.entry(id).or_default().push(reply);
-        match &self.link {
+        self.end(id, grace_ms);
+    }
+
+    /// Ends a terminal, with all that belongs to it.
+    pub(super) fn end(&mut self, id: TerminalId, grace_ms: u32) {
+        match self.link_of(id) {
             Some(link) => link.send(Request::End { id, grace_ms }),
-            None => self.family_ended(id, 0),
+            None => self.backend_ended(Backend::Tmux, id, 0),
         }
     }
 
-    pub(super) fn family_ended(&mut self, id: TerminalId, left: u32) {
+    /// A backend has ended a terminal. Only the keeper finds what has left the terminal; it has the last word.
+    pub(super) fn backend_ended(&mut self, backend: Backend, id: TerminalId, left: u32) {
+        match (backend, self.links.get(&Backend::Embedded)) {
+            (Backend::Tmux, Some(keeper)) => keeper.send(Request::End { id, grace_ms: 0 }),
+            _ => self.family_ended(id, left),
+        }
+    }
+
+    fn family_ended(&mut self, id: TerminalId, left: u32) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.ending.remove(&id);
+        }
         if let Some(replies) = self.deleting.remove(&id) {
-            if let Some(link) = &self.link {
+            if let Some(link) = self.link_of(id) {
                 link.send(Request::Forget { id });
             }
             self.routes.remove(id);

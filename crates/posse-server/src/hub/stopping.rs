@@ -1,17 +1,22 @@
 //! Leaving: with the terminals, or without them.
 
+use std::collections::BTreeSet;
+
 use posse_core::ids::TerminalId;
 use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Entry, GRACE_MS, Hub, Stopped};
+use crate::record::Backend;
 
 #[derive(Default)]
 pub(super) struct Stopping {
     pub(super) all: bool,
     /// The keeper has been told.
     pub(super) resting: bool,
+    /// Families that are still being ended.
+    pub(super) ending: BTreeSet<TerminalId>,
     pub(super) replies: Vec<oneshot::Sender<Stopped>>,
 }
 
@@ -23,12 +28,21 @@ impl Hub {
         if !all {
             return self.rest();
         }
-        let running: Vec<TerminalId> = self.running().map(|entry| entry.record.id).collect();
+        let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
+        if let Some(stopping) = &mut self.stopping {
+            stopping.ending.extend(&running);
+        }
         for id in running {
-            match &self.link {
-                Some(link) => link.send(Request::End { id, grace_ms: GRACE_MS }),
-                None => self.done = true,
-            }
+            self.end(id, GRACE_MS);
+        }
+        self.rest_when_all_ended();
+    }
+
+    /// A program may end before all it has started do: both are waited for.
+    pub(super) fn rest_when_all_ended(&mut self) {
+        let waiting = self.stopping.as_ref().is_some_and(|stopping| !stopping.resting && stopping.ending.is_empty());
+        if waiting && self.running().next().is_none() {
+            self.rest();
         }
     }
 
@@ -42,8 +56,12 @@ impl Hub {
             stopping.resting = true;
         }
         self.emit("daemon_stopped", None, json!({}), vec![]);
-        match &self.link {
-            Some(link) => link.send(Request::Rest),
+        // tmux leaves too if nothing of ours is left in it; nobody waits for that.
+        if let Some(tmux) = self.links.get(&Backend::Tmux) {
+            tmux.send(Request::Rest);
+        }
+        match self.links.get(&Backend::Embedded) {
+            Some(keeper) => keeper.send(Request::Rest),
             None => self.done = true,
         }
     }

@@ -5,6 +5,7 @@ use posse_core::status::{Exit, Life};
 use posse_core::time::Wall;
 
 use super::*;
+use crate::record::Backend;
 
 fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
     let at = jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap();
@@ -18,6 +19,7 @@ fn record(number: u32) -> Record {
         session: "posse-s".parse().unwrap(),
         provider: crate::record::COMMAND.into(),
         agent_profile: None,
+        backend: if number == 2 { Backend::Tmux } else { Backend::Embedded },
         directory: "/".into(),
         command: vec!["sh".into(), "-c".into(), "exit 'é'".into()],
         size: Size::DEFAULT,
@@ -58,6 +60,24 @@ fn what_is_written_is_there_after_a_restart() {
     assert_eq!(kinds(Slice { terminal: Some(record(2).id), limit: 10, ..Slice::default() }), ["b"]);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn input_of_unknown_fate_is_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    let (terminal, writer) = (record(1).id, WriterId(u64::MAX));
+    let input = |sequence, done| Change::Input { terminal, writer, sequence, done };
+    {
+        let (writer, _) = open(&path).unwrap();
+        write(&writer, vec![input(1, false), input(1, true), input(2, false)]);
+    }
+    let (store, found) = open(&path).unwrap();
+    let known = |sequence, arrived| (terminal, KnownInput { writer, sequence, arrived });
+    assert_eq!(found.inputs, [known(1, true), known(2, false)]);
+    write(&store, vec![Change::Drop(terminal)]);
+    drop(store);
+    assert!(open(&path).unwrap().1.inputs.is_empty(), "they go with their terminal");
 }
 
 #[test]

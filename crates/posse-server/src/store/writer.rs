@@ -158,11 +158,18 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
         Change::Put(record) => put(transaction, record).map(|()| None),
         Change::Drop(id) => {
             transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
+            transaction.prepare_cached("DELETE FROM inputs WHERE terminal = ?1")?.execute([id.as_str()])?;
             Ok(None)
         }
         Change::Setting(name, Some(value)) => {
             let put = "INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)";
             transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
+            Ok(None)
+        }
+        Change::Input { terminal, writer, sequence, done } => {
+            let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, ?4)";
+            let key = params![terminal.as_str(), writer.0 as i64, *sequence as i64, done];
+            transaction.prepare_cached(put)?.execute(key)?;
             Ok(None)
         }
         Change::Trim { before, keep } => {
@@ -182,8 +189,8 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
 fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     let mut put = transaction.prepare_cached(
         "INSERT OR REPLACE INTO terminals
-         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status, backend)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     put.execute(params![
         record.id.as_str(),
@@ -200,6 +207,7 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         record.pid,
         record.exit.as_ref().map(json).transpose()?,
         json(&record.status)?,
+        record.backend.to_string(),
     ])?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! id in the environment. What has left all three (a daemon that also cleaned its environment) is not
 //! found; only a cgroup would hold it, and making one needs rights we do not ask for.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 
@@ -63,8 +63,9 @@ impl Table {
         Self { keeper, processes, children }
     }
 
-    /// The living members of a terminal's family. `leader` is what the keeper started, if it did.
-    pub(super) fn family(&self, id: TerminalId, leader: Option<Leader>) -> Vec<Member> {
+    /// The living members of a terminal's family. `leader` is what the keeper started, if it did; `known` are those who
+    /// belonged to it before.
+    pub(super) fn family(&self, id: TerminalId, leader: Option<Leader>, known: &HashSet<Member>) -> Vec<Member> {
         // Orphans of ours are ours, as we are their subreaper. That tells what is left of an ended leader's session
         // from a stranger's session that was given the same number.
         let ours = match leader {
@@ -80,7 +81,7 @@ impl Table {
                 }
                 None => false,
             };
-            by_leader || process.terminal == Some(id)
+            by_leader || process.terminal == Some(id) || known.contains(&process.member())
         };
         let family = self.with_descendants((0..self.processes.len()).filter(belongs));
         family.into_iter().map(|place| self.processes[place].member()).collect()
@@ -156,6 +157,10 @@ mod tests {
         Process { pid, parent, session, started: 1, terminal }
     }
 
+    fn pids(family: &[Member]) -> Vec<i32> {
+        family.iter().map(|member| member.pid).collect()
+    }
+
     #[test]
     fn a_family_is_found_by_descent_session_and_environment() {
         let ours = TerminalId::from_random(1);
@@ -174,7 +179,7 @@ mod tests {
                 process(30, 1, 30, None),
             ],
         );
-        let family = |id, leader| -> Vec<i32> { table.family(id, leader).iter().map(|member| member.pid).collect() };
+        let family = |id, leader| pids(&table.family(id, leader, &HashSet::new()));
         assert_eq!(family(ours, Some(Leader::Running(10))), [10, 11, 12, 13, 14, 15]);
         assert_eq!(family(ours, None), [10, 11, 12, 14, 15], "after a new keeper only the environment tells");
         assert_eq!(family(other, Some(Leader::Running(20))), [20, 21]);
@@ -185,16 +190,26 @@ mod tests {
     #[test]
     fn whoever_got_the_number_of_an_ended_program_is_not_its_family() {
         let (ours, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
-        let family = |processes| -> Vec<i32> {
-            let table = Table::new(7, processes);
-            table.family(ours, Some(Leader::Ended(10))).iter().map(|member| member.pid).collect()
-        };
+        let leader = Some(Leader::Ended(10));
+        let family = |processes| pids(&Table::new(7, processes).family(ours, leader, &HashSet::new()));
         let orphans = vec![process(13, 7, 10, None), process(14, 13, 10, None), process(15, 7, 15, Some(ours))];
         assert_eq!(family(orphans), [13, 14, 15], "what it left behind is");
         let stranger = vec![process(10, 1, 10, None), process(11, 10, 10, None)];
         assert_eq!(family(stranger), [0; 0]);
         let neighbour = vec![process(10, 7, 10, Some(other)), process(11, 10, 10, Some(other))];
         assert_eq!(family(neighbour), [0; 0]);
+    }
+
+    #[test]
+    fn one_known_by_its_parents_stays_known_when_they_are_gone() {
+        let ours = TerminalId::from_random(1);
+        let hidden = process(12, 10, 12, None);
+        let before = Table::new(7, vec![process(10, 7, 10, Some(ours)), hidden.clone()]);
+        let known: HashSet<Member> = before.family(ours, None, &HashSet::new()).into_iter().collect();
+        let after = Table::new(7, vec![Process { parent: 7, ..hidden.clone() }, process(13, 12, 13, None)]);
+        assert_eq!(pids(&after.family(ours, None, &known)), [12, 13]);
+        let reused = Table::new(7, vec![Process { started: 2, ..hidden }]);
+        assert_eq!(pids(&reused.family(ours, None, &known)), [0; 0], "its number is not enough");
     }
 
     #[test]

@@ -27,15 +27,17 @@ pub(super) struct Output {
     pub(super) ring: Ring,
     /// Not being read, because the ring holds nothing a healthy daemon could spare.
     pub(super) paused: bool,
+    /// Nobody holds the other side of this terminal, but its program runs and may open it again.
+    pub(super) deserted: bool,
 }
 
 impl Output {
     fn new(fd: OwnedFd, capacity: usize) -> Self {
-        Self { fd: Some(fd), ring: Ring::new(capacity), paused: false }
+        Self { fd: Some(fd), ring: Ring::new(capacity), paused: false, deserted: false }
     }
 
     /// Takes what is there into the ring, at most `limit` bytes. True when it has ended.
-    pub(super) fn read(&mut self, buffer: &mut [u8], limit: u64) -> bool {
+    fn read(&mut self, buffer: &mut [u8], limit: u64) -> bool {
         let Some(fd) = &self.fd else { return true };
         let limit = buffer.len().min(limit as usize);
         let mut filled = 0;
@@ -57,9 +59,6 @@ impl Output {
             }
         };
         self.ring.push(&buffer[..filled]);
-        if ended {
-            self.fd = None;
-        }
         ended
     }
 }
@@ -183,6 +182,19 @@ impl Terminal {
         self.main.fd.is_none() && self.error.as_ref().is_none_or(|error| error.fd.is_none())
     }
 
+    /// Takes what one output has, at most `limit` bytes.
+    pub(super) fn read(&mut self, stream: Stream, buffer: &mut [u8], limit: u64) {
+        // Programs let go of their terminal a moment before they exit, and some go on without it. Closing our side then
+        // would hang them up: they would end by a signal instead of as they meant to.
+        let hold = self.exit.is_none() && self.wiring != Wiring::Pipes;
+        let Some(output) = self.output_mut(stream) else { return };
+        let ended = output.read(buffer, limit);
+        output.deserted = ended && hold;
+        if ended && !hold {
+            output.fd = None;
+        }
+    }
+
     fn size(&self) -> Size {
         self.marks.back().map_or(Size::DEFAULT, |mark| mark.size)
     }
@@ -222,7 +234,7 @@ impl Terminal {
     }
 
     pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<Accepted, InputRefusal> {
-        if self.exit.is_some() || self.main.fd.is_none() || self.wiring == Wiring::Pipes {
+        if self.exit.is_some() || self.main.fd.is_none() || self.main.deserted || self.wiring == Wiring::Pipes {
             return Err(InputRefusal::NotReading);
         }
         let input = &mut self.input;

@@ -108,6 +108,7 @@ async fn start(client: &mut Client, directory: &Path, name: &str, scenario: &str
         command: vec![executable, "actor".into(), file.to_string_lossy().into_owned()],
         name: Some(name.into()),
         session_name: Some("demo".into()),
+        backend: None,
         working_directory: client::absolute(directory)?,
         environment: launch::environment(),
         size: Some(Size::clamped(SIZE.0, SIZE.1)),

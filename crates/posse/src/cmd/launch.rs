@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use posse_core::screen::Size;
 use posse_server::api::types::{Create, Terminal};
+use posse_server::record::Backend;
 
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Its size, as COLUMNSxROWS
     #[arg(long, value_name = "SIZE", default_value_t = Size::DEFAULT)]
     size: Size,
+    /// Where the terminal lives: `embedded` or `tmux`
+    #[arg(long, value_name = "BACKEND", default_value_t = Backend::Embedded)]
+    backend: Backend,
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -72,6 +76,7 @@ impl Args {
             command: self.command.clone(),
             name: self.name.clone(),
             session_name: self.session.clone(),
+            backend: Some(self.backend),
             working_directory: client::absolute(&directory)?,
             environment,
             size: Some(self.size),

@@ -1,4 +1,6 @@
 //! The whole of posse, as its users run it: the real binary, real terminals, a real database.
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
 
 mod attach;
 mod bad_input;

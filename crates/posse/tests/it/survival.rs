@@ -214,6 +214,17 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
 }
 
 #[test]
+fn stop_all_ends_what_hides_too() {
+    let env = env();
+    let hiding =
+        r#"setsid sh -c 'trap "" TERM HUP; echo hidden; while :; do sleep 0.1; done' & echo ready; exec sleep 1000"#;
+    let id = env.launch(&["sh", "-c", hiding]);
+    text_when(&env, id, |text| text.contains("ready") && text.contains("hidden"));
+    env.run(["stop", "--all"]).ok();
+    assert!(env.processes().is_empty(), "{:?}", env.processes());
+}
+
+#[test]
 fn a_dead_daemon_is_restarted_without_being_asked() {
     let env = env();
     env.launch(&["sleep", "1000"]);

@@ -76,6 +76,22 @@ fn what_a_child_prints_after_the_end_of_its_parent_is_not_lost() {
     assert_eq!(peer.until_printed(id, "late"), "bye\nlate\n");
 }
 
+/// Many programs close their files just before they exit. Their terminal must not be hung up under them meanwhile.
+#[test]
+fn a_program_that_lets_go_of_its_terminal_ends_as_it_means_to() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    let script = "exec </dev/null >/dev/null 2>&1; sleep 1; echo back >/dev/tty; sleep 0.2; exit 7";
+    peer.follow(id, keeper.shell(id, script));
+    let before = keeper.ticks();
+    peer.until_printed(id, "back\r\n");
+    let ticks = keeper.ticks() - before;
+    assert!(ticks < 30, "it used {ticks} hundredths of a second to wait for one");
+    assert_eq!(peer.until_exit(id), Exit::Code(7));
+    assert_eq!(peer.heard(id).exits, [(Exit::Code(7), 6, 0)]);
+}
+
 #[test]
 fn only_what_has_ended_can_be_forgotten() {
     let keeper = Keeper::start();

@@ -164,6 +164,19 @@ fn one_that_is_born_during_the_grace_is_asked_too() {
     assert!(peer.heard(id).text().ends_with("woken\r\n"), "{}", peer.heard(id).text());
 }
 
+/// Found by its parents at first, and by nothing once they have ended as they were asked to.
+#[test]
+fn one_that_only_its_parents_gave_away_is_not_lost_with_them() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let script = "
+        setsid sh -c 'env -i setsid sh -c \"trap \\\"\\\" TERM HUP; echo pid \\$\\$; while :; do sleep 1; done\"; :' &
+        echo all started; exec sleep 1000";
+    let (id, hidden) = start_family(&keeper, &mut peer, script, 2, 1);
+    assert_eq!(peer.end(id, 300), 0);
+    assert!(!process::exists(hidden[0]), "it said that nobody is left");
+}
+
 /// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.
 #[test]
 fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
@@ -177,8 +190,8 @@ fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
         command.env("POSSE_TERMINAL_ID", id.as_str()).stdin(Stdio::null()).stdout(Stdio::null());
         command.spawn().unwrap()
     };
-    let mut strays = [stray(&["sleep", "1000"]), stray(&["sh", "-c", "trap '' TERM; env -i sleep 1000; :"])];
-    until("they run", || carriers(id) == 2);
+    let mut strays = [stray(&["sleep", "1000"]), stray(&["sh", "-c", "trap '' TERM HUP; sleep 1000; :"])];
+    until("they run", || carriers(id) == 3);
     assert_eq!(peer.end(id, 100), 0);
     for stray in &mut strays {
         stray.wait().unwrap();

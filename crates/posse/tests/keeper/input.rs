@@ -124,8 +124,10 @@ fn a_long_text_arrives_whole() {
     }
     let last = text.chunks(100_000).len() as u64;
     assert_eq!(peer.receipt(id, 1, last), Ok(()));
-    assert_eq!(peer.until_exit(id), Exit::Code(0));
-    assert!(fs::read(keeper.work().join("typed")).unwrap() == text, "what arrived is not what was typed");
+    let exit = peer.until_exit(id);
+    let typed = fs::read(keeper.work().join("typed")).unwrap();
+    assert_eq!(exit, Exit::Code(0), "after {} of {} bytes", typed.len(), text.len());
+    assert!(typed == text, "what arrived is not what was typed");
 }
 
 #[test]

@@ -31,11 +31,16 @@ impl Keeper {
 
     /// Starts it from a shell that ran `prelude` first: what that sets, the keeper inherits.
     pub(crate) fn start_after(prelude: &str) -> Self {
-        let env = TestEnv::new(env!("CARGO_BIN_EXE_posse"));
-        let child = launch(&env, prelude);
-        let mut keeper = Self { env, child, guest: None };
+        let mut keeper = Self::start_alone(prelude);
         keeper.guest = Some(keeper.peer());
         keeper
+    }
+
+    /// Starts it, and nobody has spoken to it yet.
+    pub(crate) fn start_alone(prelude: &str) -> Self {
+        let env = TestEnv::new(env!("CARGO_BIN_EXE_posse"));
+        let child = launch(&env, prelude);
+        Self { env, child, guest: None }
     }
 
     pub(crate) fn pid(&self) -> u32 {

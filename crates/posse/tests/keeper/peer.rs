@@ -237,15 +237,14 @@ impl Peer {
 
     /// Asks until the answer is as it should be.
     #[track_caller]
-    pub(crate) fn until_listed(&mut self, what: &str, id: TerminalId, good: impl Fn(&Summary) -> bool) -> Summary {
+    pub(crate) fn until_listed(&mut self, what: &str, id: TerminalId, good: impl Fn(&Summary) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let summary = self.summary(id);
-            if good(&summary) {
-                return summary;
+            let list = self.list();
+            if list.iter().any(|summary| summary.id == id && good(summary)) {
+                return;
             }
-            assert!(Instant::now() < deadline, "waited in vain until {what}: {summary:?}");
-            std::thread::yield_now();
+            assert!(Instant::now() < deadline, "waited in vain until {what}: {list:?}");
         }
     }
 

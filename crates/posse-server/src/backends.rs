@@ -1,0 +1,153 @@
+//! The connections to where terminals live, the keeper and tmux: what concerns one terminal goes to its pump, the rest
+//! to the hub. Both speak the same language (`posse_term::wire`), so nothing behind this needs to know which is which.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+use posse_term::client::{self, Events, KeeperError, Link};
+use posse_term::emulator::HistoryLimit;
+use posse_term::tmux::{self, Socket};
+use posse_term::wire::{Event, Request, Summary};
+use tokio::sync::mpsc;
+
+use crate::hub::{Message, News};
+use crate::pump::{Event as PumpEvent, Handle};
+use crate::record::Backend;
+use crate::serve::Settings;
+
+/// How long to wait before trying to get a keeper again.
+const KEEPER_RETRY: Duration = Duration::from_secs(1);
+
+/// Which pump belongs to which terminal. The hub writes it, the connections read it.
+#[derive(Clone, Default)]
+pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, Handle>>>);
+
+impl Routes {
+    pub(crate) fn insert(&self, id: TerminalId, handle: Handle) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handle);
+    }
+
+    pub(crate) fn remove(&self, id: TerminalId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    fn send(&self, id: TerminalId, event: Event) {
+        if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            handle.send(PumpEvent::Keeper(event));
+        }
+    }
+}
+
+/// Connects to backends when the hub wants them, and tells it what they say.
+pub(crate) struct Backends {
+    pub(crate) settings: Settings,
+    pub(crate) routes: Routes,
+    pub(crate) hub: mpsc::UnboundedSender<Message>,
+}
+
+impl Backends {
+    /// Serves the hub's wishes until it is gone.
+    pub(crate) async fn run(self, mut wanted: mpsc::UnboundedReceiver<Backend>) {
+        while let Some(backend) = wanted.recv().await {
+            match backend {
+                Backend::Embedded => {
+                    while let Err(error) = self.connect_keeper().await {
+                        tracing::error!("{error}");
+                        tokio::time::sleep(KEEPER_RETRY).await;
+                    }
+                }
+                Backend::Tmux => {
+                    if let Err(error) = self.connect_tmux().await {
+                        self.tell(Backend::Tmux, News::Failed(error.to_string()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, backend: Backend, news: News) {
+        let _ = self.hub.send(Message::Backend(backend, news));
+    }
+
+    pub(crate) async fn connect_keeper(&self) -> Result<(), KeeperError> {
+        let (link, mut events) =
+            client::connect_or_start(&self.settings.places, &self.settings.executable, true).await?;
+        link.send(Request::List);
+        let summaries = loop {
+            if let Event::Listed { summaries } = events.next().await? {
+                break summaries;
+            }
+        };
+        self.tell(Backend::Embedded, News::Up(link, summaries));
+        tokio::spawn(follow_keeper(events, self.routes.clone(), self.hub.clone()));
+        Ok(())
+    }
+
+    async fn connect_tmux(&self) -> Result<(), tmux::TmuxError> {
+        let places = &self.settings.places;
+        let settings = tmux::Settings {
+            socket: Socket::Private(places.tmux_socket()),
+            state: places.tmux_state(),
+            shim: vec![self.settings.executable.clone().into_os_string(), "shim".into()],
+            history: HistoryLimit::default(),
+        };
+        let (link, mut events) = tmux::start(settings).await?;
+        let summaries = list(&link, &mut events).await;
+        self.tell(Backend::Tmux, News::Up(link, summaries));
+        tokio::spawn(follow_tmux(events, self.routes.clone(), self.hub.clone()));
+        Ok(())
+    }
+}
+
+async fn list(link: &Link, events: &mut mpsc::UnboundedReceiver<Event>) -> Vec<Summary> {
+    link.send(Request::List);
+    while let Some(event) = events.recv().await {
+        if let Event::Listed { summaries } = event {
+            return summaries;
+        }
+    }
+    Vec::new()
+}
+
+async fn follow_keeper(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
+    loop {
+        match events.next().await {
+            Ok(event) => forward(Backend::Embedded, event, &routes, &hub),
+            Err(error) => {
+                let _ = hub.send(Message::Backend(Backend::Embedded, News::Lost(error.to_string())));
+                return;
+            }
+        }
+    }
+}
+
+async fn follow_tmux(mut events: mpsc::UnboundedReceiver<Event>, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
+    while let Some(event) = events.recv().await {
+        forward(Backend::Tmux, event, &routes, &hub);
+    }
+    let _ = hub.send(Message::Backend(Backend::Tmux, News::Lost("the tmux server has ended".into())));
+}
+
+fn forward(backend: Backend, event: Event, routes: &Routes, hub: &mpsc::UnboundedSender<Message>) {
+    let news = match event {
+        Event::Output { id, .. }
+        | Event::Resized { id, .. }
+        | Event::Checkpoint { id, .. }
+        | Event::InputDone { id, .. }
+        | Event::InputRefused { id, .. }
+        | Event::Exited { id, .. } => return routes.send(id, event),
+        Event::Spawned { id, pid } => News::Spawned { id, pid },
+        Event::SpawnFailed { id, why, message } => {
+            News::SpawnFailed { id, why, message: String::from_utf8_lossy(&message).into_owned() }
+        }
+        Event::Ended { id, left } => News::Ended { id, left },
+        Event::Resting => News::Resting,
+        Event::Problem { message } => {
+            return tracing::debug!("{backend}: {}", String::from_utf8_lossy(&message));
+        }
+        _ => return,
+    };
+    let _ = hub.send(Message::Backend(backend, news));
+}
