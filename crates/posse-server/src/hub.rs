@@ -471,7 +471,9 @@ impl Hub {
             Command::Set { name, value, reply } => {
                 let data = json!({ "name": name, "value": value });
                 let changes = vec![store::Change::Setting(name, value)];
-                self.emit_then("setting_changed", None, data, changes, move || drop(reply.send(())));
+                self.emit_then("setting_changed", None, data, changes, move || {
+                    let _ = reply.send(());
+                });
             }
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));

@@ -70,12 +70,8 @@ impl Notes {
         let mut frame = Vec::new();
         wire::encode(&Request::Spawn { id, program: program.clone() }, &mut frame);
         let notes = [secret.as_str().as_bytes(), b"\n", &program.label].concat();
-        let written = write_new(&self.path(id, "terminal"), &notes)
-            .and_then(|()| write_new(&self.program_path(id), &frame));
-        if written.is_err() {
-            self.remove(id);
-        }
-        written
+        write_new(&self.path(id, "terminal"), &notes)?;
+        write_new(&self.program_path(id), &frame).inspect_err(|_| self.remove(id))
     }
 
     pub(super) fn fate(&self, id: TerminalId) -> Fate {
@@ -185,11 +181,6 @@ impl Errand {
         self.write_whole("exit", &end.to_text())
     }
 
-    /// Whether the end is written already.
-    pub(super) fn has_end(&self) -> bool {
-        self.notes.path(self.id, "exit").exists()
-    }
-
     fn write_whole(&self, kind: &str, text: &str) -> io::Result<()> {
         // A terminal that was forgotten meanwhile has nobody who would remove this.
         if !self.notes.path(self.id, "terminal").exists() {
@@ -202,7 +193,7 @@ impl Errand {
 }
 
 impl End {
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         match self {
             End::Exit(Exit::Code(code)) => format!("code {code}"),
             End::Exit(Exit::Signal(signal)) => format!("signal {signal}"),
@@ -211,7 +202,7 @@ impl End {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         Some(match word {
             "code" => End::Exit(Exit::Code(rest.parse().ok()?)),
@@ -283,7 +274,6 @@ mod tests {
         let (id, secret) = (TerminalId::from_random(7), Secret::new([1; 16]));
         notes.prepare(id, &program(), &secret).unwrap();
         assert!(notes.prepare(id, &program(), &secret).is_err(), "twice the same terminal");
-        notes.prepare(id, &program(), &secret).unwrap();
         let mode = fs::metadata(notes.program_path(id)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it holds an environment");
 
