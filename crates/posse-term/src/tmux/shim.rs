@@ -151,6 +151,8 @@ fn ring(errand: &Errand, mut terminal: &File) -> io::Result<()> {
 
 /// Gives whoever listens the time to take the last of the output. They close the pane when they have it.
 fn linger(errand: &Errand, terminal: &File, signals: &mut Signals) {
+    // Those were for the program.
+    signals.take();
     if ring(errand, terminal).is_err() {
         return; // The pane is gone already.
     }
