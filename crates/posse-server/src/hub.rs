@@ -220,6 +220,8 @@ pub(crate) struct Hub {
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
+    /// Who asks for a pump, until there is one: a backend may still be on its way up.
+    finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
     deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
     stopping: Option<Stopping>,
@@ -260,6 +262,7 @@ impl Hub {
                 inputs.entry(id).or_default().push(input);
                 inputs
             }),
+            finds: Vec::new(),
             creating: HashMap::new(),
             deleting: HashMap::new(),
             stopping: None,
@@ -284,6 +287,7 @@ impl Hub {
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
             }
+            self.answer_finds();
             self.rest_when_all_ended();
             if self.done {
                 break;
@@ -424,7 +428,7 @@ impl Hub {
             News::Spawned { id, pid } => self.spawned(id, pid),
             News::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
             News::Ended { id, left } => self.backend_ended(backend, id, left),
-            News::Resting => self.done |= backend == Backend::Embedded,
+            News::Resting => self.rested(backend),
             News::Failed(why) => self.backend_failed(backend, &why),
             News::Lost(why) => self.backend_lost(backend, &why),
         }
@@ -441,9 +445,7 @@ impl Hub {
             Command::Show(id, reply) => {
                 let _ = reply.send(self.terminals.get(&id).map(view));
             }
-            Command::Find(id, reply) => {
-                let _ = reply.send(self.find(id));
-            }
+            Command::Find(id, reply) => self.finds.push((id, reply)),
             Command::Resize(id, size) => {
                 if let Some(entry) = self.terminals.get_mut(&id) {
                     entry.record.size = size;

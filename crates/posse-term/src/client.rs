@@ -43,6 +43,10 @@ pub struct Link {
 }
 
 impl Link {
+    pub(crate) fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
+        Self { requests }
+    }
+
     /// Queues a request. It is lost if the connection is; whoever reads the events learns of that.
     pub fn send(&self, request: Request) {
         let _ = self.requests.send(request);

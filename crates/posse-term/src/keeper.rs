@@ -58,7 +58,8 @@ const ENDING_LOOK: Duration = Duration::from_millis(20);
 const ENDING_REST: u32 = 4;
 /// How long SIGKILL is repeated before what is left is reported as left.
 const KILLING: Duration = Duration::from_secs(3);
-/// How long nobody is let in after someone could not be. The kernel would report him for as long as he waits.
+/// How long nobody is let in after someone could not be. The kernel would report him for as long as he waits; four
+/// looks a second cost nothing, and hardly anyone notices the wait.
 const DOOR_SHUT: Duration = Duration::from_millis(250);
 /// Descriptors that terminals leave free: for a peer who comes to end some of them, and for what ending them takes.
 const SPARE_FOR_PEERS: usize = 16;

@@ -75,7 +75,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, error }
     }
 }

@@ -122,6 +122,16 @@ impl Hub {
         entry.pump = Some(handle);
     }
 
+    /// Answers those who ask for a pump, as far as there is one or never will be.
+    pub(super) fn answer_finds(&mut self) {
+        for (id, reply) in std::mem::take(&mut self.finds) {
+            match self.find(id) {
+                None if self.terminals.contains_key(&id) => self.finds.push((id, reply)),
+                found => drop(reply.send(found)),
+            }
+        }
+    }
+
     pub(super) fn find(&mut self, id: TerminalId) -> Option<Handle> {
         let entry = self.terminals.get(&id)?;
         if let (None, Some(exit)) = (&entry.pump, entry.record.exit) {
@@ -150,11 +160,15 @@ impl Hub {
         }
         if backend == Backend::Embedded {
             self.keeper_problem = Some(why.to_owned());
-            match self.stopping {
-                None => drop(self.want.send(Backend::Embedded)),
-                Some(_) => self.done = true,
+            if self.stopping.is_none() {
+                let _ = self.want.send(Backend::Embedded);
             }
         }
+        if let Some(stopping) = &mut self.stopping {
+            // Nobody is left to say that they have ended.
+            stopping.ending.clear();
+        }
+        self.rested(backend);
     }
 
     pub(super) fn delete(&mut self, id: TerminalId, grace_ms: u32, reply: oneshot::Sender<Option<Deleted>>) {

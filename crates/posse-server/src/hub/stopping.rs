@@ -13,8 +13,10 @@ use crate::record::Backend;
 #[derive(Default)]
 pub(super) struct Stopping {
     pub(super) all: bool,
-    /// The keeper has been told.
+    /// The backends have been told.
     pub(super) resting: bool,
+    /// Those that have not answered yet.
+    pub(super) unrested: BTreeSet<Backend>,
     /// Families that are still being ended.
     pub(super) ending: BTreeSet<TerminalId>,
     pub(super) replies: Vec<oneshot::Sender<Stopped>>,
@@ -50,19 +52,24 @@ impl Hub {
         self.terminals.values().filter(|entry| entry.record.exit.is_none())
     }
 
-    /// Tells the keeper not to start us again, and waits to hear that it will not.
+    /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux
+    /// shall leave too if nothing of ours is left in it.
     pub(super) fn rest(&mut self) {
-        if let Some(stopping) = &mut self.stopping {
-            stopping.resting = true;
-        }
         self.emit("daemon_stopped", None, json!({}), vec![]);
-        // tmux leaves too if nothing of ours is left in it; nobody waits for that.
-        if let Some(tmux) = self.links.get(&Backend::Tmux) {
-            tmux.send(Request::Rest);
+        let stopping = self.stopping.get_or_insert_with(Stopping::default);
+        stopping.resting = true;
+        for (backend, link) in &self.links {
+            stopping.unrested.insert(*backend);
+            link.send(Request::Rest);
         }
-        match self.links.get(&Backend::Embedded) {
-            Some(keeper) => keeper.send(Request::Rest),
-            None => self.done = true,
+        self.done = stopping.unrested.is_empty();
+    }
+
+    /// A backend has answered, or is gone.
+    pub(super) fn rested(&mut self, backend: Backend) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.unrested.remove(&backend);
+            self.done = stopping.resting && stopping.unrested.is_empty();
         }
     }
 }

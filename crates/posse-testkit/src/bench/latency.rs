@@ -8,7 +8,7 @@ use posse_core::ids::TerminalId;
 use super::report::Row;
 use super::stamp::{self, Stamp};
 use super::stats::{Samples, ms};
-use super::subject::{Subject, raw};
+use super::subject::{Subject, key};
 use super::{Bench, BenchError};
 
 /// Between two lines or keys. Irregular, so that nothing is met in step.
@@ -112,7 +112,7 @@ fn keys(bench: &Bench, subject: &Subject<'_>, count: u32) -> Result<(Vec<u64>, V
         // From 30 to 69 ms in an order that repeats only after 40.
         bench.pause(Duration::from_millis(u64::from(30 + number * 17 % 40)))?;
         let start = stamp::now();
-        subject.send(id, &raw("k", false))?;
+        subject.send(id, &key('k'))?;
         answered.push(stamp::now() - start);
         called.push(start);
     }

@@ -36,9 +36,9 @@ pub(super) struct Effort {
     pub(super) switches: u64,
 }
 
-/// Input for a terminal, exactly as it is.
-pub(super) fn raw(message: &str, enter: bool) -> Input {
-    Input { message: message.into(), enter: Some(enter), raw: Some(true), ..Input::default() }
+/// One key, typed as it is.
+pub(super) fn key(character: char) -> Input {
+    Input { message: character.into(), enter: Some(false), raw: Some(true), ..Input::default() }
 }
 
 impl<'a> Subject<'a> {
@@ -123,7 +123,7 @@ impl<'a> Subject<'a> {
 
     /// Tells a probe to begin.
     pub(super) fn begin(&self, id: TerminalId) -> Result<(), BenchError> {
-        self.send(id, &raw("", true))
+        self.send(id, &key('\r'))
     }
 
     /// Waits until keeper and daemon do nothing any more.

@@ -39,12 +39,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), BenchError> {
-    let io = |what| move |error| BenchError::Io { what, error };
     let stop = Arc::<AtomicBool>::default();
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).map_err(io("listen for signals"))?;
+        signal_hook::flag::register(signal, stop.clone()).map_err(BenchError::io("listen for signals"))?;
     }
-    let executable = std::env::current_exe().map_err(io("find this program's own file"))?;
+    let executable = std::env::current_exe().map_err(BenchError::io("find this program's own file"))?;
     let depth = if arguments.quick { Depth::Quick } else { Depth::Full };
     let bench = Bench::new(executable.parent().unwrap_or(&executable), depth, stop)?;
     let machine = Machine::this();
@@ -63,7 +62,7 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
     println!("\n{}", report::table(&rows));
     if let Some(path) = &arguments.json {
         let text = format!("{:#}\n", report::json(&machine, depth, &rows));
-        std::fs::write(path, text).map_err(io("write the results"))?;
+        std::fs::write(path, text).map_err(BenchError::io("write the results"))?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value_t = Size::DEFAULT)]
     size: Size,
     /// Where the terminal lives: `embedded` or `tmux`
-    #[arg(long, value_name = "BACKEND", default_value_t = Backend::Embedded)]
+    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND", default_value_t = Backend::Embedded)]
     backend: Backend,
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]

@@ -1,5 +1,7 @@
 //! What the daemon left with the keeper, for the daemon after it.
 
+use std::collections::HashMap;
+
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
 use posse_term::wire::{Event, Request, Stream};
@@ -35,15 +37,29 @@ fn the_newest_checkpoint_is_given_back_before_any_output() {
 fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
-    let id = new_id();
-    peer.spawn(id, keeper.shell(id, "exit 2"));
-    peer.send(&Request::Checkpoint { id, offset: 0, blob: b"empty".to_vec() });
-    peer.until_exit(id);
+    // So many that not all of it fits into what is sent at once.
+    let ids: Vec<TerminalId> = (0..10).map(|_| new_id()).collect();
+    for id in &ids {
+        peer.spawn(*id, keeper.shell(*id, "exit 2"));
+        peer.send(&Request::Checkpoint { id: *id, offset: 0, blob: vec![b'x'; 100_000] });
+        peer.until_exit(*id);
+    }
     let mut late = keeper.peer();
-    late.attach(id, 0);
-    assert!(matches!(late.next(), Event::Checkpoint { .. }));
-    assert!(matches!(late.next(), Event::Resized { .. }));
-    assert_eq!(late.next(), Event::Exited { id, exit: Exit::Code(2), main: 0, error: 0 });
+    let attach = |id: &TerminalId| Request::Attach { id: *id, stream: Stream::Main, from: 0 };
+    late.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
+    let mut told: HashMap<TerminalId, Vec<&str>> = HashMap::new();
+    while told.values().map(Vec::len).sum::<usize>() < 3 * ids.len() {
+        let (id, what) = match late.next() {
+            Event::Checkpoint { id, .. } => (id, "checkpoint"),
+            Event::Resized { id, .. } => (id, "size"),
+            Event::Exited { id, exit: Exit::Code(2), main: 0, error: 0 } => (id, "end"),
+            other => panic!("{other:?}"),
+        };
+        told.entry(id).or_default().push(what);
+    }
+    for id in &ids {
+        assert_eq!(told[id], ["checkpoint", "size", "end"]);
+    }
 }
 
 /// A daemon that comes back asks for all its terminals at once, and cannot read the first answer before it has asked

@@ -64,7 +64,8 @@ fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work()
     let parrot = new_id();
     peer.follow(parrot, keeper.parrot(parrot));
     peer.until_printed(parrot, "ready");
-    let clock = new_id();
+    let (clock, doomed) = (new_id(), new_id());
+    let pid = peer.spawn(doomed, keeper.program(doomed, &["sleep", "1000"]));
     peer.spawn(clock, keeper.program(clock, &["sleep", "1"]));
     // More than it can let in; the others stand outside until the clock strikes.
     let crowd: Vec<Peer> = (0..100).map(|_| keeper.stranger()).collect();
@@ -74,6 +75,8 @@ fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work()
     peer.until_exit(clock);
     let ticks = keeper.ticks() - before;
     assert!(ticks < 30, "it used {ticks} hundredths of that second");
+    assert_eq!(peer.end(doomed, 0), 0, "what it takes to find a family is still there");
+    assert!(!process::exists(pid));
     drop(crowd);
     // The door is open again for whoever is left.
     keeper.peer().settle();

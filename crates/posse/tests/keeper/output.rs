@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Program, Request, Stream, WINDOW};
+use posse_term::wire::{self, Event, Program, Request, Stream, WINDOW};
 
 use crate::keeper::{Keeper, new_id};
-use crate::peer::{Acknowledging, PATIENCE};
+use crate::peer::Acknowledging;
 
 /// What `seq` prints on a terminal.
 fn numbers(last: u32) -> Vec<u8> {
@@ -45,29 +45,37 @@ fn output_is_given_from_wherever_it_is_asked_for() {
 #[test]
 fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     let keeper = Keeper::start();
-    let (mut steady, mut fickle) = (keeper.peer(), keeper.peer());
+    let mut steady = keeper.peer();
     let id = new_id();
     let last = 60_000;
-    steady.follow(id, seq(&keeper, id, last, 8 << 20));
+    let script = format!("while [ ! -e go ]; do sleep 0.01; done; exec seq 1 {last}");
+    steady.follow(id, Program { ring: 8 << 20, ..keeper.shell(id, &script) });
+    // Greets and asks in one breath, so as not to hear of the end before the output.
+    let come_back = |from| {
+        let mut peer = keeper.stranger();
+        let hello = Request::Hello { version: wire::VERSION, daemon: false };
+        peer.send_all(&[hello, Request::Attach { id, stream: Stream::Main, from }]);
+        peer
+    };
+    let mut fickle = come_back(0);
+    std::fs::write(keeper.work().join("go"), "").unwrap();
     let (mut whole, mut connections) = (Vec::new(), 0);
-    fickle.attach(id, 0);
     loop {
         connections += 1;
         // Takes three frames and leaves without a word, or sees the end.
-        let mut frames = 0;
-        let deadline = Instant::now() + PATIENCE;
-        while frames < 3 && fickle.heard(id).exits.is_empty() {
-            let event = fickle.next_until(deadline).unwrap().expect("waited in vain for output");
+        let (mut frames, mut over) = (0, false);
+        while frames < 3 && !over {
+            let event = fickle.next();
             frames += usize::from(matches!(event, Event::Output { .. }));
+            over = matches!(event, Event::Exited { .. });
         }
         let heard = fickle.heard(id);
         assert!(heard.main.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
         whole.extend(heard.bytes(Stream::Main));
-        if !heard.exits.is_empty() {
+        if over {
             break;
         }
-        fickle = keeper.peer();
-        fickle.attach(id, whole.len() as u64);
+        fickle = come_back(whole.len() as u64);
     }
     steady.until_exit(id);
     assert!(connections > 2, "it never had to come back");
