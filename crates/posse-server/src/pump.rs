@@ -272,6 +272,11 @@ impl Pump {
                     self.checkpointed = offset;
                     self.told_title = String::new();
                     self.tell_title();
+                    if self.backend == Backend::Tmux {
+                        // It keeps a screen, not a stream: this is all there is to catch up with.
+                        self.caught_up_at = 0;
+                        self.run_waiting();
+                    }
                 }
                 Err(error) => tracing::warn!(terminal = %self.id, "the screen kept for us cannot be read: {error}"),
             },
@@ -351,7 +356,12 @@ impl Pump {
                 link.send(Request::Checkpoint { id: self.id, offset, blob });
             }
         }
-        if !self.waiting.is_empty() && !self.catching_up() {
+        self.run_waiting();
+    }
+
+    /// Carries out what waited for the terminal to be caught up with.
+    fn run_waiting(&mut self) {
+        if !self.catching_up() {
             for command in std::mem::take(&mut self.waiting) {
                 self.command(command);
             }
@@ -585,9 +595,7 @@ impl Pump {
             }
         }
         let link = self.link.take();
-        for command in std::mem::take(&mut self.waiting) {
-            self.command(command);
-        }
+        self.run_waiting();
         self.save_last_screen().await;
         self.tell_status(status);
         let _ = self.hub.send(Message::Change(self.id, Change::Ended(exit)));

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -35,6 +36,9 @@ pub enum KeeperError {
     #[error("cannot start the keeper: {0}")]
     Start(String),
 }
+
+/// How long a daemon may take to start. It takes some ten milliseconds; a machine on its knees takes longer.
+const DAEMON_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
@@ -114,7 +118,8 @@ async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Re
 /// Connects to the keeper, starting one from `executable` if none runs.
 pub async fn connect_or_start(places: &Places, executable: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
     match connect(&places.keeper_socket(), daemon).await {
-        Err(KeeperError::NotRunning) => {}
+        // Closed: one that was just leaving.
+        Err(KeeperError::NotRunning | KeeperError::Closed) => {}
         other => return other,
     }
     let start = {
@@ -170,14 +175,18 @@ pub async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, Kee
     let (link, mut events) = connect_or_start(places, executable, false).await?;
     let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
     link.send(Request::StartDaemon { executable });
-    loop {
-        match events.next().await? {
-            Event::DaemonUp { pid } => return Ok(pid),
-            Event::DaemonFailed { message } => {
-                let message = String::from_utf8_lossy(&message);
-                return Err(KeeperError::Start(format!("{message}; see {}", places.log().display())));
+    let see_log = |message: &str| KeeperError::Start(format!("{message}; see {}", places.log().display()));
+    let answer = async {
+        loop {
+            match events.next().await? {
+                Event::DaemonUp { pid } => return Ok(pid),
+                Event::DaemonFailed { message } => return Err(see_log(&String::from_utf8_lossy(&message))),
+                _ => {}
             }
-            _ => {}
         }
+    };
+    match tokio::time::timeout(DAEMON_PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(see_log("the daemon was started and does not answer")),
     }
 }

@@ -95,6 +95,11 @@ impl Places {
         self.runtime.join("tmux")
     }
 
+    /// Whether there may be terminals, with a daemon or without.
+    pub fn holds_terminals(&self) -> bool {
+        self.keeper_socket().exists() || self.tmux_socket().exists()
+    }
+
     /// What the tmux backend keeps of its programs.
     pub fn tmux_state(&self) -> PathBuf {
         self.home.join("tmux")

@@ -137,7 +137,7 @@ impl TestEnv {
 impl Drop for TestEnv {
     fn drop(&mut self) {
         // Politely first, then not: a failed test must not leave anything either.
-        if self.places.keeper_socket().exists() {
+        if self.places.holds_terminals() {
             let _ = self.command(["stop", "--all"]).output();
         }
         let mut left = self.processes();

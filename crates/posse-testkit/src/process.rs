@@ -10,6 +10,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 #[derive(Debug, Clone)]
 pub struct Process {
     pub pid: u32,
+    pub parent: Option<u32>,
     pub command: Vec<String>,
     environment: Vec<String>,
 }
@@ -41,7 +42,9 @@ fn read(pid: u32) -> Option<Process> {
     if command.is_empty() || pid == std::process::id() {
         return None;
     }
-    Some(Process { pid, command, environment: words("environ").unwrap_or_default() })
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let parent = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().nth(1)?.parse().ok());
+    Some(Process { pid, parent, command, environment: words("environ").unwrap_or_default() })
 }
 
 pub fn exists(pid: u32) -> bool {

@@ -3,9 +3,26 @@
 //! They stand exactly between what the program printed and what comes after, which no file or signal could tell. tmux
 //! draws nothing for them, we take them out. What happened is in the notes; the bell only says that it is time to look.
 
-/// Begins every bell. It ends whatever sequence a killed program left unfinished, and is rare enough that holding it
+/// Begins every ring. It ends whatever sequence a killed program left unfinished, and is rare enough that holding it
 /// back until the next byte delays nobody's output.
 const CANCEL: u8 = 0x18;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ring {
+    /// The program has begun.
+    Begun,
+    /// It has ended, or could not begin, and all it printed comes before this.
+    Over,
+}
+
+impl Ring {
+    fn mark(self) -> u8 {
+        match self {
+            Ring::Begun => b'+',
+            Ring::Over => b'-',
+        }
+    }
+}
 
 /// Known to the shim and to us. Without it any program could announce its own end, or that of whoever prints a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,50 +42,55 @@ impl Secret {
     }
 
     /// What the shim prints. 7502 is a number no terminal knows.
-    pub(super) fn bell(&self) -> Vec<u8> {
-        format!("\x18\x1b]7502;{}\x1b\\", self.0).into_bytes()
+    pub(super) fn bell(&self, ring: Ring) -> Vec<u8> {
+        format!("\x18\x1b]7502;{}{}\x1b\\", ring.mark() as char, self.0).into_bytes()
     }
 }
 
-/// Takes the bells out of one pane's output.
+/// Takes the rings out of one pane's output.
 pub(super) struct Doorbell {
-    bell: Vec<u8>,
-    /// How much of a bell the output ended with.
-    begun: usize,
+    begun: Vec<u8>,
+    over: Vec<u8>,
+    /// The beginning of a ring that the output ended with.
+    held: Vec<u8>,
 }
 
 impl Doorbell {
     pub(super) fn new(secret: &Secret) -> Self {
-        Self { bell: secret.bell(), begun: 0 }
+        Self { begun: secret.bell(Ring::Begun), over: secret.bell(Ring::Over), held: Vec::new() }
     }
 
-    /// The program's own bytes of these, cut anywhere, and whether it rang.
-    pub(super) fn listen(&mut self, bytes: Vec<u8>) -> (Vec<u8>, bool) {
-        if self.begun == 0 && memchr::memchr(CANCEL, &bytes).is_none() {
-            return (bytes, false);
+    /// The program's own bytes of these, cut anywhere, and the last ring among them.
+    pub(super) fn listen(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Option<Ring>) {
+        if self.held.is_empty() && memchr::memchr(CANCEL, &bytes).is_none() {
+            return (bytes, None);
         }
-        let (mut out, mut rang) = (Vec::with_capacity(bytes.len()), false);
+        let (mut out, mut ring) = (Vec::with_capacity(bytes.len()), None);
         for byte in bytes {
-            if byte != self.bell[self.begun] {
-                out.extend(self.give_up());
-            }
-            // The first byte occurs in a bell only once, so there is no other place to begin again.
-            if byte == self.bell[self.begun] {
-                self.begun += 1;
-            } else {
-                out.push(byte);
-            }
-            if self.begun == self.bell.len() {
-                self.begun = 0;
-                rang = true;
+            self.held.push(byte);
+            if self.held == self.begun || self.held == self.over {
+                ring = Some(if self.held == self.over { Ring::Over } else { Ring::Begun });
+                self.held.clear();
+            } else if !self.could_ring() {
+                // The first byte occurs in a ring only once, so only the last byte can begin another.
+                self.held.pop();
+                out.append(&mut self.held);
+                self.held.push(byte);
+                if !self.could_ring() {
+                    out.append(&mut self.held);
+                }
             }
         }
-        (out, rang)
+        (out, ring)
     }
 
-    /// What was held back because it could have been the beginning of a bell.
+    fn could_ring(&self) -> bool {
+        self.begun.starts_with(&self.held) || self.over.starts_with(&self.held)
+    }
+
+    /// What was held back because it could have been the beginning of a ring.
     pub(super) fn give_up(&mut self) -> Vec<u8> {
-        self.bell[..std::mem::take(&mut self.begun)].to_vec()
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -82,34 +104,35 @@ mod tests {
         Secret::new([7; 16])
     }
 
-    /// All of it in chunks of this length: the clean bytes and how often it rang.
-    fn listen(bytes: &[u8], chunk: usize) -> (Vec<u8>, usize) {
+    /// All of it in chunks of this length: the clean bytes and the rings.
+    fn listen(bytes: &[u8], chunk: usize) -> (Vec<u8>, Vec<Ring>) {
         let mut doorbell = Doorbell::new(&secret());
-        let (mut clean, mut rings) = (Vec::new(), 0);
+        let (mut clean, mut rings) = (Vec::new(), Vec::new());
         for chunk in bytes.chunks(chunk) {
-            let (bytes, rang) = doorbell.listen(chunk.to_vec());
+            let (bytes, ring) = doorbell.listen(chunk.to_vec());
             clean.extend(bytes);
-            rings += usize::from(rang);
+            rings.extend(ring);
         }
         clean.extend(doorbell.give_up());
         (clean, rings)
     }
 
     #[test]
-    fn bells_are_heard_and_taken_out() {
-        let bell = secret().bell();
-        let stream = [&bell[..], b"one\x18\x1b]two", &bell, b"\x18", &bell[..9], &bell, b"\x18"].concat();
-        for chunk in [1, 2, 7, 1000] {
-            let (clean, rings) = listen(&stream, chunk);
-            assert_eq!(clean, [b"one\x18\x1b]two\x18", &bell[..9], b"\x18"].concat(), "in chunks of {chunk}");
-            assert!(rings == 3 || chunk > bell.len(), "in chunks of {chunk}");
+    fn rings_are_heard_and_taken_out() {
+        let (begun, over) = (secret().bell(Ring::Begun), secret().bell(Ring::Over));
+        let stream = [&begun[..], b"one\x18\x1b]two", &over, b"\x18", &begun[..9], &over, b"\x18"].concat();
+        let clean = [b"one\x18\x1b]two\x18", &begun[..9], b"\x18"].concat();
+        for chunk in [1, 2, 7] {
+            let expected = (clean.clone(), vec![Ring::Begun, Ring::Over, Ring::Over]);
+            assert_eq!(listen(&stream, chunk), expected, "in chunks of {chunk}");
         }
+        assert_eq!(listen(&stream, 1000), (clean, vec![Ring::Over]), "of several the last one counts");
     }
 
     #[test]
-    fn a_foreign_bell_is_only_output() {
-        let other = Secret::new([8; 16]).bell();
-        assert_eq!(listen(&other, 5), (other, 0));
+    fn a_foreign_ring_is_only_output() {
+        let other = Secret::new([8; 16]).bell(Ring::Over);
+        assert_eq!(listen(&other, 5), (other, vec![]));
     }
 
     #[test]
@@ -121,11 +144,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_without_a_bell(
+        fn nothing_is_lost_without_a_ring(
             bytes in prop::collection::vec(prop_oneof![Just(CANCEL), Just(0x1b), Just(b']'), any::<u8>()], 0..100),
             chunk in 1usize..9,
         ) {
-            prop_assert_eq!(listen(&bytes, chunk), (bytes, 0));
+            prop_assert_eq!(listen(&bytes, chunk), (bytes, vec![]));
         }
     }
 }

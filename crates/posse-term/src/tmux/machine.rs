@@ -130,6 +130,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Apart,
+    /// tmux has not yet said which session we look at. What is sent before that may be done before it.
+    Arriving,
     /// Connected, and not yet looked around.
     Greeting,
     Ready,
@@ -146,6 +148,7 @@ enum Looking {
 pub(super) struct Machine {
     config: Config,
     phase: Phase,
+    arrive_until: Option<Instant>,
     /// Process and start time of the server.
     server: Option<(u32, u64)>,
     socket: String,
@@ -170,6 +173,7 @@ impl Machine {
         let mut machine = Self {
             config,
             phase: Phase::Apart,
+            arrive_until: None,
             server: None,
             socket: String::new(),
             anchor: None,
@@ -201,7 +205,7 @@ impl Machine {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let answer = self.pending.front().map(|pending| pending.deadline);
+        let answer = self.pending.front().map(|pending| pending.deadline).or(self.arrive_until);
         let terminals = self.terminals.values().flat_map(|terminal| [terminal.start_until(), terminal.end_until()]);
         answer.into_iter().chain(terminals.flatten()).min()
     }
@@ -209,7 +213,10 @@ impl Machine {
     pub(super) fn handle(&mut self, happening: Happening, now: Instant) -> Vec<Effect> {
         self.now = now;
         match happening {
-            Happening::Connected => self.greet(),
+            Happening::Connected => {
+                self.phase = Phase::Arriving;
+                self.arrive_until = Some(now + PATIENCE);
+            }
             Happening::Said(message) if self.phase != Phase::Apart => self.said(message),
             Happening::Said(_) => {}
             Happening::Asked(request) if self.phase == Phase::Ready => self.asked(request),
@@ -246,13 +253,14 @@ impl Machine {
 
     // ---- the connection ----
 
-    fn greet(&mut self) {
+    fn greet(&mut self, anchor: SessionId) {
         self.phase = Phase::Greeting;
-        self.anchor = None;
+        self.arrive_until = None;
+        self.anchor = Some(anchor);
         self.looking = Looking::No;
         let flags = format!("pause-after={PAUSE_AFTER}");
         self.send(Line::new("refresh-client -f").text(flags), Purpose::Nothing);
-        let identity = "#{pid} #{start_time} #{session_id} #{socket_path}";
+        let identity = "#{pid} #{start_time} #{socket_path}";
         self.send(Line::new("display-message -p").text(identity), Purpose::Identity);
         self.send(Line::new("list-commands paste-buffer"), Purpose::PasteFlags);
         if let Some(private) = &self.config.private {
@@ -294,7 +302,9 @@ impl Machine {
                 }
                 self.look();
             }
+            Message::Changed if self.phase == Phase::Arriving => {}
             Message::Changed => self.look(),
+            Message::Session(session) if self.phase == Phase::Arriving => self.greet(session),
             Message::Session(session) if self.anchor.is_some_and(|anchor| anchor != session) => {
                 self.broken("somebody moved our connection to another session");
             }
@@ -342,7 +352,7 @@ impl Machine {
     }
 
     fn identified(&mut self, text: &str) {
-        let mut words = text.splitn(4, ' ');
+        let mut words = text.splitn(3, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
         let (Some(pid), Some(start)) = (number(), number()) else {
             return self.broken(format!("tmux does not say who it is: {text:?}"));
@@ -354,12 +364,12 @@ impl Machine {
             return;
         }
         self.server = Some(server);
-        self.anchor = words.next().and_then(|word| word.parse().ok());
         self.socket = words.next().unwrap_or_default().to_owned();
     }
 
     fn disconnected(&mut self) {
         self.phase = Phase::Apart;
+        self.arrive_until = None;
         for pending in std::mem::take(&mut self.pending) {
             if let Purpose::Input(sent) = pending.purpose {
                 self.unconfirmed.push(sent);
@@ -374,7 +384,8 @@ impl Machine {
 
     fn time(&mut self) {
         let now = self.now;
-        if self.pending.front().is_some_and(|pending| pending.deadline <= now) {
+        let answer = self.pending.front().map(|pending| pending.deadline).or(self.arrive_until);
+        if answer.is_some_and(|deadline| deadline <= now) {
             self.broken(format!("tmux did not answer for {} s", PATIENCE.as_secs()));
         }
         self.starts_due();
@@ -431,8 +442,7 @@ impl Machine {
         self.tell(Event::Checkpoint { id, offset, blob });
         // Nothing, but it says up to where everything is known now.
         self.tell(Event::Output { id, stream, offset, bytes: Vec::new() });
-        // The bell may have rung meanwhile.
-        self.effects.push(Effect::ReadFate(id));
+        self.settle(id);
     }
 
     // ---- requests ----

@@ -27,12 +27,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
+use super::doorbell::Ring;
 use super::notes::{End, Errand, Stage};
 use crate::wire::{Program, SpawnRefusal};
 
 /// How long an ended program's pane stays for somebody to take its last screen. Whoever listens does so at once; a
 /// daemon that is being restarted is back within seconds.
 const LINGER: Duration = Duration::from_secs(30);
+/// Meanwhile it rings this often: of one ring tmux may have been told to drop the bytes.
+const RING_AGAIN: Duration = Duration::from_millis(250);
 
 /// The body of `posse shim FILE`. Returns the code to exit with; does not return where it becomes the program.
 pub fn run_shim(program_file: &Path) -> io::Result<i32> {
@@ -40,18 +43,18 @@ pub fn run_shim(program_file: &Path) -> io::Result<i32> {
     match stage {
         Stage::Watch => watch(&errand),
         Stage::Start => {
-            let end = become_program(&errand);
-            // The socket to the one who watches.
+            // To the one who watches. Another descriptor than the program's standard input, and closed when it begins.
             let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+            socket.read_exact(&mut [0])?;
+            let end = become_program(&errand);
             socket.write_all(end.to_text().as_bytes())?;
             Ok(1)
         }
     }
 }
 
-/// Waits for its turn, then becomes the program. Returns why it could not.
+/// Returns why it could not.
 fn become_program(errand: &Errand) -> End {
-    let _ = io::stdin().read(&mut [0]);
     errand.delete();
     let Program { arguments, environment, directory, .. } = &errand.program;
     let Some((name, arguments)) = arguments.split_first() else {
@@ -117,7 +120,7 @@ fn watch(errand: &Errand) -> io::Result<i32> {
         return Ok(1);
     }
     errand.write_pid(child.id())?;
-    let _ = ring(errand, &terminal);
+    let _ = ring(Ring::Begun, errand, &terminal);
 
     let status = loop {
         if let Some(status) = child.try_wait()? {
@@ -145,20 +148,18 @@ fn own_arguments() -> Vec<OsString> {
     arguments
 }
 
-fn ring(errand: &Errand, mut terminal: &File) -> io::Result<()> {
-    terminal.write_all(&errand.secret.bell())
+fn ring(ring: Ring, errand: &Errand, mut terminal: &File) -> io::Result<()> {
+    terminal.write_all(&errand.secret.bell(ring))
 }
 
 /// Gives whoever listens the time to take the last of the output. They close the pane when they have it.
 fn linger(errand: &Errand, terminal: &File, signals: &mut Signals) {
     // Those were for the program.
     signals.take();
-    if ring(errand, terminal).is_err() {
-        return; // The pane is gone already.
-    }
     let end = Instant::now() + LINGER;
-    while signals.take().is_empty() && Instant::now() < end {
-        signals.wait(Some(end));
+    // An error means that the pane is gone already.
+    while Instant::now() < end && ring(Ring::Over, errand, terminal).is_ok() && signals.take().is_empty() {
+        signals.wait(Some(Instant::now() + RING_AGAIN));
     }
 }
 

@@ -8,7 +8,7 @@ use posse_core::status::Exit;
 
 use super::applied::Applied;
 use super::command::{PaneId, SessionId, WindowId};
-use super::doorbell::{Doorbell, Secret};
+use super::doorbell::{Doorbell, Ring, Secret};
 use crate::sequence::{Piece, Scanner};
 use crate::wire::{Event, Stream, Summary, Wiring};
 
@@ -89,6 +89,8 @@ pub(super) struct Terminal {
     pub(super) ending: Option<Ending>,
     /// Its exit has been told.
     pub(super) told: bool,
+    /// All its output has been heard, or can never be: how it ended may be believed.
+    pub(super) over: bool,
     /// Its pane has been closed. Whatever it was, this is how it ended if the shim left no word.
     pub(super) vanished: Option<Exit>,
     /// Its pane has been told to close.
@@ -125,6 +127,7 @@ impl Terminal {
             applied: Applied::default(),
             ending: None,
             told: false,
+            over: false,
             vanished: None,
             released: false,
             paste: false,
@@ -172,12 +175,12 @@ impl Terminal {
 
     /// Takes output of the pane.
     pub(super) fn output(&mut self, bytes: Vec<u8>) -> Heard {
-        let mut heard = Heard::default();
+        let (bytes, ring) = self.doorbell.listen(bytes);
+        self.over |= ring == Some(Ring::Over);
+        let mut heard = Heard { rang: ring.is_some(), ..Heard::default() };
         if !matches!(self.flow, Flow::Kept(_) | Flow::Flowing) {
             return heard;
         }
-        let (bytes, rang) = self.doorbell.listen(bytes);
-        heard.rang = rang;
         heard.paste_changed = self.scan(&bytes);
         heard.events.extend(self.pass(bytes));
         if self.flow == Flow::Flowing && self.offset - self.acknowledged > AHEAD {
@@ -261,12 +264,15 @@ mod tests {
     fn offsets_count_the_programs_own_bytes() {
         let mut terminal = terminal(Flow::Flowing);
         assert_eq!(terminal.output(b"abc".to_vec()).events, [output(0, b"abc")]);
-        let bell = Secret::new([1; 16]).bell();
-        let heard = terminal.output([b"de", &bell[..], b"f"].concat());
-        assert!(heard.rang);
+        let bell = |ring| Secret::new([1; 16]).bell(ring);
+        let heard = terminal.output([b"de", &bell(Ring::Begun)[..], b"f"].concat());
+        assert!(heard.rang && !terminal.over);
         assert_eq!(heard.events, [output(3, b"def")]);
         assert_eq!(terminal.output(b"\x18".to_vec()).events, []);
         assert_eq!(terminal.last_output(), Some(output(6, b"\x18")));
+        terminal.flow = Flow::Unheard;
+        let heard = terminal.output(bell(Ring::Over));
+        assert!(heard.rang && terminal.over, "it is heard although its output is not");
     }
 
     #[test]

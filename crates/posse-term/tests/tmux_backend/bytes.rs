@@ -131,13 +131,13 @@ async fn one_that_ended_while_it_was_held_shows_its_end() {
 async fn sizes_and_titles_are_told() {
     let Some(stage) = Stage::new() else { return };
     let mut client = stage.connect().await;
-    let text = r#"trap 'printf "size %s " "$(stty size)"' WINCH; printf '\e]2;a title; %%H\e\\ready\n'; while :; do sleep 0.01; done"#;
+    let text = r#"trap 'printf "size %s|" "$(stty size)"' WINCH; printf '\e]2;a title; %%H\e\\ready\n'; while :; do sleep 0.01; done"#;
     client.spawn(id(1), script(text)).await;
     client.until_text(id(1), "ready").await;
     assert_eq!(client.mirror(id(1)).emulator.title(), "a title; %H");
     for (rows, columns) in [(40, 120), (10, 30), (24, 80)] {
         client.link.send(Request::Resize { id: id(1), size: Size::clamped(rows, columns) });
-        client.until_text(id(1), &format!("size {rows} {columns} ")).await;
+        client.until_text(id(1), &format!("size {rows} {columns}|")).await;
         assert_eq!(client.mirror(id(1)).emulator.size(), Size::clamped(rows, columns));
     }
 }

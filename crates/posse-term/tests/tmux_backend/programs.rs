@@ -106,11 +106,12 @@ async fn keys_of_the_terminal_reach_the_program() {
 
     // A shell with jobs of its own: Ctrl-Z stops the job, not the shell.
     client.spawn(id(2), program(&["bash", "--norc", "--noprofile", "-i"])).await;
-    client.type_in(id(2), b"cat\r").await.unwrap();
-    client.until_text(id(2), "cat\n").await;
+    client.until_text(id(2), "bash-").await;
+    client.type_in(id(2), b"cat\rhello\r").await.unwrap();
+    client.until(id(2), |mirror| mirror.text().matches("hello").count() == 2).await;
     client.type_in(id(2), b"\x1a").await.unwrap();
     client.until_text(id(2), "Stopped").await;
-    client.type_in(id(2), b"kill %1; exit 5\r").await.unwrap();
+    client.type_in(id(2), b"kill -9 %1; wait; exit 5\r").await.unwrap();
     assert_eq!(client.until_exit(id(2)).await, Exit::Code(5));
 }
 

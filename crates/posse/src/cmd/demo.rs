@@ -144,7 +144,7 @@ async fn screen_when(client: &mut Client, terminal: &Terminal, wanted: impl Fn(&
 }
 
 async fn end(places: &Places) -> Result<(), Error> {
-    if !places.keeper_socket().exists() {
+    if !places.holds_terminals() {
         return Ok(());
     }
     Client::connect_to(places.clone()).await?.stop(true).await?;

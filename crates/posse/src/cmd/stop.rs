@@ -20,7 +20,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let client = match (running, args.all) {
         (Some(client), _) => Some(client),
         // Terminals may go on without a daemon; to end them one is needed.
-        (None, true) if crate::client::places()?.keeper_socket().exists() => Some(Client::connect().await?),
+        (None, true) if crate::client::places()?.holds_terminals() => Some(Client::connect().await?),
         (None, _) => None,
     };
     let Some(mut client) = client else {

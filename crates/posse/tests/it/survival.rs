@@ -8,6 +8,7 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::{Screen, Size};
 use posse_server::api::types::{Input, StreamMessage, Terminal};
 use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_testkit::env::on_tmux;
 use posse_testkit::stream::{Item, Stream};
 use posse_testkit::{TestEnv, http};
 
@@ -93,6 +94,9 @@ fn follow(client: &http::Client, id: TerminalId, progress: &Progress) -> Vec<u8>
 
 #[test]
 fn two_hundred_kills_in_the_middle_of_input_and_output() {
+    if on_tmux() {
+        return; // keeps no stream to continue; `a_hundred_kills_over_tmux` says what holds there
+    }
     let env = env();
     let received = env.work().join("received");
     let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
@@ -164,6 +168,77 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
     println!("{KILLS} kills, {typed} inputs, {} lines of output", lines.len());
 }
 
+/// tmux cannot say after a crash whether input arrived. So some of it is reported as uncertain; the rest arrived, once,
+/// and what is uncertain was typed at most once.
+#[test]
+fn a_hundred_kills_over_tmux() {
+    if !on_tmux() {
+        return;
+    }
+    let env = env();
+    let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
+    let script = "i=0; while [ ! -e enough ]; do i=$((i+1)); echo \"line $i\"; [ $((i % 40)) = 0 ] && sleep 0.05; done; echo END; exec sleep 1000";
+    let printer = env.launch(&["sh", "-c", script]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let typist = {
+        let (client, stop) = (env.http(), stop.clone());
+        std::thread::spawn(move || {
+            let (mut number, mut uncertain) = (0, Vec::new());
+            while !stop.load(Ordering::Relaxed) {
+                number += 1;
+                let message = format!("{number}\n");
+                let (enter, raw) = (Some(false), Some(true));
+                let input =
+                    Input { message, enter, raw, writer: Some(77), sequence: Some(number), ..Input::default() };
+                loop {
+                    match client.post(&format!("/terminals/{reader}/input"), &input) {
+                        Ok(answer) if answer.status == 200 => break,
+                        Ok(answer) if answer.status == 409 => {
+                            assert_eq!(answer.json()["kind"], "uncertain", "{answer:?}");
+                            uncertain.push(number);
+                            break;
+                        }
+                        _ => std::thread::sleep(Duration::from_millis(1)),
+                    }
+                }
+            }
+            (number, uncertain)
+        })
+    };
+    for kill in 0..100 {
+        if kill % 2 == 0 {
+            env.kill_daemon();
+        } else {
+            // The connection alone, under the daemon's hands.
+            let of_home = env.places().tmux_socket().to_string_lossy().into_owned();
+            let connection = posse_testkit::process::all().into_iter().find(|p| {
+                p.command.contains(&of_home) && p.parent == Some(env.daemon_pid())
+            });
+            if let Some(connection) = connection {
+                posse_testkit::env::kill(connection.pid);
+            }
+        }
+        env.run(["serve"]).ok();
+        text_when(&env, printer, |text| text.contains("line"));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (typed, uncertain) = typist.join().unwrap();
+    std::fs::write(env.work().join("enough"), "").unwrap();
+    let text = text_when(&env, printer, |text| text.contains("END"));
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("line ")).collect();
+    let first: u64 = lines[0]["line ".len()..].parse().unwrap();
+    for (number, line) in (first..).zip(&lines) {
+        assert_eq!(*line, format!("line {number}"), "a line is missing or doubled");
+    }
+    let received = std::fs::read_to_string(env.work().join("received")).unwrap();
+    let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(received.is_sorted_by(|a, b| a < b), "something was typed twice or out of order");
+    let lost: Vec<u64> = (1..=typed).filter(|n| received.binary_search(n).is_err() && !uncertain.contains(n)).collect();
+    assert!(lost.is_empty(), "said to have arrived, and did not: {lost:?}");
+    println!("100 kills, {typed} inputs, {} of them uncertain, {} lines", uncertain.len(), lines.len());
+    assert!(typed > 100 && lines.len() > 500);
+}
+
 #[test]
 fn a_full_screen_program_looks_the_same_after_a_crash() {
     let env = env();
@@ -193,7 +268,10 @@ fn more_output_than_the_ring_holds_survives_on_checkpoints() {
     let before = env.run(["output", id.as_str()]).ok();
     env.kill_daemon();
     env.run(["serve"]).ok();
-    assert_eq!(env.run(["output", id.as_str()]).ok(), before);
+    let after = env.run(["output", id.as_str()]).ok();
+    // What scrolled off is kept up to a limit; tmux counts a screenful more or less towards it.
+    let (kept, had) = if on_tmux() { (after.as_str(), &before[before.len() - after.len()..]) } else { (after.as_str(), before.as_str()) };
+    assert_eq!(kept, had);
     assert!(before.trim_end().ends_with("599999\n600000\nEND"), "{}", &before[before.len() - 100..]);
 }
 
@@ -205,7 +283,7 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
     let stopped = env.run(["stop"]).ok();
     assert!(stopped.contains(id.as_str()) && stopped.contains("go on"), "{stopped}");
     assert!(env.http().connect().is_err(), "no daemon answers");
-    assert!(env.keeper_pid().is_some());
+    assert!(on_tmux() || env.keeper_pid().is_some());
     env.run(["send", id.as_str(), "x"]).ok();
     text_when(&env, id, |text| text.contains("two"));
     env.run(["stop", "--all"]).ok();

@@ -129,6 +129,7 @@ impl Machine {
             None => Exit::Lost,
         };
         terminal.vanished = Some(exit);
+        terminal.over = true;
         if terminal.is_attached() {
             terminal.flow = Flow::Flowing;
         }

@@ -28,13 +28,8 @@ struct Label {
 impl Machine {
     /// A terminal of an earlier daemon. Whether its pane is still there the first look will tell.
     pub(super) fn remember(&mut self, found: Found) {
-        let life = match found.fate.end {
-            None => Life::Running,
-            Some(End::Exit(exit)) => Life::Ended(exit),
-            // Nobody was told that it had started.
-            Some(End::Refused(..)) => return self.effects.push(Effect::Forget(found.id)),
-        };
-        let mut terminal = Terminal::new(found.id, found.label, &found.secret, Size::DEFAULT, life);
+        // Even if it has ended: its pane may still be there, and will ring.
+        let mut terminal = Terminal::new(found.id, found.label, &found.secret, Size::DEFAULT, Life::Running);
         terminal.pid = found.fate.pid;
         self.terminals.insert(found.id, terminal);
     }
@@ -191,7 +186,7 @@ impl Machine {
             terminal.life = Life::Running;
             self.effects.push(Effect::Tell(Event::Spawned { id, pid }));
         }
-        match (&terminal.life, fate.end, terminal.vanished) {
+        match (&terminal.life, fate.end.filter(|_| terminal.over), terminal.vanished) {
             (Life::Starting(_), Some(End::Refused(why, message)), _) => return self.spawn_failed(id, why, message),
             (Life::Starting(_), Some(End::Exit(_)), _) | (Life::Starting(_), None, Some(_)) => {
                 let message = "its pane closed before it began".to_owned();
