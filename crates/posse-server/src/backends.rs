@@ -48,20 +48,25 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Serves the hub's wishes until it is gone.
+    /// Serves the hub's wishes until it is gone, each on its own: one that takes long holds up no other.
     pub(crate) async fn run(self, mut wanted: mpsc::UnboundedReceiver<Backend>) {
+        let backends = Arc::new(self);
         while let Some(backend) = wanted.recv().await {
-            match backend {
-                Backend::Embedded => {
-                    while let Err(error) = self.connect_keeper().await {
-                        tracing::error!("{error}");
-                        tokio::time::sleep(KEEPER_RETRY).await;
-                    }
+            tokio::spawn(backends.clone().connect(backend));
+        }
+    }
+
+    async fn connect(self: Arc<Self>, backend: Backend) {
+        match backend {
+            Backend::Embedded => {
+                while let Err(error) = self.connect_keeper().await {
+                    tracing::error!("{error}");
+                    tokio::time::sleep(KEEPER_RETRY).await;
                 }
-                Backend::Tmux => {
-                    if let Err(error) = self.connect_tmux().await {
-                        self.tell(Backend::Tmux, News::Failed(error.to_string()));
-                    }
+            }
+            Backend::Tmux => {
+                if let Err(error) = self.connect_tmux().await {
+                    self.tell(Backend::Tmux, News::Failed(error.to_string()));
                 }
             }
         }

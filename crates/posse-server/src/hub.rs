@@ -1,7 +1,7 @@
 //! The one loop that owns what is shared: which terminals there are, what is believed of them, who is told.
 //!
-//! Everything that can make it act is in `Message`. It never waits: not for the disk (the store tells when
-//! something is written), not for the keeper, not for a pump. What others see is published after it was
+//! Everything that can make it act is in `Message`. It never waits: not for the database (the store tells when
+//! something is written), not for a backend, not for a pump. What others see is published after it was
 //! written down.
 
 mod creation;
@@ -59,12 +59,13 @@ pub(crate) enum Change {
         writer: WriterId,
         sequence: u64,
     },
-    /// It has arrived.
-    InputArrived {
+    /// It has arrived, or certainly has not.
+    InputSettled {
         writer: WriterId,
         sequence: u64,
+        arrived: bool,
     },
-    Ended(Exit),
+    Ended { exit: Exit, screen_saved: bool },
 }
 
 /// What a backend has to say.
@@ -170,6 +171,8 @@ pub(crate) enum CreateError {
     NoKeeper(String),
     #[error("{0}")]
     NoTmux(String),
+    #[error("it was ended before it had started")]
+    Ended,
 }
 
 #[derive(Debug)]
@@ -228,8 +231,9 @@ pub(crate) struct Hub {
     done: bool,
     /// Events since things were last tidied up.
     since_tidy: u64,
-    /// Asked of the shell: a connection to a backend.
+    /// Asked of the shell: a connection to a backend. And those asked for that have not answered yet.
     want: mpsc::UnboundedSender<Backend>,
+    wanted: BTreeSet<Backend>,
 }
 
 pub(crate) struct Parts {
@@ -269,6 +273,7 @@ impl Hub {
             done: false,
             since_tidy: 0,
             want: parts.want,
+            wanted: BTreeSet::new(),
         }
     }
 
@@ -277,7 +282,7 @@ impl Hub {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
         self.tidy();
         if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
-            let _ = self.want.send(Backend::Tmux);
+            self.want(Backend::Tmux);
         }
         while let Some(message) = queue.recv().await {
             match message {
@@ -348,6 +353,7 @@ impl Hub {
         let now = crate::now();
         for id in retention::expired(self.terminals.values().map(|entry| &entry.record), now) {
             self.terminals.remove(&id);
+            self.routes.remove(id);
             self.emit("terminal_deleted", Some(id), json!({ "reason": "old" }), vec![store::Change::Drop(id)]);
         }
         let before = now.0 - retention::AGE.as_millis() as i64;
@@ -399,7 +405,7 @@ impl Hub {
             }
             Change::Watched(watched) => entry.watched = watched,
             Change::InputAhead { writer, sequence } => {
-                let change = store::Change::Input { terminal: id, writer, sequence, done: false };
+                let change = store::Change::Ahead { terminal: id, writer, sequence };
                 let pump = entry.pump.clone();
                 self.store.write(vec![change], move |outcome| {
                     let written = matches!(outcome, Outcome::Written(_));
@@ -408,12 +414,17 @@ impl Hub {
                     }
                 });
             }
-            Change::InputArrived { writer, sequence } => {
-                let change = store::Change::Input { terminal: id, writer, sequence, done: true };
+            Change::InputSettled { writer, sequence, arrived } => {
+                let change = store::Change::Settled { terminal: id, writer, sequence, arrived };
                 self.store.write_surely(vec![change], |_| {});
             }
-            Change::Ended(exit) => {
+            Change::Ended { exit, screen_saved } => {
                 entry.record.exit = Some(exit);
+                // Its last screen is in a file, and read from there when somebody asks.
+                if screen_saved {
+                    self.routes.remove(id);
+                    entry.pump = None;
+                }
                 let changes = self.put(id);
                 self.emit("terminal_exited", Some(id), json!({ "exit": exit, "text": exit.to_string() }), changes);
             }
@@ -422,7 +433,17 @@ impl Hub {
 
     // ---- what backends say ----
 
+    /// Asks for a connection to a backend, once.
+    fn want(&mut self, backend: Backend) {
+        if self.wanted.insert(backend) {
+            let _ = self.want.send(backend);
+        }
+    }
+
     fn news(&mut self, backend: Backend, news: News) {
+        if matches!(news, News::Up(..) | News::Failed(_) | News::Lost(_)) {
+            self.wanted.remove(&backend);
+        }
         match news {
             News::Up(link, summaries) => self.backend_up(backend, &link, summaries),
             News::Spawned { id, pid } => self.spawned(id, pid),

@@ -268,7 +268,7 @@ impl Pump {
                 Ok(emulator) => {
                     self.emulator = emulator;
                     // In the middle of things: what was shown before is not continued by what comes now.
-                    self.watchers = Watchers::default();
+                    self.watchers.let_go();
                     self.checkpointed = offset;
                     self.told_title = String::new();
                     self.tell_title();
@@ -485,10 +485,12 @@ impl Pump {
             self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
             self.known_inputs.push(KnownInput { writer, sequence, arrived: true });
             // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
-            if self.known_inputs.len() > KNOWN_INPUTS {
-                self.known_inputs.remove(0);
-            }
-            let _ = self.hub.send(Message::Change(self.id, Change::InputArrived { writer, sequence }));
+            let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
+            self.known_inputs.drain(..surplus);
+            let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived: true }));
+        } else if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
+            // Certainly not: it may be sent again.
+            let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived: false }));
         }
         for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
             self.answer(sequence, origin, outcome);
@@ -588,7 +590,12 @@ impl Pump {
         self.exit = Some(exit);
         self.look();
         let status = self.life.handle(&LifeEvent::Exited(exit), crate::now()).cloned();
-        let why = if exit == Exit::Lost { InputError::Lost } else { InputError::Ended };
+        let why = match (self.backend, exit) {
+            // What was sent to tmux may have arrived before the end.
+            (Backend::Tmux, _) => InputError::Uncertain,
+            (Backend::Embedded, Exit::Lost) => InputError::Lost,
+            (Backend::Embedded, _) => InputError::Ended,
+        };
         for ((_, sequence), origins) in std::mem::take(&mut self.inputs) {
             for origin in origins {
                 self.answer(sequence, origin, Err(why));
@@ -596,22 +603,23 @@ impl Pump {
         }
         let link = self.link.take();
         self.run_waiting();
-        self.save_last_screen().await;
-        self.tell_status(status);
-        let _ = self.hub.send(Message::Change(self.id, Change::Ended(exit)));
+        let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
+        self.tell_status(status);
+        let _ = self.hub.send(Message::Change(self.id, Change::Ended { exit, screen_saved }));
         // Only now may the keeper drop what it has: until the file was there, the ring was the only copy.
         if let (Some(link), true) = (link, exit != Exit::Lost) {
             link.send(Request::Forget { id: self.id });
         }
     }
 
-    async fn save_last_screen(&self) {
+    async fn save_last_screen(&self) -> bool {
         let (path, blob) = (self.last_screen.clone(), self.emulator.checkpoint());
         let saved = tokio::task::spawn_blocking(move || crate::serve::write_private(&path, &blob)).await;
-        if let Ok(Err(error)) = saved {
+        if let Ok(Err(error)) = &saved {
             tracing::warn!(terminal = %self.id, "the last screen could not be saved: {error}");
         }
+        matches!(saved, Ok(Ok(())))
     }
 
     fn tell_status(&self, status: Option<Status>) {

@@ -41,13 +41,10 @@ pub(crate) enum Change {
     Drop(TerminalId),
     /// A setting, or its end.
     Setting(&'static str, Option<String>),
-    /// This input is about to be sent, or (`done`) has arrived.
-    Input {
-        terminal: TerminalId,
-        writer: WriterId,
-        sequence: u64,
-        done: bool,
-    },
+    /// This input is about to be sent.
+    Ahead { terminal: TerminalId, writer: WriterId, sequence: u64 },
+    /// It has arrived, and so has all its writer sent before; or it certainly has not.
+    Settled { terminal: TerminalId, writer: WriterId, sequence: u64, arrived: bool },
     /// Events before this time go, and all but so many of the newest.
     Trim {
         before: i64,

@@ -200,7 +200,7 @@ impl Client {
     /// Stops the daemon, with all terminals or without, and returns when its process has ended; the keeper's too, if
     /// nothing is left for it to keep.
     pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
-        let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all }).await?;
+        let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: Some(all) }).await?;
         let mut locks = vec![self.places.daemon_lock()];
         if stopped.running.is_empty() {
             locks.push(self.places.keeper_lock());

@@ -120,6 +120,7 @@ impl ApiError {
                     (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started"))
                 }
                 CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
+                CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {

@@ -65,7 +65,8 @@ pub(super) async fn follow(
     let follower = Follower {
         live: app.events.subscribe(),
         database: app.places.database(),
-        sent: last.unwrap_or(newest),
+        // A number from the future is of another database; waiting for it would be waiting for ever.
+        sent: last.map_or(newest, |last: i64| last.min(newest)),
         behind: true,
         ready: VecDeque::new(),
     };

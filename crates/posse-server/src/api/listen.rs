@@ -1,20 +1,21 @@
 //! Listening on TCP: off until somebody asks for it, on this machine only, and again after a restart.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Json;
+use axum::{Extension, Json};
 use axum::extract::State;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::params::Params;
 use super::types;
@@ -61,6 +62,19 @@ pub(crate) struct Listeners(Arc<Mutex<Listening>>);
 struct Listening {
     defaults: Option<Defaults>,
     task: Option<JoinHandle<()>>,
+    address: Option<SocketAddr>,
+    /// Dropping it ends the streams that came in here.
+    closing: Option<watch::Sender<()>>,
+}
+
+/// Resolves when the listener a request came through is closed. Streams outlive the connection's own task.
+#[derive(Clone)]
+pub(super) struct Closed(watch::Receiver<()>);
+
+impl Closed {
+    pub(super) async fn wait(mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
 }
 
 impl Listeners {
@@ -68,9 +82,18 @@ impl Listeners {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).defaults.clone().unwrap_or_default()
     }
 
-    /// Ends listening, and returns when the port is free.
+    fn is_at(&self, address: SocketAddr) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).address == Some(address)
+    }
+
+    /// Ends listening and every connection that came of it, and returns when the port is free.
     async fn close(&self) {
-        let task = self.0.lock().unwrap_or_else(PoisonError::into_inner).task.take();
+        let task = {
+            let mut listening = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            listening.closing = None;
+            listening.address = None;
+            listening.task.take()
+        };
         if let Some(task) = task {
             task.abort();
             let _ = task.await;
@@ -115,12 +138,26 @@ pub(super) async fn listen(
 /// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
 pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
     let token = if place.auth { Some(door::token(&app.places.token())?) } else { None };
-    app.listeners.close().await;
-    let listener = TcpListener::bind(place.address).await?;
+    let listener = match TcpListener::bind(place.address).await {
+        Ok(listener) => {
+            app.listeners.close().await;
+            listener
+        }
+        // Held by ourselves, perhaps; if it is not, what works goes on working.
+        Err(error) if error.kind() == ErrorKind::AddrInUse && app.listeners.is_at(place.address) => {
+            app.listeners.close().await;
+            TcpListener::bind(place.address).await?
+        }
+        Err(error) => return Err(error),
+    };
     let address = listener.local_addr()?;
-    let router = public_router(app.clone(), door::Door::new(token));
+    let (closing, closed) = watch::channel(());
+    let router = public_router(app.clone(), door::Door::new(token)).layer(Extension(Closed(closed)));
     let task = tokio::spawn(accept(listener, router));
-    app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).task = Some(task);
+    {
+        let mut listening = app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (listening.task, listening.address, listening.closing) = (Some(task), Some(address), Some(closing));
+    }
     let auth = if place.auth {
         "with a token"
     } else {
@@ -132,7 +169,10 @@ pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr
 
 async fn accept(listener: TcpListener, router: axum::Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // They end with this task.
+    let mut connections = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -145,7 +185,7 @@ async fn accept(listener: TcpListener, router: axum::Router) {
         };
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;

@@ -2,13 +2,16 @@
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use posse_core::ids::WriterId;
+use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
 
+use super::listen::Closed;
 use super::params::Id;
 use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
@@ -24,71 +27,120 @@ pub(super) async fn stream(
     State(app): State<App>,
     Id(id): Id,
     query: Result<Query<StreamQuery>, QueryRejection>,
+    closed: Option<Extension<Closed>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
+    if query.writer == Some(0) {
+        return Err(ApiError::Invalid("writer 0 is the daemon itself".into()));
+    }
     let pump = terminals::find(&app, id).await?;
     let upgrade = upgrade.map_err(|_| ApiError::NotAWebSocket)?;
     let upgrade = upgrade.max_message_size(MAX_INPUT + 8);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
-        let mut from = query.from;
-        let mut socket = socket;
-        // A watcher that fell behind is let go by the pump; it begins anew with a picture.
-        while let End::FellBehind = follow(&mut socket, &pump, writer, from).await {
-            from = None;
+        let mut conversation = Conversation { socket, pump, writer, view: None };
+        let through_a_door = async {
+            match closed {
+                Some(Extension(closed)) => closed.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        let code = tokio::select! {
+            code = conversation.run(query.from) => code,
+            () = through_a_door => Some(close_code::AWAY),
+        };
+        if let Some(code) = code {
+            let frame = CloseFrame { code, reason: Utf8Bytes::default() };
+            let _ = conversation.socket.send(Message::Close(Some(frame))).await;
         }
     }))
 }
 
+/// One follower and its terminal.
+struct Conversation {
+    socket: WebSocket,
+    pump: Handle,
+    writer: WriterId,
+    /// The window the follower looks through, if it said so.
+    view: Option<Size>,
+}
+
 enum End {
-    Closed,
+    /// With this code; without one the socket is gone.
+    Close(Option<u16>),
     FellBehind,
 }
 
-async fn follow(socket: &mut WebSocket, pump: &Handle, writer: WriterId, from: Option<u64>) -> End {
-    let Some(mut start) = pump.ask(|reply| Command::Watch { from, reply }).await else { return End::Closed };
-    let watcher = start.watcher;
-    let end = converse(socket, pump, writer, &mut start).await;
-    pump.send(Event::Command(Command::Unwatch(watcher)));
-    end.unwrap_or(End::Closed)
-}
-
-/// `Err` when the socket is gone.
-async fn converse(
-    socket: &mut WebSocket,
-    pump: &Handle,
-    writer: WriterId,
-    start: &mut Start,
-) -> Result<End, axum::Error> {
-    let begin = StreamMessage::Start { offset: start.offset, size: start.size, continued: start.continued };
-    socket.send(text(&begin)).await?;
-    socket.send(output(start.offset, &start.bytes)).await?;
-    if let Some(exit) = start.exit {
-        socket.send(text(&StreamMessage::Exited { exit })).await?;
+impl Conversation {
+    async fn run(&mut self, mut from: Option<u64>) -> Option<u16> {
+        loop {
+            let start = self.pump.ask(|reply| Command::Watch { from, reply }).await;
+            // Deleted meanwhile.
+            let Some(mut start) = start else { return Some(close_code::AWAY) };
+            if let Some(size) = self.view {
+                self.pump.send(Event::Command(Command::View { watcher: start.watcher, size }));
+            }
+            let end = self.follow(&mut start).await;
+            self.pump.send(Event::Command(Command::Unwatch(start.watcher)));
+            match end {
+                Ok(End::Close(code)) => return code,
+                Err(_) => return None,
+                // Let go by the pump; it begins anew with a picture.
+                Ok(End::FellBehind) => from = None,
+            }
+        }
     }
-    loop {
-        tokio::select! {
-            item = start.items.recv() => match item {
-                None => return Ok(End::FellBehind),
-                Some(item) => socket.send(message(item)).await?,
-            },
-            received = socket.recv() => match received.transpose()? {
-                None | Some(Message::Close(_)) => return Ok(End::Closed),
-                Some(Message::Binary(bytes)) => {
-                    let Some((sequence, keys)) = bytes.split_first_chunk::<8>() else { return Ok(End::Closed) };
-                    let sequence = u64::from_be_bytes(*sequence);
-                    let origin = Origin::Watcher(start.watcher);
-                    pump.send(Event::Command(Command::Input(Input { writer, sequence, bytes: keys.to_vec(), expect: None, origin })));
-                }
-                Some(Message::Text(words)) => match serde_json::from_str(&words) {
-                    Ok(StreamRequest::View { size }) => {
-                        pump.send(Event::Command(Command::View { watcher: start.watcher, size }));
+
+    async fn follow(&mut self, start: &mut Start) -> Result<End, axum::Error> {
+        let begin = StreamMessage::Start { offset: start.offset, size: start.size, continued: start.continued };
+        self.socket.send(text(&begin)).await?;
+        self.socket.send(output(start.offset, &start.bytes)).await?;
+        if let Some(exit) = start.exit {
+            self.socket.send(text(&StreamMessage::Exited { exit })).await?;
+            return Ok(End::Close(Some(close_code::NORMAL)));
+        }
+        loop {
+            tokio::select! {
+                item = start.items.recv() => {
+                    let Some(item) = item else { return Ok(End::FellBehind) };
+                    let last = matches!(item, Item::Exited { .. });
+                    self.socket.send(message(item)).await?;
+                    if last {
+                        return Ok(End::Close(Some(close_code::NORMAL)));
                     }
-                    Err(_) => return Ok(End::Closed),
+                }
+                received = self.socket.recv() => match received.transpose()? {
+                    None => return Ok(End::Close(None)),
+                    Some(Message::Close(_)) => return Ok(End::Close(Some(close_code::NORMAL))),
+                    Some(received) => if let Some(code) = self.received(&received, start.watcher) {
+                        return Ok(End::Close(Some(code)));
+                    },
                 },
-                Some(Message::Ping(_) | Message::Pong(_)) => {}
+            }
+        }
+    }
+
+    /// Deals with what a follower says. `Some` when it makes no sense.
+    fn received(&mut self, received: &Message, watcher: u64) -> Option<u16> {
+        match received {
+            Message::Binary(bytes) => {
+                // Numbers start at 1: 0 has always been applied, and would be confirmed without being typed.
+                let numbered = bytes.split_first_chunk::<8>().map(|(number, keys)| (u64::from_be_bytes(*number), keys));
+                let Some((sequence @ 1.., keys)) = numbered else { return Some(close_code::POLICY) };
+                let (writer, bytes, origin) = (self.writer, keys.to_vec(), Origin::Watcher(watcher));
+                self.pump.send(Event::Command(Command::Input(Input { writer, sequence, bytes, expect: None, origin })));
+                None
+            }
+            Message::Text(words) => match serde_json::from_str(words) {
+                Ok(StreamRequest::View { size }) => {
+                    self.view = Some(size);
+                    self.pump.send(Event::Command(Command::View { watcher, size }));
+                    None
+                }
+                Err(_) => Some(close_code::UNSUPPORTED),
             },
+            _ => None,
         }
     }
 }

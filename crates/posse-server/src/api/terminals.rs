@@ -186,9 +186,9 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
 }
 
 /// Text as a paste: marked as one where the program understands it, with carriage returns where it does not.
-/// Escape characters are taken out of the text, so that no text can pose as keys.
+/// Control characters are taken out of the text, but for tabs and line ends, so that no text can pose as keys.
 fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
-    let message = message.replace('\x1b', "");
+    let message: String = message.chars().filter(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r')).collect();
     let mut bytes = Vec::with_capacity(message.len() + 16);
     if bracketed && !message.is_empty() {
         bytes.extend_from_slice(b"\x1b[200~");
@@ -202,9 +202,13 @@ fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
 }
 
 /// Set the size a terminal has while nobody is attached
-#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path)), request_body = types::SizeView,
+#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path), types::SizeIn), request_body = Option<types::SizeView>,
     responses((status = 200, description = "It is set", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Params<Size>) -> Answer<Success> {
+pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Params<types::SizeIn>) -> Answer<Success> {
+    let (Some(rows), Some(cols)) = (size.rows, size.cols) else {
+        return Err(ApiError::Malformed("rows and cols are needed".into()));
+    };
+    let size = Size::new(rows, cols)?;
     find(&app, id).await?;
     let _ = app.hub.send(crate::hub::Message::Command(Command::Resize(id, size)));
     Ok(Json(Success { success: true }))
@@ -248,7 +252,7 @@ pub(super) async fn delete(
 
 /// Stops the daemon. Only on the private socket.
 pub(super) async fn stop(State(app): State<App>, Params(stop): Params<types::Stop>) -> Answer<types::Stopped> {
-    let stopped = app.ask(|reply| Command::Stop { all: stop.all, reply }).await?;
+    let stopped = app.ask(|reply| Command::Stop { all: stop.all.unwrap_or(false), reply }).await?;
     Ok(Json(types::Stopped { running: stopped.running.into_iter().map(Terminal::from).collect() }))
 }
 
@@ -263,5 +267,6 @@ mod tests {
         assert_eq!(pasted("a\x1b[201~rm\n", true, false), "\x1b[200~a[201~rm\n\x1b[201~");
         assert_eq!(pasted("a\r\nb\nc", false, true), "a\rb\rc\r", "a plain terminal takes carriage returns");
         assert_eq!(pasted("", true, true), "\r", "nothing is just Enter");
+        assert_eq!(pasted("a\x03\x04\x7f\u{9b}b\tc", false, false), "ab\tc");
     }
 }

@@ -103,6 +103,7 @@ pub struct Create {
     #[schema(value_type = Option<SizeView>)]
     pub size: Option<Size>,
     /// How many bytes of output survive a crash of the daemon. 1 MiB unless given.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub ring_bytes: Option<u32>,
 }
 
@@ -229,6 +230,17 @@ pub(crate) struct ScreenView {
     title: String,
 }
 
+/// A size, in the query or in a body.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SizeIn {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) rows: Option<u16>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) cols: Option<u16>,
+}
+
 /// Where to listen besides the private socket.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -326,8 +338,8 @@ pub struct Usage {
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// End the terminals too.
-    #[serde(default)]
-    pub all: bool,
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

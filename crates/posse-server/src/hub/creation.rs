@@ -22,7 +22,7 @@ pub(super) struct Creating {
 }
 
 impl Creating {
-    fn answer(&mut self, answer: Result<View, CreateError>) {
+    pub(super) fn answer(&mut self, answer: Result<View, CreateError>) {
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(answer);
         }
@@ -31,6 +31,9 @@ impl Creating {
 
 impl Hub {
     pub(super) fn create(&mut self, creation: Creation, reply: oneshot::Sender<Result<View, CreateError>>) {
+        if self.stopping.is_some() {
+            return; // Dropping `reply` says so.
+        }
         if let (Some(why), Backend::Embedded) = (&self.keeper_problem, creation.backend) {
             let _ = reply.send(Err(CreateError::NoKeeper(why.clone())));
             return;
@@ -114,6 +117,10 @@ impl Hub {
             return;
         }
         let backend = self.terminals.get(&id).map_or(Backend::Embedded, |entry| entry.record.backend);
+        if self.stopping.is_some() {
+            self.stored(event, outcome);
+            return self.spawn_failed(id, CreateError::Ended);
+        }
         if let (Some(creating), Some(entry)) = (self.creating.get_mut(&id), self.terminals.get(&id)) {
             creating.stored = true;
             if creating.at_once {
@@ -122,7 +129,7 @@ impl Hub {
             match (self.links.get(&backend), backend) {
                 (Some(link), _) => link.send(Request::Spawn { id, program: creating.program.clone() }),
                 // Started with the first terminal that wants it.
-                (None, Backend::Tmux) => drop(self.want.send(Backend::Tmux)),
+                (None, Backend::Tmux) => self.want(Backend::Tmux),
                 (None, Backend::Embedded) => {
                     self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
                 }

@@ -19,7 +19,9 @@ use crate::watch::TAIL;
 impl Hub {
     /// Takes over what a backend holds, and settles what it does not.
     pub(super) fn backend_up(&mut self, backend: Backend, link: &Link, summaries: Vec<Summary>) {
-        self.links.insert(backend, link.clone());
+        if self.links.insert(backend, link.clone()).is_some() {
+            tracing::error!("a second connection to the {backend} backend");
+        }
         if backend == Backend::Embedded {
             self.keeper_problem = None;
         }
@@ -58,7 +60,7 @@ impl Hub {
             None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
                 let status = life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::now()).cloned();
-                for change in status.map(Change::Status).into_iter().chain([Change::Ended(Exit::Lost)]) {
+                for change in status.map(Change::Status).into_iter().chain([Change::Ended { exit: Exit::Lost, screen_saved: false }]) {
                     self.change(id, change);
                 }
             }
@@ -125,6 +127,9 @@ impl Hub {
     /// Answers those who ask for a pump, as far as there is one or never will be.
     pub(super) fn answer_finds(&mut self) {
         for (id, reply) in std::mem::take(&mut self.finds) {
+            if reply.is_closed() {
+                continue;
+            }
             match self.find(id) {
                 None if self.terminals.contains_key(&id) => self.finds.push((id, reply)),
                 found => drop(reply.send(found)),
@@ -161,10 +166,10 @@ impl Hub {
         if backend == Backend::Embedded {
             self.keeper_problem = Some(why.to_owned());
             if self.stopping.is_none() {
-                let _ = self.want.send(Backend::Embedded);
+                self.want(Backend::Embedded);
             }
         }
-        if let Some(stopping) = &mut self.stopping {
+        if let (Some(stopping), Backend::Embedded) = (&mut self.stopping, backend) {
             // Nobody is left to say that they have ended.
             stopping.ending.clear();
         }
@@ -203,6 +208,9 @@ impl Hub {
         if let Some(replies) = self.deleting.remove(&id) {
             if let Some(link) = self.link_of(id) {
                 link.send(Request::Forget { id });
+            }
+            if let Some(mut creating) = self.creating.remove(&id) {
+                creating.answer(Err(CreateError::Ended));
             }
             self.routes.remove(id);
             self.terminals.remove(&id);

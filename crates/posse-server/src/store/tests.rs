@@ -67,14 +67,15 @@ fn input_of_unknown_fate_is_remembered() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
     let (terminal, writer) = (record(1).id, WriterId(u64::MAX));
-    let input = |sequence, done| Change::Input { terminal, writer, sequence, done };
+    let ahead = |sequence| Change::Ahead { terminal, writer, sequence };
+    let settled = |sequence, arrived| Change::Settled { terminal, writer, sequence, arrived };
     {
         let (writer, _) = open(&path).unwrap();
-        write(&writer, vec![input(1, false), input(1, true), input(2, false)]);
+        write(&writer, vec![ahead(1), settled(1, true), ahead(2), settled(2, true), ahead(3), settled(3, false), ahead(4)]);
     }
     let (store, found) = open(&path).unwrap();
     let known = |sequence, arrived| (terminal, KnownInput { writer, sequence, arrived });
-    assert_eq!(found.inputs, [known(1, true), known(2, false)]);
+    assert_eq!(found.inputs, [known(2, true), known(4, false)], "the last that arrived, and the one nobody knows of");
     write(&store, vec![Change::Drop(terminal)]);
     drop(store);
     assert!(open(&path).unwrap().1.inputs.is_empty(), "they go with their terminal");

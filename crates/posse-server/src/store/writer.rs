@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -75,19 +75,24 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, queue: &Receiver<Batch>) {
-    let mut backlog: VecDeque<Batch> = VecDeque::new();
+fn run(connection: Connection, queue: &Receiver<Batch>) {
+    let mut desk = Desk { connection, backlog: VecDeque::new(), refusing: false };
+    let mut retry_at = Instant::now();
     loop {
-        let first = if backlog.is_empty() {
+        let first = if desk.backlog.is_empty() {
             queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            queue.recv_timeout(RETRY)
+            queue.recv_timeout(retry_at.saturating_duration_since(Instant::now()))
         };
         let ending = matches!(first, Err(RecvTimeoutError::Disconnected));
-        let mut group: Vec<Batch> = backlog.drain(..).chain(first).collect();
+        let mut group: Vec<Batch> = first.into_iter().collect();
         group.extend(queue.try_iter());
         if !group.is_empty() {
-            commit(&mut connection, group, &mut backlog);
+            desk.commit(group);
+        }
+        if ending || Instant::now() >= retry_at {
+            desk.retry();
+            retry_at = Instant::now() + RETRY;
         }
         if ending {
             return;
@@ -95,32 +100,72 @@ fn run(mut connection: Connection, queue: &Receiver<Batch>) {
     }
 }
 
-/// Commits a group in one transaction; if that fails, each batch on its own, so that one bad batch or the
-/// last free page decides for itself only.
-fn commit(connection: &mut Connection, mut group: Vec<Batch>, backlog: &mut VecDeque<Batch>) {
-    match write(connection, &group) {
-        Ok(numbers) => {
+struct Desk {
+    connection: Connection,
+    /// What the disk refused and must not be lost.
+    backlog: VecDeque<Batch>,
+    /// Whether the last try was refused; said once, not each time.
+    refusing: bool,
+}
+
+impl Desk {
+    /// Commits a group in one transaction; if that fails, each batch on its own, so that one bad batch or the
+    /// last free page decides for itself only.
+    fn commit(&mut self, group: Vec<Batch>) {
+        if group.len() > 1
+            && let Ok(numbers) = write(&mut self.connection, &group)
+        {
+            self.note(None);
             for (batch, numbers) in group.into_iter().zip(numbers) {
                 tell(batch.tell, Outcome::Written(numbers));
             }
+            return;
         }
-        Err(error) if group.len() == 1 => {
-            tracing::warn!("the database refuses to be written: {error}");
-            if let Some(mut batch) = group.pop() {
-                tell(batch.tell.take(), Outcome::Refused(error.to_string()));
-                if batch.keep {
-                    backlog.push_back(batch);
-                    if backlog.len() > BACKLOG {
-                        backlog.pop_front();
-                    }
+        for mut batch in group {
+            if let Err(why) = self.commit_one(&mut batch)
+                && batch.keep
+            {
+                tracing::debug!("kept for later: {why}");
+                self.backlog.push_back(batch);
+                if self.backlog.len() > BACKLOG {
+                    self.backlog.pop_front();
                 }
             }
         }
-        Err(_) => {
-            for batch in group {
-                commit(connection, vec![batch], backlog);
+    }
+
+    fn commit_one(&mut self, batch: &mut Batch) -> Result<(), String> {
+        match write(&mut self.connection, std::slice::from_ref(batch)) {
+            Ok(mut numbers) => {
+                self.note(None);
+                tell(batch.tell.take(), Outcome::Written(numbers.pop().unwrap_or_default()));
+                Ok(())
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.note(Some(&why));
+                tell(batch.tell.take(), Outcome::Refused(why.clone()));
+                Err(why)
             }
         }
+    }
+
+    /// Tries what was refused again, in order, as far as it goes.
+    fn retry(&mut self) {
+        while let Some(mut batch) = self.backlog.pop_front() {
+            if self.commit_one(&mut batch).is_err() {
+                return self.backlog.push_front(batch);
+            }
+        }
+    }
+
+    fn note(&mut self, refused: Option<&str>) {
+        match refused {
+            Some(why) if !self.refusing => tracing::warn!("the database refuses to be written: {why}"),
+            None if self.refusing => tracing::info!("the database can be written again"),
+            _ => {}
+        }
+        self.refusing = refused.is_some();
     }
 }
 
@@ -166,10 +211,23 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
             transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
             Ok(None)
         }
-        Change::Input { terminal, writer, sequence, done } => {
-            let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, ?4)";
-            let key = params![terminal.as_str(), writer.0 as i64, *sequence as i64, done];
-            transaction.prepare_cached(put)?.execute(key)?;
+        Change::Ahead { terminal, writer, sequence } => {
+            let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 0)";
+            transaction.prepare_cached(put)?.execute(params![terminal.as_str(), writer.0 as i64, *sequence as i64])?;
+            Ok(None)
+        }
+        Change::Settled { terminal, writer, sequence, arrived } => {
+            let key = params![terminal.as_str(), writer.0 as i64, *sequence as i64];
+            if *arrived {
+                let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 1)";
+                transaction.prepare_cached(put)?.execute(key)?;
+                // One row a writer is enough: what it sent before has arrived too.
+                let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence < ?3";
+                transaction.prepare_cached(forget)?.execute(key)?;
+            } else {
+                let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence = ?3 AND done = 0";
+                transaction.prepare_cached(forget)?.execute(key)?;
+            }
             Ok(None)
         }
         Change::Trim { before, keep } => {

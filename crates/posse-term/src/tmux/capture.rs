@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(screen.rows, ["top", "red", ""]);
         assert_eq!((screen.cursor, screen.alternate), (Some((1, 2)), false));
         assert_eq!(screen.title, "✳ a title; and %H more");
-        assert!(String::from_utf8_lossy(&shown.repaint()).contains("31"), "colours are kept");
+        assert!(String::from_utf8_lossy(&shown.repaint()).contains("38;5;1"), "colours are kept");
     }
 
     #[test]

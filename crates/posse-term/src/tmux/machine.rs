@@ -478,18 +478,21 @@ impl Machine {
             // The screen can be taken from tmux at any time.
             Request::Checkpoint { .. } => {}
             Request::StartDaemon { .. } => self.problem("tmux starts no daemons"),
+            // With nothing of ours left in it, a server of our own goes too. Its end is the answer.
+            Request::Rest if self.may_leave() && self.config.private.is_some() => {
+                self.send(Line::new("kill-server"), Purpose::Quiet);
+            }
             Request::Rest => {
-                // With nothing of ours left in it, a server of our own goes too; elsewhere only our session does.
-                if self.phase == Phase::Ready && self.terminals.is_empty() {
-                    let line = match (&self.config.private, self.anchor) {
-                        (None, Some(anchor)) => Line::new("kill-session -t").session(anchor),
-                        _ => Line::new("kill-server"),
-                    };
-                    self.send(line, Purpose::Quiet);
+                if let (true, Some(anchor)) = (self.may_leave(), self.anchor) {
+                    self.send(Line::new("kill-session -t").session(anchor), Purpose::Quiet);
                 }
                 self.tell(Event::Resting);
             }
         }
+    }
+
+    fn may_leave(&self) -> bool {
+        self.phase == Phase::Ready && self.terminals.is_empty()
     }
 
     fn attach(&mut self, id: TerminalId) {

@@ -242,8 +242,17 @@ impl Client {
     }
 
     fn screens(&self) -> String {
-        let screens = self.mirrors.iter().map(|(id, mirror)| format!("{id}: {:?}\n{}", mirror.exit, mirror.text()));
-        screens.collect::<Vec<_>>().join("\n") + &format!("\n{:?}", self.heard)
+        let mut text = String::new();
+        for (id, mirror) in &self.mirrors {
+            text += &format!("{id}: {:?}\n{}\n", mirror.exit, mirror.text());
+        }
+        for event in &self.heard {
+            text += &match event {
+                Event::Problem { message } => format!("problem: {}\n", String::from_utf8_lossy(message)),
+                other => format!("{other:?}\n"),
+            };
+        }
+        text
     }
 
     /// Waits for an event that gives an answer.
@@ -286,7 +295,10 @@ impl Client {
 
     /// Starts a program and attaches to it. Its process id.
     pub(crate) async fn spawn(&mut self, id: TerminalId, program: Program) -> u32 {
-        let pid = self.try_spawn(id, program).await.unwrap();
+        let pid = match self.try_spawn(id, program).await {
+            Ok(pid) => pid,
+            Err((why, message)) => panic!("{why:?}: {message}\n{}", self.screens()),
+        };
         self.attach(id);
         pid
     }
