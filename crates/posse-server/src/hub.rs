@@ -65,7 +65,10 @@ pub(crate) enum Change {
         sequence: u64,
         arrived: bool,
     },
-    Ended { exit: Exit, screen_saved: bool },
+    Ended {
+        exit: Exit,
+        screen_saved: bool,
+    },
 }
 
 /// What a backend has to say.

@@ -42,9 +42,18 @@ pub(crate) enum Change {
     /// A setting, or its end.
     Setting(&'static str, Option<String>),
     /// This input is about to be sent.
-    Ahead { terminal: TerminalId, writer: WriterId, sequence: u64 },
+    Ahead {
+        terminal: TerminalId,
+        writer: WriterId,
+        sequence: u64,
+    },
     /// It has arrived, and so has all its writer sent before; or it certainly has not.
-    Settled { terminal: TerminalId, writer: WriterId, sequence: u64, arrived: bool },
+    Settled {
+        terminal: TerminalId,
+        writer: WriterId,
+        sequence: u64,
+        arrived: bool,
+    },
     /// Events before this time go, and all but so many of the newest.
     Trim {
         before: i64,

@@ -1,9 +1,9 @@
 //! A terminal live, over a WebSocket: a picture first, then its bytes as they come; keys the other way.
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -60,7 +60,11 @@ impl Hub {
             None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
                 let status = life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::now()).cloned();
-                for change in status.map(Change::Status).into_iter().chain([Change::Ended { exit: Exit::Lost, screen_saved: false }]) {
+                for change in status
+                    .map(Change::Status)
+                    .into_iter()
+                    .chain([Change::Ended { exit: Exit::Lost, screen_saved: false }])
+                {
                     self.change(id, change);
                 }
             }

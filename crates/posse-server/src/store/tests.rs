@@ -71,7 +71,10 @@ fn input_of_unknown_fate_is_remembered() {
     let settled = |sequence, arrived| Change::Settled { terminal, writer, sequence, arrived };
     {
         let (writer, _) = open(&path).unwrap();
-        write(&writer, vec![ahead(1), settled(1, true), ahead(2), settled(2, true), ahead(3), settled(3, false), ahead(4)]);
+        write(
+            &writer,
+            vec![ahead(1), settled(1, true), ahead(2), settled(2, true), ahead(3), settled(3, false), ahead(4)],
+        );
     }
     let (store, found) = open(&path).unwrap();
     let known = |sequence, arrived| (terminal, KnownInput { writer, sequence, arrived });

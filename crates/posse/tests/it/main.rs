@@ -7,6 +7,7 @@ mod bad_input;
 mod basics;
 mod disk;
 mod privacy;
+mod reviewed;
 mod survival;
 mod tcp;
 

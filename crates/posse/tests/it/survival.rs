@@ -188,8 +188,7 @@ fn a_hundred_kills_over_tmux() {
                 number += 1;
                 let message = format!("{number}\n");
                 let (enter, raw) = (Some(false), Some(true));
-                let input =
-                    Input { message, enter, raw, writer: Some(77), sequence: Some(number), ..Input::default() };
+                let input = Input { message, enter, raw, writer: Some(77), sequence: Some(number), ..Input::default() };
                 loop {
                     match client.post(&format!("/terminals/{reader}/input"), &input) {
                         Ok(answer) if answer.status == 200 => break,
@@ -211,9 +210,9 @@ fn a_hundred_kills_over_tmux() {
         } else {
             // The connection alone, under the daemon's hands.
             let of_home = env.places().tmux_socket().to_string_lossy().into_owned();
-            let connection = posse_testkit::process::all().into_iter().find(|p| {
-                p.command.contains(&of_home) && p.parent == Some(env.daemon_pid())
-            });
+            let connection = posse_testkit::process::all()
+                .into_iter()
+                .find(|p| p.command.contains(&of_home) && p.parent == Some(env.daemon_pid()));
             if let Some(connection) = connection {
                 posse_testkit::env::kill(connection.pid);
             }
@@ -270,7 +269,11 @@ fn more_output_than_the_ring_holds_survives_on_checkpoints() {
     env.run(["serve"]).ok();
     let after = env.run(["output", id.as_str()]).ok();
     // What scrolled off is kept up to a limit; tmux counts a screenful more or less towards it.
-    let (kept, had) = if on_tmux() { (after.as_str(), &before[before.len() - after.len()..]) } else { (after.as_str(), before.as_str()) };
+    let (kept, had) = if on_tmux() {
+        (after.as_str(), &before[before.len() - after.len()..])
+    } else {
+        (after.as_str(), before.as_str())
+    };
     assert_eq!(kept, had);
     assert!(before.trim_end().ends_with("599999\n600000\nEND"), "{}", &before[before.len() - 100..]);
 }

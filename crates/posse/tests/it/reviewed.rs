@@ -1,0 +1,124 @@
+//! What a reader of the code found, and a test would have.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use posse_core::screen::Size;
+use posse_server::api::types::{StreamMessage, StreamRequest};
+use posse_testkit::process;
+use posse_testkit::stream::{Item, Stream};
+
+use crate::{env, text_when};
+
+#[test]
+fn stopping_ends_although_something_is_started_meanwhile() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.1; done"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let mut stop = env.command(["stop", "--all"]).spawn().unwrap();
+    // The first takes its grace of three seconds; whatever is asked for meanwhile is refused, or served by the next.
+    while env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
+        let body = format!(
+            r#"{{"command":["sleep","1000"],"working_directory":"/","environment":{{"POSSE_HOME":"{}"}}}}"#,
+            env.places().home.display()
+        );
+        let _ = env.http().call("POST", "/terminals", &body);
+    }
+    assert!(stop.wait().unwrap().success());
+    assert!(env.processes().is_empty(), "{:?}", env.processes());
+}
+
+#[test]
+fn ended_terminals_do_not_stay_in_memory() {
+    let env = env();
+    env.run(["ls"]).ok();
+    let before = process::memory(env.daemon_pid()).unwrap();
+    for _ in 0..20 {
+        let id = env.launch(&["seq", "1", "30000"]);
+        env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+        assert!(env.run(["output", id.as_str()]).ok().ends_with("29999\n30000\n"));
+    }
+    let grown = process::memory(env.daemon_pid()).unwrap().saturating_sub(before);
+    assert!(grown < 12 << 20, "20 ended terminals cost {grown} bytes");
+}
+
+#[test]
+fn who_falls_behind_keeps_its_window() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "read go; seq 1 300000; echo END; exec sleep 1000"]);
+    let mut slow = Stream::open(&env.http(), id, None, 5).unwrap();
+    slow.ask(&StreamRequest::View { size: Size::clamped(33, 77) }).unwrap();
+    loop {
+        if let Item::Word(StreamMessage::Resized { size, .. }) = slow.next_item().unwrap() {
+            assert_eq!(size, Size::clamped(33, 77));
+            break;
+        }
+    }
+    env.run(["send", id.as_str(), "go"]).ok();
+    text_when(&env, id, |text| text.contains("END"));
+    // Only now it reads again, and is given a fresh picture somewhere on the way.
+    slow.set_timeout(Duration::from_secs(2)).unwrap();
+    while slow.next_item().is_ok() {}
+    let size = &env.run(["ls", "--json"]).json()[0]["size"];
+    assert_eq!((&size["rows"], &size["cols"]), (&33.into(), &77.into()));
+}
+
+#[test]
+fn a_closed_door_is_closed_for_those_inside_too() {
+    let env = env();
+    let id = env.launch(&["cat"]);
+    let listening = env.run(["serve", "--json", "--listen", "127.0.0.1:0", "--no-auth"]).json();
+    let address = listening["listening"]["address"].as_str().unwrap().to_owned();
+    let mut inside = TcpStream::connect(&address).unwrap();
+    inside.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    inside.write_all(ask.as_bytes()).unwrap();
+    let mut head = [0; 12];
+    inside.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let mut watching = TcpStream::connect(&address).unwrap();
+    watching.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(
+        watching,
+        "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    .unwrap();
+    watching.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let elsewhere = taken.local_addr().unwrap().to_string();
+    assert_eq!(env.run(["serve", "--listen", &elsewhere]).code, Some(1), "somebody else's port");
+    assert!(TcpStream::connect(&address).is_ok(), "what worked goes on working");
+
+    env.run(["serve", "--listen", &address]).ok(); // with a token now
+    let mut rest = Vec::new();
+    let _ = inside.read_to_end(&mut rest);
+    let _ = inside.write_all(ask.as_bytes());
+    let mut answer = Vec::new();
+    let _ = inside.read_to_end(&mut answer);
+    assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+    let _ = watching.read_to_end(&mut rest); // ends, instead of going on
+}
+
+#[test]
+fn numbers_start_at_one() {
+    let env = env();
+    let id = env.launch(&["cat"]);
+    let mut stream = Stream::open(&env.http(), id, None, 5).unwrap();
+    stream.send(0, b"not typed").unwrap();
+    while stream.next_item().is_ok() {}
+    assert_eq!(env.http().call("GET", &format!("/terminals/{id}/stream?writer=0"), "").unwrap().status, 400);
+    assert!(!env.run(["output", id.as_str()]).ok().contains("not typed"));
+}
+
+#[test]
+fn parameters_work_in_the_query_everywhere() {
+    let env = env();
+    let id = env.launch(&["sleep", "1000"]);
+    assert_eq!(env.http().call("POST", &format!("/terminals/{id}/resize?rows=40&cols=100"), "").unwrap().status, 200);
+    let mut events = env.http().events(Some(i64::MAX)).unwrap();
+    env.run(["exit", id.as_str()]).ok();
+    events.until(|event| event["kind"] == "terminal_exited");
+}
