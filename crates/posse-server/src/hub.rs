@@ -229,6 +229,8 @@ pub(crate) struct Hub {
     /// Who asks for a pump, until there is one: a backend may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
+    /// To be ended when their backend is connected.
+    end_later: Vec<(TerminalId, u32)>,
     deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
     stopping: Option<Stopping>,
     done: bool,
@@ -271,6 +273,7 @@ impl Hub {
             }),
             finds: Vec::new(),
             creating: HashMap::new(),
+            end_later: Vec::new(),
             deleting: HashMap::new(),
             stopping: None,
             done: false,

@@ -148,7 +148,9 @@ impl Drop for TestEnv {
         }
         let _ = std::fs::remove_dir_all(&self.places.runtime);
         if !left.is_empty() && !std::thread::panicking() {
-            panic!("`posse stop --all` left processes behind: {left:#?}");
+            let log = std::fs::read_to_string(self.places.log()).unwrap_or_default();
+            let end: Vec<&str> = log.lines().rev().take(20).collect();
+            panic!("`posse stop --all` left processes behind: {left:#?}\nits log, newest first: {end:#?}");
         }
     }
 }

@@ -39,6 +39,13 @@ impl Hub {
                 self.lost(id);
             }
         }
+        self.end_those_that_waited();
+    }
+
+    fn end_those_that_waited(&mut self) {
+        for (id, grace_ms) in std::mem::take(&mut self.end_later) {
+            self.end(id, grace_ms);
+        }
     }
 
     fn running_on(&self, backend: Backend) -> Vec<TerminalId> {
@@ -79,6 +86,7 @@ impl Hub {
                 self.lost(id);
             }
         }
+        self.end_those_that_waited();
     }
 
     pub(super) fn adopt(&mut self, link: &Link, summary: &Summary) {
@@ -152,8 +160,11 @@ impl Hub {
     }
 
     pub(super) fn backend_lost(&mut self, backend: Backend, why: &str) {
-        tracing::error!("the {backend} backend is gone: {why}");
         self.links.remove(&backend);
+        if self.stopping.as_ref().is_some_and(|stopping| stopping.resting) {
+            return self.rested(backend); // It was told that it may.
+        }
+        tracing::error!("the {backend} backend is gone: {why}");
         self.emit("backend_lost", None, json!({ "backend": backend, "reason": why }), vec![]);
         for id in self.running_on(backend) {
             if self.creating.contains_key(&id) {
@@ -191,8 +202,10 @@ impl Hub {
 
     /// Ends a terminal, with all that belongs to it.
     pub(super) fn end(&mut self, id: TerminalId, grace_ms: u32) {
+        let on_its_way = |hub: &Self| hub.terminals.get(&id).is_some_and(|e| hub.wanted.contains(&e.record.backend));
         match self.link_of(id) {
             Some(link) => link.send(Request::End { id, grace_ms }),
+            None if on_its_way(self) => self.end_later.push((id, grace_ms)),
             None => self.backend_ended(Backend::Tmux, id, 0),
         }
     }
