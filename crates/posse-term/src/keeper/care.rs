@@ -1,0 +1,201 @@
+//! The programs in the keeper's care: started, read, written to, reaped.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use posse_core::ids::TerminalId;
+use posse_core::status::Exit;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::process::WaitOptions;
+
+use super::spawn;
+use super::terminal::{Output, Receipt, Terminal};
+use super::{DRAIN, ERROR, Keeper, MAIN, SPARE_FOR_PEERS, Watch, log};
+use crate::wire::{self, Event, InputRefusal, SpawnRefusal, Stream};
+
+impl Keeper {
+    pub(super) fn spawn(&mut self, id: TerminalId, program: wire::Program) -> Event {
+        let failed = |why, message: String| Event::SpawnFailed { id, why, message: message.into_bytes() };
+        if self.terminals.contains_key(&id) {
+            return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
+        }
+        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| spawn::no_spare(&error));
+        let spawned = match room.and_then(|()| spawn::spawn(&program)) {
+            Ok(spawned) => spawned,
+            Err((why, message)) => return failed(why, message),
+        };
+        let pid = spawned.pid;
+        let terminal = Terminal::new(id, program, spawned);
+        self.terminals.insert(id, terminal);
+        self.watch(id, Stream::Main, Watch::Begin);
+        self.watch(id, Stream::Error, Watch::Begin);
+        Event::Spawned { id, pid }
+    }
+
+    /// Tells the kernel what to wake us for: output unless paused, room for input if there is any waiting.
+    pub(super) fn watch(&self, id: TerminalId, stream: Stream, watch: Watch) {
+        let Some(terminal) = self.terminals.get(&id) else { return };
+        let Some(output) = terminal.output(stream) else { return };
+        let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
+        // That the other side is closed is reported whether it was asked for or not. Once is enough while nothing is read.
+        let mut flags = match output {
+            Output { paused: true, .. } => EventFlags::ET,
+            Output { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
+            _ => EventFlags::IN,
+        };
+        if stream == Stream::Main && terminal.wants_to_write() {
+            flags |= EventFlags::OUT;
+        }
+        let data = EventData::new_u64(match stream {
+            Stream::Main => MAIN | u64::from(id.bits()),
+            Stream::Error => ERROR | u64::from(id.bits()),
+        });
+        let result = match watch {
+            Watch::Begin => epoll::add(&self.epoll, fd, data, flags),
+            Watch::Change => epoll::modify(&self.epoll, fd, data, flags),
+        };
+        if let Err(error) = result {
+            log(&format!("cannot watch terminal {id}: {error}"));
+        }
+    }
+
+    pub(super) fn terminal_ready(&mut self, id: TerminalId, stream: Stream, flags: EventFlags, now: Instant) {
+        if flags.contains(EventFlags::OUT) {
+            self.write_input(id);
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return;
+        }
+        let room = self.room(id, stream);
+        let Some(terminal) = self.terminals.get_mut(&id) else { return };
+        let state = |terminal: &Terminal| terminal.output(stream).map(|o| (o.ring.end(), o.paused, o.deserted));
+        let Some((end, paused, deserted)) = state(terminal) else { return };
+        if paused {
+            return;
+        }
+        if room == 0 {
+            return self.pause(id, stream, now);
+        }
+        terminal.read(stream, &mut self.buffer, room);
+        let after = state(terminal);
+        if after.is_some_and(|(after, ..)| after != end) {
+            for peer in self.peers.values_mut() {
+                peer.has_news(id, stream);
+            }
+        }
+        if after.is_some_and(|(.., after)| after != deserted) {
+            self.watch(id, stream, Watch::Change);
+        }
+        self.announce_exit(id, false);
+    }
+
+    /// How many bytes may be read without overwriting what a healthy daemon has yet to take.
+    pub(super) fn room(&self, id: TerminalId, stream: Stream) -> u64 {
+        let Some(ring) = self.terminals.get(&id).and_then(|t| t.output(stream)).map(|o| &o.ring) else { return 0 };
+        let daemons = self.peers.values().filter(|peer| peer.daemon);
+        let cursors = daemons.filter_map(|peer| peer.cursors.get(&(id, stream))).filter(|cursor| !cursor.stalled);
+        cursors.map(|c| ring.capacity().saturating_sub(ring.end() - c.acknowledged)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Stops reading an output that has no room. The daemons that hold it back are given `STALL` from now.
+    pub(super) fn pause(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+        if let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) {
+            output.paused = true;
+        }
+        for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&(id, stream))) {
+            cursor.moved = now;
+        }
+        self.paused.insert((id, stream));
+        self.watch(id, stream, Watch::Change);
+    }
+
+    /// Reads a paused output again if there is room again.
+    pub(super) fn resume(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+        if !self.paused.contains(&(id, stream)) || self.room(id, stream) == 0 {
+            return;
+        }
+        self.paused.remove(&(id, stream));
+        if let Some(terminal) = self.terminals.get_mut(&id) {
+            // What it printed last is only now coming.
+            terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
+            if let Some(output) = terminal.output_mut(stream) {
+                output.paused = false;
+            }
+        }
+        self.watch(id, stream, Watch::Change);
+    }
+
+    pub(super) fn resume_all(&mut self, now: Instant) {
+        for (id, stream) in self.paused.clone() {
+            self.resume(id, stream, now);
+        }
+    }
+
+    pub(super) fn write_input(&mut self, id: TerminalId) {
+        let Some(terminal) = self.terminals.get_mut(&id) else { return };
+        let peers = &mut self.peers;
+        terminal.write_input(|Receipt { peer, writer, sequence }| {
+            if let Some(peer) = peers.get_mut(&peer) {
+                peer.tell(&Event::InputDone { id, writer, sequence });
+            }
+        });
+        self.watch(id, Stream::Main, Watch::Change);
+    }
+
+    pub(super) fn reap(&mut self, now: Instant) {
+        let _ = self.children.read(&mut self.buffer);
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get() as u32;
+            let exit = match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Exit::Code(code),
+                (_, Some(signal)) => Exit::Signal(signal),
+                _ => continue, // stopped or continued
+            };
+            if self.daemon_pid == Some(pid) {
+                self.daemon_pid = None;
+                log(&format!("the daemon (process {pid}) {exit}"));
+                self.daemon_failed(&format!("the daemon {exit}"), now);
+                continue;
+            }
+            let Some(terminal) = self.terminals.values_mut().find(|t| t.pid == pid && t.exit.is_none()) else {
+                continue;
+            };
+            terminal.exit = Some(exit);
+            terminal.drain_until = Some(now + DRAIN);
+            terminal.main.deserted = false;
+            let id = terminal.id;
+            self.draining.insert(id);
+            for Receipt { peer, writer, sequence } in terminal.drop_input() {
+                let why = InputRefusal::NotReading;
+                self.tell(peer, &Event::InputRefused { id, writer, sequence, why });
+            }
+            self.watch(id, Stream::Main, Watch::Change);
+            self.announce_exit(id, false);
+        }
+    }
+
+    /// Announces the end of a program once all it printed has been read, or `now_or_never`.
+    pub(super) fn announce_exit(&mut self, id: TerminalId, now_or_never: bool) {
+        let Some(terminal) = self.terminals.get_mut(&id) else { return };
+        if terminal.exit.is_none() || terminal.announced.is_some() || !(terminal.outputs_ended() || now_or_never) {
+            return;
+        }
+        terminal.drain_until = None;
+        self.draining.remove(&id);
+        let error = terminal.error.as_ref().map_or(0, |error| error.ring.end());
+        terminal.announced = Some((terminal.main.ring.end(), error));
+        for peer in self.peers.values_mut().filter(|peer| peer.greeted) {
+            peer.owes_exit(id);
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: TerminalId) {
+        self.terminals.remove(&id);
+        self.draining.remove(&id);
+        self.paused.retain(|(paused, _)| *paused != id);
+        for peer in self.peers.values_mut() {
+            peer.forget(id);
+        }
+    }
+}

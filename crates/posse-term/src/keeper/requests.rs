@@ -1,0 +1,139 @@
+//! What peers ask, and what is done about it.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::time::{Duration, Instant};
+
+use super::terminal::{Accepted, Receipt, Terminal};
+use super::{Ending, Keeper, unknown};
+use crate::wire::{self, Event, InputRefusal, Request, Stream};
+
+impl Keeper {
+    /// Carries out one request. `Err` cuts the peer off.
+    pub(super) fn request(&mut self, number: u32, request: Request, now: Instant) -> Result<(), String> {
+        let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
+        if !peer.greeted && !matches!(request, Request::Hello { .. }) {
+            return Err("it did not introduce itself".into());
+        }
+        match request {
+            Request::Hello { version, daemon } => {
+                peer.greeted = true;
+                let build = self.settings.build.clone().into_bytes();
+                peer.tell(&Event::Hello { version: wire::VERSION, pid: std::process::id(), build });
+                if version != wire::VERSION {
+                    let _ = peer.flush(&self.terminals);
+                    return Err(format!("it speaks version {version} of the protocol, not {}", wire::VERSION));
+                }
+                peer.daemon = daemon;
+                if daemon {
+                    let pid = peer.pid;
+                    self.supervisor.connected(now);
+                    for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
+                        peer.awaits_daemon = false;
+                        peer.tell(&Event::DaemonUp { pid });
+                    }
+                }
+            }
+            Request::List => {
+                let summaries = self.terminals.values().map(Terminal::summary).collect();
+                peer.tell(&Event::Listed { summaries });
+            }
+            Request::Spawn { id, program } => {
+                let answer = self.spawn(id, program);
+                self.tell(number, &answer);
+            }
+            Request::Attach { id, stream, from } => match self.terminals.get(&id) {
+                Some(terminal) => {
+                    peer.attach(terminal, stream, from, now);
+                    self.resume(id, stream, now);
+                }
+                None => peer.tell(&unknown(id)),
+            },
+            Request::Acknowledge { id, stream, offset } => {
+                if let (Some(cursor), Some(terminal)) = (peer.cursors.get_mut(&(id, stream)), self.terminals.get(&id)) {
+                    let end = terminal.output(stream).map_or(0, |output| output.ring.end());
+                    if offset > cursor.acknowledged {
+                        cursor.acknowledged = offset.min(end);
+                        cursor.moved = now;
+                        cursor.stalled = false;
+                    }
+                    peer.has_news(id, stream);
+                    self.resume(id, stream, now);
+                }
+            }
+            Request::Input { id, writer, sequence, bytes } => {
+                let receipt = Receipt { peer: number, writer, sequence };
+                let accepted = match self.terminals.get_mut(&id) {
+                    Some(terminal) => terminal.accept_input(&bytes, receipt),
+                    None => Err(InputRefusal::NoSuchTerminal),
+                };
+                match accepted {
+                    Ok(Accepted::Queued) => self.write_input(id),
+                    Ok(Accepted::Repeated) => peer.tell(&Event::InputDone { id, writer, sequence }),
+                    Err(why) => peer.tell(&Event::InputRefused { id, writer, sequence, why }),
+                }
+            }
+            Request::Resize { id, size } => match self.terminals.get_mut(&id) {
+                Some(terminal) => {
+                    terminal.resize(size);
+                    for peer in self.peers.values_mut() {
+                        peer.has_news(id, Stream::Main);
+                    }
+                }
+                None => peer.tell(&unknown(id)),
+            },
+            Request::HangUp { id } => {
+                if let Some(Err(error)) = self.terminals.get(&id).map(Terminal::hang_up) {
+                    let message = format!("could not hang up {id}: {error}").into_bytes();
+                    peer.tell(&Event::Problem { message });
+                }
+            }
+            Request::End { id, grace_ms } => {
+                let kill_at = now + Duration::from_millis(grace_ms.into());
+                let ending = self.endings.entry(id).or_insert_with(|| Ending { kill_at, asked: HashSet::new() });
+                // Asked twice, the shorter grace holds.
+                ending.kill_at = ending.kill_at.min(kill_at);
+                self.next_look = Some(now);
+            }
+            Request::Forget { id } => {
+                // A program may be dead and not reaped yet; its family was seen to be gone before that was.
+                self.reap(now);
+                if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
+                    let message = format!("{id} is still running; end it first").into_bytes();
+                    self.tell(number, &Event::Problem { message });
+                } else {
+                    self.forget(id);
+                    self.tell(number, &Event::Forgotten { id });
+                }
+            }
+            Request::Checkpoint { id, offset, blob } => {
+                if let Some(terminal) = self.terminals.get_mut(&id)
+                    && terminal.checkpoint.as_ref().is_none_or(|(held, _)| *held <= offset)
+                {
+                    terminal.checkpoint = Some((offset, blob));
+                }
+            }
+            Request::StartDaemon { executable } => {
+                self.daemon_executable = Some(OsString::from_vec(executable));
+                match self.peers.values().find(|peer| peer.daemon).map(|peer| peer.pid) {
+                    Some(pid) => self.tell(number, &Event::DaemonUp { pid }),
+                    None => {
+                        if let Some(peer) = self.peers.get_mut(&number) {
+                            peer.awaits_daemon = true;
+                        }
+                        self.supervisor.wanted(now);
+                    }
+                }
+            }
+            Request::Rest => {
+                self.supervisor.rests();
+                peer.daemon = false;
+                peer.tell(&Event::Resting);
+                self.leave = self.terminals.is_empty();
+                self.resume_all(now);
+            }
+        }
+        Ok(())
+    }
+}
