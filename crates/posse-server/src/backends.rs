@@ -150,7 +150,7 @@ fn forward(backend: Backend, event: Event, routes: &Routes, hub: &mpsc::Unbounde
         Event::Ended { id, left } => News::Ended { id, left },
         Event::Resting => News::Resting,
         Event::Problem { message } => {
-            return tracing::debug!("{backend}: {}", String::from_utf8_lossy(&message));
+            return tracing::warn!("{backend}: {}", String::from_utf8_lossy(&message));
         }
         _ => return,
     };

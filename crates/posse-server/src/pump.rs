@@ -607,8 +607,8 @@ impl Pump {
         self.watchers.tell(&Item::Exited { exit });
         self.tell_status(status);
         let _ = self.hub.send(Message::Change(self.id, Change::Ended { exit, screen_saved }));
-        // Only now may the keeper drop what it has: until the file was there, the ring was the only copy.
-        if let (Some(link), true) = (link, exit != Exit::Lost) {
+        // Only now may the backend drop what it has: until the file was there, that was the only copy.
+        if let Some(link) = link {
             link.send(Request::Forget { id: self.id });
         }
     }

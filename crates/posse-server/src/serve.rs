@@ -103,6 +103,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
     hub.run(queue).await;
     let _ = std::fs::remove_file(&socket);
+    // A tmux server of ours that was let go leaves its socket behind.
+    if std::os::unix::net::UnixStream::connect(places.tmux_socket()).is_err() {
+        let _ = std::fs::remove_file(places.tmux_socket());
+    }
     // Goes if the keeper has left too; whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&places.runtime);
     let _ = stop_serving.send(());

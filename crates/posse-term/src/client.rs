@@ -81,12 +81,23 @@ impl Events {
     }
 }
 
+/// Refuses a socket that someone else listens on: whoever is there learns all that is typed.
+pub fn require_own(stream: &UnixStream) -> io::Result<()> {
+    let (theirs, ours) = (stream.peer_cred()?.uid(), rustix::process::getuid().as_raw());
+    if theirs == ours {
+        return Ok(());
+    }
+    let message = format!("another user (uid {theirs}) listens there, not you (uid {ours})");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
 /// Connects to a running keeper. `daemon` makes this connection the one whose loss the keeper mends.
 pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
     let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => KeeperError::NotRunning,
         _ => KeeperError::Io(error),
     })?;
+    require_own(&stream)?;
     let (reading, writing) = stream.into_split();
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));

@@ -91,10 +91,7 @@ pub async fn start(settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<
 }
 
 /// The same with another tmux than the one in `PATH`.
-pub async fn start_with(
-    tmux: &OsStr,
-    settings: Settings,
-) -> Result<(Link, mpsc::UnboundedReceiver<Event>), TmuxError> {
+pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<Event>), TmuxError> {
     let state = |error| TmuxError::State { path: settings.state.clone(), error };
     let hash: String = Sha256::digest(settings.state.as_os_str().as_bytes()).iter().take(4).map(hexadecimal).collect();
     let server: Vec<OsString> = match &settings.socket {
@@ -144,7 +141,8 @@ async fn check_version(caller: &Caller) -> Result<(), TmuxError> {
 
 /// What programs are told the terminal is: tmux's own description where it is installed.
 fn terminal_name(exists: impl Fn(&Path) -> bool) -> &'static str {
-    let directories = ["/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo", "/usr/local/share/terminfo"];
+    let directories =
+        ["/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo", "/usr/local/share/terminfo"];
     let files = directories.iter().flat_map(|directory| {
         // By the first letter, or by its number where file systems ignore case.
         ["t", "74"].map(|letter| Path::new(directory).join(letter).join("tmux-256color"))

@@ -149,7 +149,7 @@ impl Drop for TestEnv {
         let _ = std::fs::remove_dir_all(&self.places.runtime);
         if !left.is_empty() && !std::thread::panicking() {
             let log = std::fs::read_to_string(self.places.log()).unwrap_or_default();
-            let end: Vec<&str> = log.lines().rev().take(20).collect();
+            let end: Vec<&str> = log.lines().rev().take(40).collect();
             panic!("`posse stop --all` left processes behind: {left:#?}\nits log, newest first: {end:#?}");
         }
     }

@@ -2,6 +2,7 @@
 //! older than this program, and goes on when it dies in between: what may be repeated is repeated.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,12 +20,21 @@ use posse_term::places::Places;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
+use crate::event_stream::EventStream;
 
 /// How long a daemon may take to come back before a request is given up.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the keeper may take to bring back a daemon that crashed: twice its longest pause.
+const COMES_BACK: Duration = Duration::from_secs(10);
+/// How long its socket may be gone. A crash leaves it where it is, so this is a daemon that was stopped; a moment is
+/// for whoever replaces it with a newer one.
+const REPLACED: Duration = Duration::from_secs(1);
+/// First and longest pause between two looks whether it is back.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const LAST_LOOK: Duration = Duration::from_millis(250);
 
 /// Whether a request may be sent again when nobody knows what became of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +47,16 @@ pub(crate) enum Repeat {
 pub(crate) struct Client {
     places: Places,
     executable: PathBuf,
+    absence: Absence,
     connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// What to do when there is no daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    Start,
+    /// Only the keeper brings it back. Whoever stopped it meant it.
+    Wait,
 }
 
 /// What to do about the version of a running daemon.
@@ -62,6 +81,10 @@ pub(crate) fn executable() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(Error::io("cannot find this program's own file"))
 }
 
+fn refused(error: std::io::Error) -> Error {
+    Error::io("cannot use the daemon's socket")(error)
+}
+
 impl Client {
     /// Connects, starting the daemon if it is not running.
     pub(crate) async fn connect() -> Result<Self, Error> {
@@ -71,7 +94,7 @@ impl Client {
     }
 
     pub(crate) async fn connect_to(places: Places) -> Result<Self, Error> {
-        let mut client = Self { places, executable: executable()?, connection: None };
+        let mut client = Self::new(places)?;
         client.open().await?;
         Ok(client)
     }
@@ -79,32 +102,80 @@ impl Client {
     /// Connects if the daemon is running; `None` if it is not.
     pub(crate) async fn connect_if_running() -> Result<Option<Self>, Error> {
         let places = places()?;
-        let mut client = Self { places, executable: executable()?, connection: None };
-        Ok(if client.dial().await.is_ok() { Some(client) } else { None })
+        match std::fs::symlink_metadata(places.daemon_socket()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => places.prepare()?,
+        }
+        let mut client = Self::new(places)?;
+        match client.dial().await {
+            Ok(()) => Ok(Some(client)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(refused(error)),
+            Err(_) => Ok(None),
+        }
     }
 
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
+    fn new(places: Places) -> Result<Self, Error> {
+        Ok(Self { places, executable: executable()?, absence: Absence::Start, connection: None })
     }
 
-    /// Connects, whatever it takes. A daemon may die while it is being greeted; then the next one is.
-    async fn open(&mut self) -> Result<(), Error> {
+    /// From now on a daemon that crashes is waited for, and one that was stopped is not started again.
+    pub(crate) fn only_running(&mut self) {
+        self.absence = Absence::Wait;
+    }
+
+    /// The stream of events, after `last` if given, on a connection of its own.
+    pub(crate) async fn listen(&self, last: Option<i64>) -> Result<EventStream, Error> {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            match self.greet().await {
-                Err(Error::Lost(_)) if Instant::now() < give_up => {}
+            let mut client = Self {
+                places: self.places.clone(),
+                executable: self.executable.clone(),
+                absence: self.absence,
+                connection: None,
+            };
+            client.open().await?;
+            match client.events(last).await {
+                Err(Error::Lost(_)) if Instant::now() < give_up => sleep(FIRST_LOOK).await,
                 other => return other,
             }
         }
     }
 
+    /// Connects, whatever it takes. A daemon may die while it is being greeted; then the next one is.
+    async fn open(&mut self) -> Result<(), Error> {
+        let give_up = Instant::now() + if self.absence == Absence::Start { PATIENCE } else { COMES_BACK };
+        let (mut pause, mut gone_since) = (FIRST_LOOK, None);
+        loop {
+            match self.greet().await {
+                Err(Error::Lost(_)) if Instant::now() < give_up => {}
+                Err(Error::Lost(_)) if self.absence == Absence::Wait => return Err(Error::Stopped),
+                other => return other,
+            }
+            if self.absence == Absence::Wait {
+                if self.places.daemon_socket().exists() {
+                    gone_since = None;
+                } else if gone_since.get_or_insert_with(Instant::now).elapsed() >= REPLACED {
+                    return Err(Error::Stopped);
+                }
+                sleep(pause).await;
+                pause = (pause * 2).min(LAST_LOOK);
+            }
+        }
+    }
+
     async fn greet(&mut self) -> Result<(), Error> {
-        if self.dial().await.is_err() {
-            keeper::start_daemon(&self.places, &self.executable).await?;
-            self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+        match self.dial().await {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(refused(error)),
+            Err(error) if self.absence == Absence::Wait => return Err(Error::Lost(error.to_string())),
+            Err(_) => {
+                keeper::start_daemon(&self.places, &self.executable).await?;
+                self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+            }
         }
         let health: Health = self.exchange(Method::GET, "/health", &()).await?;
-        if handshake(posse_server::VERSION, &health.version) == Handshake::Replace {
+        let replace = handshake(posse_server::VERSION, &health.version) == Handshake::Replace;
+        if replace && self.absence == Absence::Start {
             self.stop(false).await?;
             return Err(Error::Lost("an older daemon was stopped".into()));
         }
@@ -113,7 +184,7 @@ impl Client {
 
     async fn dial(&mut self) -> std::io::Result<()> {
         self.connection = None;
-        let stream = UnixStream::connect(self.places.daemon_socket()).await?;
+        let stream = self.raw_stream().await?;
         let (sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
         tokio::spawn(connection);
@@ -211,15 +282,19 @@ impl Client {
         Ok(stopped)
     }
 
-    /// The stream of events, after `last` if given. Takes the connection for itself.
-    pub(crate) async fn events(mut self, last: Option<i64>) -> Result<crate::event_stream::EventStream, Error> {
+    async fn events(mut self, last: Option<i64>) -> Result<EventStream, Error> {
         let response = self.send(Method::GET, "/events", &(), last).await?;
-        Ok(crate::event_stream::EventStream::new(response.into_body(), self.connection))
+        if !response.status().is_success() {
+            return Err(Error::Lost(format!("no events: {}", response.status())));
+        }
+        Ok(EventStream::new(response.into_body(), self.connection))
     }
 
-    /// A connection of its own to the socket, for what is not plain HTTP.
+    /// A connection to the socket and nothing more, for what is not plain HTTP.
     pub(crate) async fn raw_stream(&self) -> std::io::Result<UnixStream> {
-        UnixStream::connect(self.places.daemon_socket()).await
+        let stream = UnixStream::connect(self.places.daemon_socket()).await?;
+        keeper::require_own(&stream)?;
+        Ok(stream)
     }
 
     /// Finds a terminal by its id, the beginning of its id, or its name.

@@ -21,6 +21,7 @@ mod wait;
 use std::future::Future;
 
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -44,7 +45,8 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
-Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program is missing, 70 our bug, 130 interrupted.";
+Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program is missing, 70 our bug,
+129, 130, 143 ended by a hangup, Ctrl-C, SIGTERM.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -86,23 +88,47 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
-        Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
         Command::Shim(args) => shim::run(&args),
         Command::Actor(args) => actor::run(&args),
     }
 }
 
-/// Runs a command that talks to the daemon. Ctrl-C ends it, with the exit code for that.
+/// Runs a command that talks to the daemon. A signal ends it, with the exit code for that, and not before what it
+/// holds, such as the user's terminal, is given back.
 fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
     let result = runtime.block_on(async {
         tokio::select! {
             result = command => result,
-            _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+            asked = asked_to_end() => Err(asked),
         }
     });
     runtime.shutdown_background();
     result
+}
+
+/// Waits for a signal that asks us to end, and gives the error that says so.
+async fn asked_to_end() -> Error {
+    let arrives = async |kind| match signal(kind) {
+        Ok(mut signal) => signal.recv().await,
+        Err(_) => std::future::pending().await,
+    };
+    // Someone who started us with `nohup` wants us to stay.
+    let hung_up =
+        async { if ignores_hangups() { std::future::pending().await } else { arrives(SignalKind::hangup()).await } };
+    tokio::select! {
+        _ = arrives(SignalKind::interrupt()) => Error::Interrupted,
+        _ = arrives(SignalKind::terminate()) => Error::Terminated,
+        _ = hung_up => Error::HungUp,
+    }
+}
+
+/// Whether whoever started us asked the kernel to ignore SIGHUP, signal 1 and so the lowest bit.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
+    u64::from_str_radix(ignored.trim(), 16).is_ok_and(|signals| signals & 1 == 1)
 }

@@ -21,7 +21,9 @@ pub(crate) enum Exit {
     Usage = 64,
     Missing = 69,
     Bug = 70,
+    HungUp = 129,
     Interrupted = 130,
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {
@@ -54,8 +56,14 @@ pub(crate) enum Error {
     Lost(String),
     #[error("the daemon answered something this posse does not understand: {0}")]
     Nonsense(String),
+    #[error("the daemon was stopped")]
+    Stopped,
+    #[error("the window was closed")]
+    HungUp,
     #[error("interrupted")]
     Interrupted,
+    #[error("terminated")]
+    Terminated,
     #[error("{what}: {error}")]
     Io { what: String, error: io::Error },
 }
@@ -80,7 +88,9 @@ impl Error {
             },
             Error::Serve(ServeError::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,
             Error::Nonsense(_) => Exit::Bug,
+            Error::HungUp => Exit::HungUp,
             Error::Interrupted => Exit::Interrupted,
+            Error::Terminated => Exit::Terminated,
             _ => Exit::Failed,
         }
     }
@@ -92,7 +102,7 @@ impl Error {
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
-            Error::Lost(_) => Some("`posse ls` starts it again; terminals go on without it".into()),
+            Error::Lost(_) | Error::Stopped => Some("`posse ls` starts it again; terminals go on without it".into()),
             Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
             _ => None,
         }
@@ -112,7 +122,10 @@ impl Error {
             Error::Lock(_) => "locked",
             Error::Lost(_) => "lost_connection",
             Error::Nonsense(_) => "nonsense",
+            Error::Stopped => "stopped",
+            Error::HungUp => "hung_up",
             Error::Interrupted => "interrupted",
+            Error::Terminated => "terminated",
             Error::Io { .. } => "io",
         }
     }

@@ -1,10 +1,15 @@
 //! Reading server-sent events.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use posse_server::record::LogEvent;
+
+/// How long to wait before another stream is asked for after one that ended.
+pub(crate) const AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct EventStream {
     body: Incoming,

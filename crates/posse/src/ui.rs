@@ -1,10 +1,14 @@
 //! The only writer to the user's terminal. Answers go to standard output, talk to standard error; colours only
 //! where someone sees them.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use posse_core::status::StatusKind;
 use serde::Serialize;
+use tokio::io::Interest;
+use tokio::net::unix::pipe::Sender;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::error::Error;
@@ -13,6 +17,8 @@ pub(crate) struct Ui {
     json: bool,
     colour_out: bool,
     colour_err: bool,
+    /// Whoever read standard output has gone away.
+    unread: std::cell::Cell<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -45,6 +51,7 @@ impl Ui {
             json,
             colour_out: wanted && io::stdout().is_terminal(),
             colour_err: wanted && io::stderr().is_terminal(),
+            unread: std::cell::Cell::new(false),
         }
     }
 
@@ -77,11 +84,33 @@ impl Ui {
 
     /// Text as it is. A reader that has gone away is no error of ours: `posse ls | head` just ends.
     pub(crate) fn print(&self, text: &str) {
+        if self.is_unread() {
+            return;
+        }
         if let Err(error) = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
             && error.kind() == io::ErrorKind::BrokenPipe
         {
-            std::process::exit(0);
+            self.unread.set(true);
         }
+    }
+
+    /// Whether nobody reads standard output any more, as far as is known from printing.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.get()
+    }
+
+    /// Waits until nobody reads standard output any more, for commands that have more to say only later. What is no
+    /// pipe is read for ever.
+    pub(crate) async fn unread(&self) {
+        // A pipe without a reader is in error; what cannot be waited for, such as a file, never is.
+        let pipe = io::stdout().as_fd().try_clone_to_owned().map(File::from).and_then(Sender::from_file_unchecked);
+        if let Ok(pipe) = pipe
+            && pipe.ready(Interest::ERROR).await.is_ok()
+        {
+            self.unread.set(true);
+            return;
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Talk, for people.
@@ -97,9 +126,10 @@ impl Ui {
             let _ = writeln!(io::stderr(), "{value}");
             return;
         }
-        let _ = writeln!(io::stderr(), "{} {error}", self.paint_err("error:", Colour::Red));
+        // Some of it is what others said, the daemon and the programs it runs.
+        let _ = writeln!(io::stderr(), "{} {}", self.paint_err("error:", Colour::Red), lines(&error.to_string()));
         if let Some(hint) = error.hint() {
-            let _ = writeln!(io::stderr(), "{} {hint}", self.paint_err("hint:", Colour::Blue));
+            let _ = writeln!(io::stderr(), "{} {}", self.paint_err("hint:", Colour::Blue), lines(&hint));
         }
     }
 
@@ -149,9 +179,7 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn new(text: impl Into<String>, colour: Option<Colour>) -> Self {
-        // One line, and nothing that could move someone's cursor.
-        let text = text.into().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Self { text, colour }
+        Self { text: plain(&text.into()), colour }
     }
 }
 
@@ -159,6 +187,16 @@ impl From<String> for Cell {
     fn from(text: String) -> Self {
         Cell::new(text, None)
     }
+}
+
+/// One line, and nothing that could move someone's cursor.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The same, for text that may have several lines.
+fn lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn colour_of(status: StatusKind) -> Colour {
@@ -218,8 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn what_others_say_moves_no_cursor() {
+        assert_eq!(plain("a\x1b[2J\u{9b}2J\nb"), "a [2J 2J b");
+        assert_eq!(lines("a\x1b[2J\r\nb"), "a [2J \nb");
+    }
+
+    #[test]
     fn columns_line_up_and_cannot_be_broken() {
-        let ui = Ui { json: false, colour_out: false, colour_err: false };
+        let ui = Ui { json: false, colour_out: false, colour_err: false, unread: std::cell::Cell::new(false) };
         let rows = [
             vec![Cell::from("日本".to_owned()), "x".to_owned().into()],
             vec!["a".to_owned().into(), "\x1b[2J".to_owned().into()],

@@ -87,7 +87,8 @@ struct Facts {
 impl Facts {
     fn parse(line: &str) -> Option<Self> {
         let values: Vec<&str> = line.splitn(FIELDS.len(), ' ').collect();
-        let value = |field: &str| FIELDS.iter().position(|known| *known == field).and_then(|at| values.get(at)).copied();
+        let value =
+            |field: &str| FIELDS.iter().position(|known| *known == field).and_then(|at| values.get(at)).copied();
         // What tmux does not know it leaves empty, or says with a number out of every range.
         let number = |field: &str| value(field).and_then(|value| value.parse::<u32>().ok());
         let place = |field: &str| number(field).map_or(0, |n| u16::try_from(n).unwrap_or(0));
@@ -225,7 +226,8 @@ mod tests {
             "host" | "pane_title" => "machine",
             _ => "0",
         };
-        let value = |field: &str| changes.iter().find(|(name, _)| *name == field).map_or(usual(field), |(_, value)| value);
+        let value =
+            |field: &str| changes.iter().find(|(name, _)| *name == field).map_or(usual(field), |(_, value)| value);
         let facts = FIELDS.map(value).join(" ");
         let reply = |lines: &[&str]| Reply {
             ours: true,
@@ -243,7 +245,8 @@ mod tests {
     fn rows_history_cursor_and_title_are_the_same() {
         let changes =
             [("history_size", "3"), ("cursor_x", "2"), ("cursor_y", "1"), ("pane_title", "✳ a title; and %H more")];
-        let replies = replies(&changes, &["one", "a line longer than the screen", ""], &["top", "\x1b[1;31mre\x1b[md", ""], &[]);
+        let replies =
+            replies(&changes, &["one", "a line longer than the screen", ""], &["top", "\x1b[1;31mre\x1b[md", ""], &[]);
         let shown = emulator(&replies);
         assert_eq!(shown.offset(), 77);
         assert_eq!(shown.history().collect::<Vec<_>>(), ["one", "a line longer than the screen", ""]);

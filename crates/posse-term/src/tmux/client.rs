@@ -195,6 +195,7 @@ impl Driver {
                     Effect::Kill { program, session } => kill(program, session),
                     Effect::Broken(why) => left = Some(Left::Broken(why)),
                     Effect::OtherServer => left = Some(Left::Gone),
+                    Effect::Left => left = Some(Left::Unwanted),
                 }
             }
         }

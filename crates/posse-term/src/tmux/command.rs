@@ -78,14 +78,18 @@ impl Line {
 
     /// Text from outside, as one argument that tmux expands as a format: it expands to itself.
     pub(super) fn literal(self, text: impl AsRef<[u8]>) -> Self {
-        let mut doubled = Vec::with_capacity(text.as_ref().len());
-        for byte in text.as_ref() {
-            doubled.push(*byte);
-            if *byte == b'#' {
-                doubled.push(b'#');
+        let (mut out, mut rest) = (Vec::new(), text.as_ref());
+        while let Some(&first) = rest.first() {
+            let run = rest.iter().take_while(|byte| **byte == b'#').count();
+            let (sharps, after) = rest.split_at(run.max(1));
+            out.extend_from_slice(sharps);
+            // Two are one, except before a bracket, where all are left for the one who draws.
+            if first == b'#' && after.first() != Some(&b'[') {
+                out.extend_from_slice(sharps);
             }
+            rest = after;
         }
-        self.text(doubled)
+        self.text(out)
     }
 
     pub(super) fn number(self, number: impl Into<u64>) -> Self {
@@ -189,7 +193,10 @@ mod tests {
         assert_eq!(quoted(b"$HOME;\n~{}"), r#"x "\044HOME\073\012\176\173\175""#);
         assert_eq!(quoted("ä\\".as_bytes()), r#"x "\303\244\134""#);
         assert_eq!(quoted(b"a\0b"), r#"x "a""#);
-        assert_eq!(Line::new("x").literal("#(ls)").as_str(), r#"x "\043\043\050ls\051""#);
+        let literal = |text| Line::new("x").literal(text).as_str().to_owned();
+        assert_eq!(literal("#(ls)"), r#"x "\043\043\050ls\051""#);
+        assert_eq!(literal("##a"), r#"x "\043\043\043\043a""#);
+        assert_eq!(literal("##[a]"), r#"x "\043\043\133a\135""#);
     }
 
     #[test]

@@ -141,8 +141,11 @@ fn every_byte_comes_through() {
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| [b"%output %1 ".to_vec(), escape(&bytes)].concat()),
-        prop::collection::vec(any::<u8>(), 0..40)
-            .prop_map(|bytes| [b"%extended-output %2 7 : ".to_vec(), escape(&bytes)].concat()),
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| [
+            b"%extended-output %2 7 : ".to_vec(),
+            escape(&bytes)
+        ]
+        .concat()),
         Just(b"%begin 1 1 1".to_vec()),
         Just(b"%end 1 1 1".to_vec()),
         Just(b"%error 1 1 1".to_vec()),

@@ -59,7 +59,9 @@ mod tests {
 
     #[test]
     fn nonsense_gives_nothing() {
-        for nonsense in ["", "a29e", "a29e,", "a29e,x", "a29e,90", "a29e,90x20", "a29e,90x20,0", "a29e,99999999999x1,0,0,1"] {
+        for nonsense in
+            ["", "a29e", "a29e,", "a29e,x", "a29e,90", "a29e,90x20", "a29e,90x20,0", "a29e,99999999999x1,0,0,1"]
+        {
             check(nonsense, &[]);
         }
         check("a29e,0x70000,0,0,1", &[(1, 2, 1000)]);

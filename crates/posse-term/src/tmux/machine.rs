@@ -6,9 +6,11 @@
 //! output before it and the output after it. All that must not be interrupted is therefore one line: making a pane
 //! and listening to it, an input and the note of it, taking a screen and going on from there.
 
+mod asking;
 mod ending;
 mod input;
 mod looking;
+mod output;
 mod spawning;
 
 #[cfg(test)]
@@ -22,7 +24,6 @@ use posse_core::ids::{TerminalId, WriterId};
 use posse_core::status::Exit;
 use rustix::process::Signal;
 
-use super::capture::{self, Captured};
 use super::command::{Line, PaneId, SessionId};
 use super::control::{Message, Reply};
 use super::doorbell::Secret;
@@ -68,14 +69,19 @@ pub(super) enum Effect {
     Forget(TerminalId),
     SaveInput(u64, Vec<u8>),
     DropInput(u64),
-    /// To a pane's process.
+    /// To a pane's process, or to the server.
     Signal(u32, Signal),
     /// The program, if it still is in this session.
-    Kill { program: u32, session: u32 },
+    Kill {
+        program: u32,
+        session: u32,
+    },
     /// The connection must be made anew.
     Broken(String),
     /// The server is not the one we knew.
     OtherServer,
+    /// The connection ended as we asked for.
+    Left,
 }
 
 /// What makes one backend different from another.
@@ -106,8 +112,13 @@ enum Purpose {
     Quiet,
     Identity,
     PasteFlags,
+    Buffers,
     Survey,
-    Create { id: TerminalId, made: Made },
+    Close,
+    Create {
+        id: TerminalId,
+        made: Made,
+    },
     Resync(TerminalId),
     Input(input::Sent),
 }
@@ -149,6 +160,8 @@ pub(super) struct Machine {
     config: Config,
     phase: Phase,
     arrive_until: Option<Instant>,
+    /// We took our session away, and go with it.
+    leaving: bool,
     /// Process and start time of the server.
     server: Option<(u32, u64)>,
     socket: String,
@@ -158,6 +171,8 @@ pub(super) struct Machine {
     looking: Looking,
     terminals: BTreeMap<TerminalId, Terminal>,
     panes: HashMap<PaneId, TerminalId>,
+    /// What is to be closed after what is being closed.
+    closing: VecDeque<Line>,
     pending: VecDeque<Pending>,
     /// Inputs whose answer was lost with the connection.
     unconfirmed: Vec<input::Sent>,
@@ -174,6 +189,7 @@ impl Machine {
             config,
             phase: Phase::Apart,
             arrive_until: None,
+            leaving: false,
             server: None,
             socket: String::new(),
             anchor: None,
@@ -181,6 +197,7 @@ impl Machine {
             looking: Looking::No,
             terminals: BTreeMap::new(),
             panes: HashMap::new(),
+            closing: VecDeque::new(),
             pending: VecDeque::new(),
             unconfirmed: Vec::new(),
             waiting: Vec::new(),
@@ -244,10 +261,25 @@ impl Machine {
         self.effects.push(Effect::Send(line));
     }
 
+    /// Closes a pane or window, one after the other. tmux 3.3a dies when the last two windows of a session close in one
+    /// go while somebody listens in control mode: it tells of a change to a window that is gone.
+    fn close(&mut self, line: Line) {
+        self.closing.push_back(line);
+        if self.closing.len() == 1 {
+            self.close_next();
+        }
+    }
+
+    fn close_next(&mut self) {
+        if let Some(line) = self.closing.front().cloned() {
+            self.send(line, Purpose::Close);
+        }
+    }
+
     fn broken(&mut self, why: impl Into<String>) {
         if self.phase != Phase::Apart {
             self.phase = Phase::Apart;
-            self.effects.push(Effect::Broken(why.into()));
+            self.effects.push(if self.leaving { Effect::Left } else { Effect::Broken(why.into()) });
         }
     }
 
@@ -263,6 +295,7 @@ impl Machine {
         let identity = "#{pid} #{start_time} #{socket_path}";
         self.send(Line::new("display-message -p").text(identity), Purpose::Identity);
         self.send(Line::new("list-commands paste-buffer"), Purpose::PasteFlags);
+        self.send(Line::new("list-buffers -F").text("#{buffer_name}"), Purpose::Buffers);
         if let Some(private) = &self.config.private {
             let rows = self.config.history.rows as u64;
             let lines = [
@@ -341,10 +374,15 @@ impl Machine {
                 let flags = text.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default();
                 self.paste_raw = failed.is_none() && flags.starts_with('-') && flags.contains('S');
             }
+            Purpose::Buffers => self.clear_buffers(&replies[0]),
             Purpose::Survey => match failed {
                 None => self.looked(&survey::Survey::read(&replies[0])),
                 Some(reply) => self.broken(format!("tmux: {}", reply.text())),
             },
+            Purpose::Close => {
+                self.closing.pop_front();
+                self.close_next();
+            }
             Purpose::Create { id, made } => self.created(id, made, replies),
             Purpose::Resync(id) => self.captured(id, replies),
             Purpose::Input(sent) => self.input_answered(&sent, replies),
@@ -370,6 +408,7 @@ impl Machine {
     fn disconnected(&mut self) {
         self.phase = Phase::Apart;
         self.arrive_until = None;
+        self.closing.clear();
         for pending in std::mem::take(&mut self.pending) {
             if let Purpose::Input(sent) = pending.purpose {
                 self.unconfirmed.push(sent);
@@ -390,134 +429,5 @@ impl Machine {
         }
         self.starts_due();
         self.ends_due();
-    }
-
-    // ---- output ----
-
-    fn output(&mut self, pane: PaneId, bytes: Vec<u8>) {
-        let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) else { return };
-        let (id, heard, paste) = (terminal.id, terminal.output(bytes), terminal.paste);
-        self.effects.extend(heard.events.into_iter().map(Effect::Tell));
-        if heard.paste_changed {
-            let line = Line::new("set-option -p -t").pane(pane).words(survey::PASTE_OPTION).number(u8::from(paste));
-            self.send(line, Purpose::Nothing);
-        }
-        if heard.too_far {
-            self.send(Line::new("refresh-client -A").text(format!("{pane}:pause")), Purpose::Nothing);
-        }
-        if heard.rang {
-            self.effects.push(Effect::ReadFate(id));
-        }
-    }
-
-    fn resync(&mut self, pane: PaneId) {
-        if let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) {
-            terminal.flow = Flow::Resyncing;
-            let id = terminal.id;
-            self.send(capture::line(pane), Purpose::Resync(id));
-        }
-    }
-
-    fn captured(&mut self, id: TerminalId, replies: &[Reply]) {
-        let history = self.config.history;
-        let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        if terminal.flow != Flow::Resyncing {
-            return;
-        }
-        terminal.flow = Flow::Flowing;
-        let Some(captured) = Captured::read(replies) else {
-            // Most likely it is gone.
-            let said = replies.last().map(Reply::text).unwrap_or_default();
-            self.problem(format!("the screen of {id} could not be taken: {said}"));
-            self.look();
-            return self.settle(id);
-        };
-        // Something was lost, if only the knowledge that nothing was.
-        let offset = terminal.offset + 1;
-        terminal.begin_anew(offset);
-        terminal.size = captured.size();
-        let (size, stream) = (terminal.size, Stream::Main);
-        let blob = captured.emulator(offset, terminal.paste, history).checkpoint();
-        self.tell(Event::Resized { id, offset, size });
-        self.tell(Event::Checkpoint { id, offset, blob });
-        // Nothing, but it says up to where everything is known now.
-        self.tell(Event::Output { id, stream, offset, bytes: Vec::new() });
-        self.settle(id);
-    }
-
-    // ---- requests ----
-
-    fn asked(&mut self, request: Request) {
-        match request {
-            Request::Hello { .. } => {
-                let pid = self.server.map_or(0, |(pid, _)| pid);
-                self.tell(Event::Hello { version: wire::VERSION, pid, build: b"tmux".to_vec() });
-            }
-            Request::List => {
-                let summaries = self.terminals.values().filter(|terminal| terminal.is_known());
-                let summaries = summaries.map(Terminal::summary).collect();
-                self.tell(Event::Listed { summaries });
-            }
-            Request::Spawn { id, program } => self.spawn(id, program),
-            Request::Attach { id, stream: Stream::Main, .. } => self.attach(id),
-            Request::Attach { id, stream: Stream::Error, .. } => self.problem(format!("{id} has no second output")),
-            Request::Acknowledge { id, offset, .. } => self.acknowledge(id, offset),
-            Request::Input { id, writer, sequence, bytes } => self.input(id, writer, sequence, bytes),
-            Request::Resize { id, size } => self.resize(id, size),
-            Request::HangUp { id } => {
-                // The shim passes it on to whoever is in the foreground.
-                if let Some(place) = self.terminals.get(&id).and_then(|terminal| terminal.place) {
-                    self.effects.push(Effect::Signal(place.shim, Signal::HUP));
-                }
-            }
-            Request::End { id, grace_ms } => self.end(id, Duration::from_millis(grace_ms.into())),
-            Request::Forget { id } => {
-                self.drop_terminal(id);
-                self.tell(Event::Forgotten { id });
-            }
-            // The screen can be taken from tmux at any time.
-            Request::Checkpoint { .. } => {}
-            Request::StartDaemon { .. } => self.problem("tmux starts no daemons"),
-            // With nothing of ours left in it, a server of our own goes too. Its end is the answer.
-            Request::Rest if self.may_leave() && self.config.private.is_some() => {
-                self.send(Line::new("kill-server"), Purpose::Quiet);
-            }
-            Request::Rest => {
-                if let (true, Some(anchor)) = (self.may_leave(), self.anchor) {
-                    self.send(Line::new("kill-session -t").session(anchor), Purpose::Quiet);
-                }
-                self.tell(Event::Resting);
-            }
-        }
-    }
-
-    fn may_leave(&self) -> bool {
-        self.phase == Phase::Ready && self.terminals.is_empty()
-    }
-
-    fn attach(&mut self, id: TerminalId) {
-        let Some(terminal) = self.terminals.get_mut(&id) else {
-            return self.problem(format!("no terminal {id} to attach to"));
-        };
-        match (std::mem::replace(&mut terminal.flow, Flow::Flowing), terminal.place) {
-            (Flow::Kept(bytes), _) => {
-                let (offset, size) = (terminal.offset - bytes.len() as u64, terminal.size);
-                self.tell(Event::Resized { id, offset, size });
-                self.tell(Event::Output { id, stream: Stream::Main, offset, bytes });
-                self.settle(id);
-            }
-            (_, Some(place)) => self.resync(place.pane),
-            (_, None) => self.settle(id),
-        }
-    }
-
-    fn acknowledge(&mut self, id: TerminalId, offset: u64) {
-        let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        terminal.acknowledged = terminal.acknowledged.max(offset.min(terminal.offset));
-        if let (Flow::Held, true, Some(place)) =
-            (&terminal.flow, terminal.acknowledged == terminal.offset, terminal.place)
-        {
-            self.resync(place.pane);
-        }
     }
 }

@@ -168,7 +168,8 @@ impl Terminal {
             error: (0, 0),
             checkpoint: None,
             exit: if let Life::Ended(exit) = self.life { Some(exit) } else { None },
-            ring: 0,
+            // tmux needs no checkpoints, and this is how often it gets one.
+            ring: u32::MAX,
             label: self.label.clone(),
         }
     }

@@ -84,7 +84,9 @@ mod tests {
         ] {
             assert_eq!(Version::parse(said).map(|version| version.will_do()), Some(expected), "{said:?}");
         }
-        for nonsense in ["", "tmux", "tmux ", "tmux three", "tmux 3", "screen 4.9", "tmux .", "tmux openbsd-", "tmux 3.x"] {
+        for nonsense in
+            ["", "tmux", "tmux ", "tmux three", "tmux 3", "screen 4.9", "tmux .", "tmux openbsd-", "tmux 3.x"]
+        {
             assert_eq!(Version::parse(nonsense), None, "{nonsense:?}");
         }
         assert_eq!(Version::parse("tmux next-3.4").unwrap().to_string(), "next-3.4");

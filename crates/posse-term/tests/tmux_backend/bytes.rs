@@ -117,7 +117,8 @@ async fn one_that_ended_while_it_was_held_shows_its_end() {
     let mut client = stage.connect().await;
     client.acknowledge = false;
     let exits = stage.path("exits");
-    let text = format!("for i in $(seq 150); do seq 12000; done; printf 'the end'; touch '{}'; exit 4", exits.display());
+    let text =
+        format!("for i in $(seq 150); do seq 12000; done; printf 'the end'; touch '{}'; exit 4", exits.display());
     client.spawn(id(1), script(&text)).await;
     client.until(id(1), |mirror| mirror.output.len() > 8 << 20).await;
     client.until_outside("the exit", || exits.exists()).await;

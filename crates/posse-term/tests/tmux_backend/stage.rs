@@ -71,7 +71,11 @@ impl Stage {
     }
 
     pub(crate) async fn connect(&self) -> Client {
-        Client::new(tmux::start(self.settings()).await.unwrap())
+        self.client(tmux::start(self.settings()).await.unwrap())
+    }
+
+    pub(crate) fn client(&self, connected: (Link, mpsc::UnboundedReceiver<Event>)) -> Client {
+        Client::new(connected)
     }
 
     fn command(&self) -> Command {

@@ -46,7 +46,11 @@ enum Probe {
         fps: u32,
     },
     /// Paint one full screen, then do nothing
-    Idle,
+    Idle {
+        /// Print so many bytes of lines before
+        #[arg(long, default_value_t = 0)]
+        after: u64,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -73,7 +77,7 @@ fn main() -> ExitCode {
         Probe::Read { log } => read(File::create(log)),
         Probe::Flood { bytes } => flood(bytes),
         Probe::Spin { fps } => spin(fps),
-        Probe::Idle => idle(),
+        Probe::Idle { after } => idle(after),
     };
     // A terminal that goes away is how most of these end.
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -163,6 +167,10 @@ fn lines() -> Vec<u8> {
 fn flood(bytes: u64) -> io::Result<()> {
     let lines = lines();
     wait_to_begin()?;
+    print_lines(&lines, bytes)
+}
+
+fn print_lines(lines: &[u8], bytes: u64) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
         let piece = &lines[..lines.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
@@ -215,7 +223,8 @@ fn spin(fps: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn idle() -> io::Result<()> {
+fn idle(after: u64) -> io::Result<()> {
+    print_lines(&lines(), after)?;
     print(screen().as_bytes())?;
     loop {
         if io::stdin().read(&mut [0; 64])? == 0 {

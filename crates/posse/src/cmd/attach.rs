@@ -4,29 +4,28 @@
 //! and questions the program asks of a terminal must reach exactly one, which is the daemon's. Keys are numbered,
 //! so that none is lost or typed twice when the daemon dies in the middle.
 
+mod keys;
+mod window;
+
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use posse_core::keys;
-use posse_core::screen::Size;
 use posse_core::status::Exit as ProgramExit;
 use posse_server::api::types::{StreamMessage, StreamRequest, Terminal};
 use posse_term::emulator::{Emulator, HistoryLimit, View};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use self::keys::Splitter;
+use self::window::{Window, write};
 use crate::client::{Client, new_writer};
 use crate::error::{Error, Exit};
-use crate::ui::{Ui, window};
+use crate::ui::Ui;
 
 /// Look at a terminal and type into it
 ///
@@ -47,23 +46,32 @@ pub(crate) struct Args {
 /// How often a window is repainted at most. More is not seen.
 const FRAME: Duration = Duration::from_millis(16);
 
+/// First and longest wait before another try, when the daemon answers but gives no stream.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 struct Options {
-    detach: Vec<Vec<u8>>,
+    splitter: Splitter,
     read_only: bool,
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let options = Options { detach: detach_keys(&args.detach_key)?, read_only: args.read_only };
+    let options = Options { splitter: splitter(&args.detach_key)?, read_only: args.read_only };
     need_window()?;
     let mut client = Client::connect().await?;
     let terminal = client.find(&args.terminal).await?;
-    follow(client, &terminal, &options, ui).await
+    follow(client, &terminal, options, ui).await
 }
 
 /// Attaches with the usual options.
 pub(crate) async fn attach(client: Client, terminal: &Terminal, ui: &Ui) -> Result<Exit, Error> {
     need_window()?;
-    follow(client, terminal, &Options { detach: detach_keys("ctrl-]")?, read_only: false }, ui).await
+    follow(client, terminal, Options { splitter: splitter("ctrl-]")?, read_only: false }, ui).await
+}
+
+fn splitter(detach_key: &str) -> Result<Splitter, Error> {
+    Splitter::new(detach_key)
+        .ok_or_else(|| Error::Usage(format!("unknown key {detach_key:?}; `posse send --help` lists them")))
 }
 
 fn need_window() -> Result<(), Error> {
@@ -75,64 +83,7 @@ fn need_window() -> Result<(), Error> {
     Err(Error::Failed { message, hint: Some(hint) })
 }
 
-/// All the ways a terminal may send this key: plain, and as the kitty protocol spells it.
-fn detach_keys(name: &str) -> Result<Vec<Vec<u8>>, Error> {
-    let plain =
-        keys::key(name).ok_or_else(|| Error::Usage(format!("unknown key {name:?}; `posse send --help` lists them")))?;
-    let mut ways = vec![plain];
-    if let Some(letter) = name.strip_prefix("ctrl-") {
-        let code = letter.bytes().next().unwrap_or(0);
-        ways.push(format!("\x1b[{code};5u").into_bytes());
-        ways.push(format!("\x1b[27;5;{code}~").into_bytes());
-    }
-    Ok(ways)
-}
-
-/// The user's terminal in raw mode, and back when this goes.
-struct Window {
-    terminal: File,
-    /// The same, to be waited for. Tokio has no type for terminals; a pipe's reading end does just this.
-    keyboard: pipe::Receiver,
-    before: Termios,
-}
-
-impl Window {
-    fn open() -> std::io::Result<Self> {
-        // Opened anew, so that waiting without blocking is our affair and not that of the shell that shares it.
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let file = File::options().read(true).write(true).custom_flags(flags).open("/dev/tty")?;
-        let before = tcgetattr(&file)?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        let keyboard = pipe::Receiver::from_file_unchecked(file.try_clone()?)?;
-        let window = Self { terminal: file, keyboard, before };
-        tcsetattr(&window.terminal, OptionalActions::Flush, &raw)?;
-        write(View::ENTER);
-        Ok(window)
-    }
-
-    async fn keys(&mut self) -> std::io::Result<Vec<u8>> {
-        let mut buffer = [0; 4096];
-        let n = self.keyboard.read(&mut buffer).await?;
-        Ok(buffer[..n].to_vec())
-    }
-
-    fn size() -> Size {
-        window().map_or(Size::DEFAULT, |(rows, cols)| Size::clamped(rows, cols))
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        write(View::LEAVE);
-        let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
-    }
-}
-
-fn write(bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
-}
+type Socket = WebSocketStream<UnixStream>;
 
 /// Why a look at a terminal ended.
 enum End {
@@ -146,6 +97,7 @@ enum End {
 struct Look {
     emulator: Emulator,
     view: View,
+    read_only: bool,
     writer: u64,
     next_sequence: u64,
     /// Keys the terminal has not confirmed yet.
@@ -153,25 +105,28 @@ struct Look {
     /// Where in the terminal's output the emulator is, once it shows the terminal at all. Its own offset counts
     /// the picture it began with, too.
     offset: Option<u64>,
+    /// How long to wait before the next try; short again as soon as a stream has begun.
+    wait: Duration,
 }
 
-async fn follow(mut client: Client, terminal: &Terminal, options: &Options, ui: &Ui) -> Result<Exit, Error> {
+async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &Ui) -> Result<Exit, Error> {
     let mut resized = signal(SignalKind::window_change()).map_err(Error::io("cannot watch the window"))?;
-    let mut window = Window::open().map_err(Error::io("cannot use this terminal"))?;
+    let mut window = Window::open(options.splitter).map_err(Error::io("cannot use this terminal"))?;
     let mut look = Look {
         emulator: Emulator::new(terminal.size, HistoryLimit::default()),
         view: View::new(),
+        read_only: options.read_only,
         writer: new_writer(),
         next_sequence: 1,
         unconfirmed: VecDeque::new(),
         offset: None,
+        wait: Duration::ZERO,
     };
+    client.only_running();
     let end = loop {
-        match session(&client, terminal, options, (&mut window, &mut resized), &mut look).await {
-            Ok(End::Broken) | Err(Error::Lost(_)) => {
-                // Finds the daemon again, or the reason why there is none.
-                let _: Terminal = client.get(&format!("/terminals/{}", terminal.id)).await?;
-            }
+        let Some(socket) = reach(&mut client, terminal, &mut window, &mut look).await? else { break End::Detached };
+        match session(socket, (&mut window, &mut resized), &mut look).await {
+            Ok(End::Broken) | Err(Error::Lost(_)) => {}
             other => break other?,
         }
     };
@@ -183,18 +138,53 @@ async fn follow(mut client: Client, terminal: &Terminal, options: &Options, ui: 
     Ok(Exit::Ok)
 }
 
-async fn session(
-    client: &Client,
+/// Connects to the terminal, again if need be, or finds the reason why that cannot be. What is typed in between is kept
+/// for the program; `None` if it is the detach key.
+async fn reach(
+    client: &mut Client,
     terminal: &Terminal,
-    options: &Options,
+    window: &mut Window,
+    look: &mut Look,
+) -> Result<Option<Socket>, Error> {
+    loop {
+        let path = format!("/terminals/{}", terminal.id);
+        let from = look.offset.map(|offset| format!("&from={offset}")).unwrap_or_default();
+        let url = format!("ws://posse{path}/stream?writer={}{from}", look.writer);
+        let wait = look.wait;
+        look.wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+        let reached = async {
+            sleep(wait).await;
+            // Waits for a daemon that crashed, and knows of a terminal that is gone.
+            let _: Terminal = client.get(&path).await?;
+            let stream = client.raw_stream().await.map_err(|error| Error::Lost(error.to_string()))?;
+            let connected = tokio_tungstenite::client_async(url, stream).await;
+            connected.map(|(socket, _)| socket).map_err(|error| Error::Lost(error.to_string()))
+        };
+        tokio::pin!(reached);
+        let reached = loop {
+            tokio::select! {
+                reached = &mut reached => break reached,
+                typed = window.typed() => {
+                    let typed = typed.map_err(Error::io("cannot read the keyboard"))?;
+                    look.typed(typed.keys);
+                    if typed.detach {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        match reached {
+            Err(Error::Lost(_)) => {}
+            other => return other.map(Some),
+        }
+    }
+}
+
+async fn session(
+    mut socket: Socket,
     (window, resized): (&mut Window, &mut Signal),
     look: &mut Look,
 ) -> Result<End, Error> {
-    let lost = |error: &dyn std::fmt::Display| Error::Lost(error.to_string());
-    let stream = client.raw_stream().await.map_err(|error| lost(&error))?;
-    let from = look.offset.map(|offset| format!("&from={offset}")).unwrap_or_default();
-    let url = format!("ws://posse/terminals/{}/stream?writer={}{from}", terminal.id, look.writer);
-    let (mut socket, _) = tokio_tungstenite::client_async(url, stream).await.map_err(|error| lost(&error))?;
     for (sequence, keys) in &look.unconfirmed {
         send(&mut socket, input(*sequence, keys)).await?;
     }
@@ -220,7 +210,11 @@ async fn session(
                     Message::Text(text) => match serde_json::from_str(&text) {
                         Ok(StreamMessage::Start { size, continued: goes_on, .. }) => {
                             continued = goes_on;
-                            if !goes_on {
+                            look.wait = FIRST_WAIT;
+                            if goes_on {
+                                look.emulator.resize(size);
+                                paint_at.get_or_insert(Instant::now() + FRAME);
+                            } else {
                                 look.emulator = Emulator::new(size, HistoryLimit::default());
                             }
                         }
@@ -244,18 +238,16 @@ async fn session(
                     _ => {}
                 }
             }
-            keys = window.keys() => {
-                let keys = keys.map_err(Error::io("cannot read the keyboard"))?;
-                if keys.is_empty() || options.detach.iter().any(|way| contains(&keys, way)) {
+            typed = window.typed() => {
+                let typed = typed.map_err(Error::io("cannot read the keyboard"))?;
+                let sent = match look.typed(typed.keys) {
+                    Some((sequence, keys)) => send(&mut socket, input(*sequence, keys)).await,
+                    None => Ok(()),
+                };
+                if typed.detach {
                     return Ok(End::Detached);
                 }
-                if !options.read_only {
-                    let sequence = look.next_sequence;
-                    look.next_sequence += 1;
-                    let message = input(sequence, &keys);
-                    look.unconfirmed.push_back((sequence, keys));
-                    send(&mut socket, message).await?;
-                }
+                sent?;
             }
             _ = resized.recv() => {
                 send_size(&mut socket).await?;
@@ -271,6 +263,16 @@ async fn session(
 }
 
 impl Look {
+    /// Numbers what was typed, to be sent now and, until the terminal confirms it, again.
+    fn typed(&mut self, keys: Vec<u8>) -> Option<&(u64, Vec<u8>)> {
+        if keys.is_empty() || self.read_only {
+            return None;
+        }
+        self.unconfirmed.push_back((self.next_sequence, keys));
+        self.next_sequence += 1;
+        self.unconfirmed.back()
+    }
+
     /// Output, or the picture a stream begins with. Whatever the emulator would answer, nobody asked this one.
     fn output(&mut self, framed: &[u8], continued: bool) {
         let Some((offset, bytes)) = framed.split_first_chunk::<8>() else { return };
@@ -292,19 +294,15 @@ impl Look {
     }
 }
 
-fn contains(keys: &[u8], way: &[u8]) -> bool {
-    keys.windows(way.len()).any(|part| part == way)
-}
-
 fn input(sequence: u64, keys: &[u8]) -> Message {
     Message::Binary([&sequence.to_be_bytes(), keys].concat().into())
 }
 
-async fn send_size(socket: &mut WebSocketStream<tokio::net::UnixStream>) -> Result<(), Error> {
+async fn send_size(socket: &mut Socket) -> Result<(), Error> {
     let view = serde_json::to_string(&StreamRequest::View { size: Window::size() });
     send(socket, Message::Text(view.unwrap_or_default().into())).await
 }
 
-async fn send(socket: &mut WebSocketStream<tokio::net::UnixStream>, message: Message) -> Result<(), Error> {
+async fn send(socket: &mut Socket, message: Message) -> Result<(), Error> {
     socket.send(message).await.map_err(|error| Error::Lost(error.to_string()))
 }

@@ -40,7 +40,8 @@ pub(crate) fn run(_: &Args, ui: &Ui) -> Result<Exit, Error> {
     runtime.block_on(async {
         let result = tokio::select! {
             result = play(&places, home.path(), ui) => result,
-            _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+            asked = super::asked_to_end() => Err(asked),
+            () = ui.unread() => Ok(Exit::Ok),
         };
         // Whatever happened, nothing stays behind.
         let tidied = end(&places).await;
@@ -129,7 +130,7 @@ async fn screen_without(client: &mut Client, terminal: &Terminal, mark: &str) ->
 async fn screen_when(client: &mut Client, terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Result<Screen, Error> {
     let give_up = Instant::now() + PATIENCE;
     // Every change of the title is a sign that the agent did something: that is when to look again.
-    let mut events = Client::connect_to(client.places().clone()).await?.events(None).await?;
+    let mut events = client.listen(None).await?;
     loop {
         let screen: Screen = client.get(&format!("/terminals/{}/screen", terminal.id)).await?;
         if wanted(&screen.text()) {

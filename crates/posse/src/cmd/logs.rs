@@ -1,10 +1,13 @@
 //! `posse logs`: what happened.
 
+use posse_core::ids::TerminalId;
 use posse_server::record::LogEvent;
+use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui};
+use crate::event_stream::AGAIN;
+use crate::ui::{Colour, Ui, plain};
 
 /// Show what happened, from the journal
 ///
@@ -28,23 +31,36 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         None => None,
     };
     let of_terminal = terminal.map(|id| format!("&terminal={id}")).unwrap_or_default();
-    let events: Vec<LogEvent> = client.get(&format!("/log?limit={}{of_terminal}", args.lines)).await?;
-    let mut last = events.last().and_then(|event| event.seq);
-    for event in &events {
+    // Of no events at all one is asked for all the same: it says where those from now on begin.
+    let events: Vec<LogEvent> = client.get(&format!("/log?limit={}{of_terminal}", args.lines.max(1))).await?;
+    let last = events.last().and_then(|event| event.seq).unwrap_or(0);
+    for event in events.iter().skip(events.len().saturating_sub(args.lines)) {
         ui.item(event, || text(event, ui));
     }
     if !args.follow {
         return Ok(Exit::Ok);
     }
+    client.only_running();
+    tokio::select! {
+        ended = follow(&client, terminal, last, ui) => ended,
+        () = ui.unread() => Ok(Exit::Ok),
+    }
+}
+
+async fn follow(client: &Client, terminal: Option<TerminalId>, mut last: i64, ui: &Ui) -> Result<Exit, Error> {
     loop {
         // From the last event shown on, so that a daemon that restarts in between costs nothing.
-        let mut live = Client::connect_to(client.places().clone()).await?.events(Some(last.unwrap_or(0))).await?;
+        let mut live = client.listen(Some(last)).await?;
         while let Some(event) = live.next().await {
-            last = event.seq.or(last);
+            last = event.seq.unwrap_or(last);
             if event.seq.is_some() && (terminal.is_none() || event.terminal == terminal) {
                 ui.item(&event, || text(&event, ui));
             }
+            if ui.is_unread() {
+                return Ok(Exit::Ok);
+            }
         }
+        sleep(AGAIN).await;
     }
 }
 
@@ -60,6 +76,6 @@ fn text(event: &LogEvent, ui: &Ui) -> String {
             .join(" "),
         other => other.to_string(),
     };
-    let facts: String = facts.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let facts = plain(&facts);
     format!("{} {} {:<17} {facts}", ui.paint(&time, Colour::Dim), ui.paint(&terminal, Colour::Bold), event.kind)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, age, colour_of};
+use crate::ui::{Colour, Ui, age, colour_of, plain};
 
 /// Show a terminal: what is known of it, and its screen
 #[derive(Debug, clap::Args)]
@@ -38,13 +38,13 @@ fn text(shown: &Shown, ui: &Ui) -> String {
         ("id", t.id.to_string()),
         ("name", t.name.to_string()),
         ("session", t.session_name.to_string()),
-        ("status", format!("{status} for {} ({})", age(t.status.since), t.status.reason)),
-        ("command", t.command.join(" ")),
-        ("directory", t.working_directory.clone()),
+        ("status", format!("{status} for {} ({})", age(t.status.since), plain(&t.status.reason))),
+        ("command", plain(&t.command.join(" "))),
+        ("directory", plain(&t.working_directory)),
         ("size", t.size.to_string()),
     ];
     if !t.title.is_empty() {
-        facts.push(("title", t.title.clone()));
+        facts.push(("title", plain(&t.title)));
     }
     if let Some(pid) = t.pid {
         facts.push(("process", pid.to_string()));

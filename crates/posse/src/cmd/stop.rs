@@ -5,7 +5,7 @@ use posse_server::record::COMMAND;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::ui::{Ui, plain};
 
 /// Stop the daemon; terminals go on
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         for terminal in &stopped.running {
             let what =
                 if terminal.provider == COMMAND { terminal.command.join(" ") } else { terminal.provider.clone() };
-            text.push_str(&format!("  {}  {}  {what}\n", terminal.id, terminal.name));
+            text.push_str(&format!("  {}  {}  {}\n", terminal.id, terminal.name, plain(&what)));
         }
         text
     });

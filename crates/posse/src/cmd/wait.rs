@@ -5,9 +5,12 @@ use std::time::Duration;
 use posse_core::status::StatusKind;
 use posse_server::api::types::Terminal;
 
+use tokio::time::sleep;
+
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::event_stream::AGAIN;
+use crate::ui::{Ui, plain};
 
 /// Wait until a terminal has a certain status
 ///
@@ -66,15 +69,16 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             Err(_) => return Err(Error::failed(format!("{} did not get there within {timeout:?}", args.terminal))),
         },
     };
-    ui.answer(&terminal, || format!("{} ({})\n", terminal.status.status, terminal.status.reason));
+    ui.answer(&terminal, || format!("{} ({})\n", terminal.status.status, plain(&terminal.status.reason)));
     Ok(Exit::Ok)
 }
 
 async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Result<Terminal, Error> {
     let path = format!("/terminals/{}", terminal.id);
+    client.only_running();
     loop {
         // Listening before looking: what changes in between is heard.
-        let mut events = Client::connect_to(client.places().clone()).await?.events(None).await?;
+        let mut events = client.listen(None).await?;
         loop {
             terminal = client.get(&path).await?;
             if reached(&terminal, goals) {
@@ -92,6 +96,7 @@ async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Res
                 }
             };
             if !concerns {
+                sleep(AGAIN).await;
                 break; // The daemon went away; the next one is listened to.
             }
         }

@@ -1,8 +1,9 @@
 //! People at their windows.
 
 use posse_core::screen::{Screen, Size};
-use posse_testkit::TestEnv;
 use posse_testkit::seat::Seat;
+use posse_testkit::{TestEnv, process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{env, text_when};
 
@@ -115,6 +116,99 @@ fn a_window_stays_open_while_the_daemon_dies() {
     }
     let text = seat.until(|_| true).text();
     assert_eq!(text.matches("before").count(), 2, "{text}");
+}
+
+/// The process of the one window that is attached.
+fn attached(env: &TestEnv) -> Pid {
+    let is_attach = |p: &process::Process| p.command.get(1).is_some_and(|word| word == "attach");
+    let found = env.processes().into_iter().find(is_attach).unwrap();
+    Pid::from_raw(found.pid as i32).unwrap()
+}
+
+#[test]
+fn a_signal_gives_the_window_back() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "echo ready; exec sleep 1000"]);
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let seat = sit(&env, &["attach", id.as_str()], SMALL);
+        seat.until(shows("ready"));
+        kill_process(attached(&env), signal).unwrap();
+        let screen = seat.until(|screen| !screen.alternate && screen.text().contains("error"));
+        assert!(screen.cursor.is_some(), "{screen:?}");
+        assert_eq!(seat.exit_code(), Some(code));
+    }
+}
+
+#[test]
+fn the_detach_key_is_a_key_and_not_a_byte() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "stty -echo -icanon; echo ready; exec cat -v"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let seat = sit(&env, &["attach", id.as_str()], SMALL);
+    seat.until(shows("ready"));
+    seat.type_keys(b"\x1b[200~pasted \x1d\x1b[201~\n");
+    seat.until(shows("^[[200~pasted ^]^[[201~"));
+    seat.type_keys(b"before\n\x1b[93;133u after\n"); // with num lock on
+    seat.until(shows("detached"));
+    assert_eq!(seat.exit_code(), Some(0));
+    let text = text_when(&env, id, |text| text.contains("before"));
+    assert!(!text.contains("after"), "{text}");
+
+    let seat = sit(&env, &["attach", "--detach-key", "esc", id.as_str()], SMALL);
+    seat.until(shows("before"));
+    seat.type_keys(b"\x1b[Aup\n");
+    seat.until(shows("^[[Aup"));
+    seat.type_keys(b"\x1b");
+    seat.until(shows("detached"));
+}
+
+#[test]
+fn a_lone_esc_reaches_the_program() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "stty -echo -icanon; echo ready; exec cat -v"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let seat = sit(&env, &["attach", id.as_str()], SMALL);
+    seat.until(shows("ready"));
+    seat.type_keys(b"\x1b");
+    seat.until(shows("^["));
+}
+
+#[test]
+fn a_size_that_changed_while_the_connection_was_broken_is_noticed() {
+    let env = env();
+    let script = "trap 'echo size $(stty size)' WINCH; echo ready; while [ ! -e go ]; do sleep 0.02; done; \
+                  printf '%070d\\n' 0; exec sleep 1000";
+    let id = env.launch(&["sh", "-c", script]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let large = sit(&env, &["attach", id.as_str()], LARGE);
+    large.until(shows("size 30 100"));
+    let process = attached(&env);
+    kill_process(process, Signal::STOP).unwrap();
+    env.kill_daemon();
+    let small = sit(&env, &["attach", id.as_str()], SMALL);
+    small.until(shows("size 20 60"));
+    kill_process(process, Signal::CONT).unwrap();
+    large.until(shows("size 20 60"));
+    std::fs::write(env.work().join("go"), "").unwrap();
+    let line = format!("{}\n{}\n", "0".repeat(60), "0".repeat(10));
+    small.until(shows(&line));
+    large.until(shows(&line));
+}
+
+#[test]
+fn a_window_does_not_start_a_daemon_that_was_stopped() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "echo ready; exec sleep 1000"]);
+    let (patient, impatient) = (sit(&env, &["attach", id.as_str()], SMALL), sit(&env, &["attach", id.as_str()], SMALL));
+    patient.until(shows("ready"));
+    impatient.until(shows("ready"));
+    env.run(["stop"]).ok();
+    impatient.type_keys(b"\x1d");
+    impatient.until(shows("detached"));
+    assert_eq!(impatient.exit_code(), Some(0), "leaving works without a daemon");
+    patient.until(shows("the daemon was stopped"));
+    assert_eq!(patient.exit_code(), Some(1));
+    assert!(env.http().call("GET", "/health", "").is_err(), "and nobody started it");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod attach;
 mod bad_input;
 mod basics;
+mod cli;
 mod disk;
 mod privacy;
 mod reviewed;

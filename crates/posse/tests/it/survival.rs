@@ -291,8 +291,7 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
     text_when(&env, id, |text| text.contains("two"));
     env.run(["stop", "--all"]).ok();
     assert!(env.processes().is_empty(), "{:?}", env.processes());
-    // tmux takes its socket away a moment after it has ended.
-    assert!(on_tmux() || !env.places().runtime.exists());
+    assert!(!env.places().runtime.exists());
 }
 
 #[test]

@@ -40,12 +40,19 @@ impl Machine {
         }
     }
 
+    /// The wish to close it may have been lost with the connection.
+    pub(super) fn release_again(&mut self, id: TerminalId) {
+        if self.terminals.get_mut(&id).is_some_and(|terminal| std::mem::take(&mut terminal.released)) {
+            self.release(id);
+        }
+    }
+
     fn release(&mut self, id: TerminalId) {
         if let Some(terminal) = self.terminals.get_mut(&id)
             && let (Some(place), false) = (terminal.place, terminal.released)
         {
             terminal.released = true;
-            self.send(Line::new("kill-pane -t").pane(place.pane), Purpose::Nothing);
+            self.close(Line::new("kill-pane -t").pane(place.pane));
         }
     }
 

@@ -89,6 +89,14 @@ impl Machine {
         format!("posse_{}_{number}", self.config.tag)
     }
 
+    /// What an earlier daemon did not come to paste: somebody's words.
+    pub(super) fn clear_buffers(&mut self, names: &Reply) {
+        let ours = format!("posse_{}_", self.config.tag);
+        for name in names.lines.iter().filter(|name| !names.failed && name.starts_with(ours.as_bytes())) {
+            self.send(Line::new("delete-buffer -b").text(name), Purpose::Quiet);
+        }
+    }
+
     pub(super) fn input_answered(&mut self, sent: &Sent, replies: &[Reply]) {
         let failed = replies.iter().find(|reply| reply.failed).map(Reply::text);
         if let Some(number) = sent.buffer {

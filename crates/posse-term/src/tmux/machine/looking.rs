@@ -98,9 +98,12 @@ impl Machine {
         if !heard || returned {
             self.missed(id);
         }
+        if returned {
+            self.release_again(id);
+        }
         // Somebody closed the session; without us the window would have gone with it.
         if shown.is_none() && session_before.is_some_and(|session| !survey.has_session(session)) {
-            self.send(Line::new("kill-window -t").window(pane.window), Purpose::Nothing);
+            self.close(Line::new("kill-window -t").window(pane.window));
         }
     }
 

@@ -70,7 +70,7 @@ impl Machine {
     }
 
     /// Nobody can guess it who does not know the seed.
-    fn secret(&self, id: TerminalId) -> Secret {
+    pub(super) fn secret(&self, id: TerminalId) -> Secret {
         let hash = Sha256::new().chain_update(self.config.seed).chain_update(id.as_bytes()).finalize();
         Secret::new(std::array::from_fn(|i| hash[i]))
     }
@@ -91,9 +91,12 @@ impl Machine {
         // The window is the last one of its session then.
         let there = format!("={}:{{end}}", order.session);
         let line = match made {
-            Made::Session => {
-                Line::new("new-session -d -s").literal(&order.session).words("-x").number(columns).words("-y").number(rows)
-            }
+            Made::Session => Line::new("new-session -d -s")
+                .literal(&order.session)
+                .words("-x")
+                .number(columns)
+                .words("-y")
+                .number(rows),
             Made::Window => Line::new("new-window -d -a -t").text(&there),
         };
         let mut line = line
@@ -131,7 +134,7 @@ impl Machine {
         let failed = replies.iter().find(|reply| reply.failed).map(Reply::text);
         let Some(terminal) = self.terminals.get_mut(&id) else {
             // Ended before it began.
-            return self.close(place);
+            return self.close_place(place);
         };
         let Life::Creating(order, until) = &terminal.life else { return };
         let (tries, until) = (order.tries, *until);
@@ -150,7 +153,7 @@ impl Machine {
             (None, Some(why)) if tries < TRIES && why.contains("duplicate session") => self.create(id, Made::Window),
             (None, Some(why)) if tries < TRIES && why.contains("can't find") => self.create(id, Made::Session),
             (place, why) => {
-                self.close(place);
+                self.close_place(place);
                 let why = why.unwrap_or_else(|| format!("tmux said {first:?}"));
                 self.spawn_failed(id, SpawnRefusal::Other, why);
             }
@@ -172,9 +175,9 @@ impl Machine {
         }
     }
 
-    fn close(&mut self, place: Option<Place>) {
+    fn close_place(&mut self, place: Option<Place>) {
         if let Some(place) = place {
-            self.send(Line::new("kill-pane -t").pane(place.pane), Purpose::Nothing);
+            self.close(Line::new("kill-pane -t").pane(place.pane));
         }
     }
 
@@ -222,7 +225,7 @@ impl Machine {
             if let Some(place) = terminal.place {
                 self.panes.remove(&place.pane);
                 if self.phase == Phase::Ready && !terminal.released {
-                    self.close(terminal.place);
+                    self.close_place(terminal.place);
                 }
             }
             self.effects.push(Effect::Forget(id));

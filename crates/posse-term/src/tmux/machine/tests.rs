@@ -1,0 +1,547 @@
+//! The machine without tmux: happenings in, effects compared.
+
+use posse_core::screen::Size;
+
+use super::*;
+use crate::tmux::command::WindowId;
+use crate::tmux::doorbell::Ring;
+use crate::tmux::notes::End;
+use crate::wire::Wiring;
+
+fn id(number: u32) -> TerminalId {
+    TerminalId::from_random(number)
+}
+
+fn program() -> Program {
+    Program {
+        arguments: vec![b"agent".to_vec()],
+        environment: vec![],
+        directory: b"/work".to_vec(),
+        wiring: Wiring::Terminal(Size::clamped(24, 80)),
+        ring: 0,
+        label: br#"{"name":"n","session":"s"}"#.to_vec(),
+    }
+}
+
+/// As an argument, with the space before it.
+fn quoted(text: &str) -> String {
+    Line::new("").text(text).as_str().to_owned()
+}
+
+struct Bench {
+    machine: Machine,
+    now: Instant,
+    effects: Vec<Effect>,
+}
+
+impl Bench {
+    fn new(found: Vec<Found>) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let config = Config {
+            anchor: "_anchor".into(),
+            tag: "tag".into(),
+            private: None,
+            shim: vec!["shim".into()],
+            notes: Notes::open(&temp.path().join("state")).unwrap(),
+            history: HistoryLimit::default(),
+            seed: [7; 32],
+        };
+        let now = Instant::now();
+        let mut bench = Self { machine: Machine::new(config, found, now), now, effects: Vec::new() };
+        bench.happens(Happening::Connected);
+        bench
+    }
+
+    /// Connected, and this is what tmux has.
+    fn ready(found: Vec<Found>, panes: &[&str]) -> Self {
+        let mut bench = Self::new(found);
+        bench.arrive(panes);
+        bench
+    }
+
+    fn arrive(&mut self, panes: &[&str]) {
+        self.says(Message::Session(SessionId(0)));
+        for lines in [&[][..], &["42 1000 /run/socket"], &["paste-buffer (pasteb) [-dpr] [-s separator]"], &[], panes] {
+            self.answers(lines);
+        }
+        assert!(self.machine.is_ready());
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        let effects = self.machine.handle(happening, self.now);
+        self.effects.extend(effects);
+    }
+
+    fn says(&mut self, message: Message) {
+        self.happens(Happening::Said(message));
+    }
+
+    fn asks(&mut self, request: Request) {
+        self.happens(Happening::Asked(request));
+    }
+
+    /// tmux answers the next command.
+    fn answers(&mut self, lines: &[&str]) {
+        let lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+        self.says(Message::Reply(Reply { ours: true, failed: false, lines }));
+    }
+
+    fn refuses(&mut self, why: &str) {
+        self.says(Message::Reply(Reply { ours: true, failed: true, lines: vec![why.into()] }));
+    }
+
+    /// What was sent since last asked for, and all other effects.
+    fn take(&mut self) -> (Vec<String>, Vec<Effect>) {
+        let (mut sent, mut others) = (Vec::new(), Vec::new());
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::Send(line) => sent.push(line.as_str().to_owned()),
+                other => others.push(other),
+            }
+        }
+        (sent, others)
+    }
+
+    fn told(&mut self) -> Vec<Event> {
+        let tell = |effect| match effect {
+            Effect::Tell(event) => Some(event),
+            _ => None,
+        };
+        self.take().1.into_iter().filter_map(tell).collect()
+    }
+
+    /// A terminal in pane %1 that runs and is attached to.
+    fn running() -> Self {
+        let mut bench = Self::ready(vec![], &[]);
+        bench.asks(Request::Spawn { id: id(1), program: program() });
+        bench.happens(Happening::Prepared(id(1), Ok(())));
+        bench.answers(&["$1 @1 %1 101"]);
+        (0..3).for_each(|_| bench.answers(&[]));
+        (0..6).for_each(|_| bench.answers(&[]));
+        bench.happens(Happening::Fate(id(1), Fate { pid: Some(102), end: None }));
+        bench.asks(Request::Attach { id: id(1), stream: Stream::Main, from: 0 });
+        bench.take();
+        bench
+    }
+
+    fn ring(&mut self, ring: Ring, fate: Fate) {
+        let secret = self.machine.secret(id(1));
+        self.says(Message::Output { pane: PaneId(1), bytes: secret.bell(ring) });
+        assert!(self.effects.contains(&Effect::ReadFate(id(1))));
+        self.happens(Happening::Fate(id(1), fate));
+    }
+}
+
+fn output(offset: u64, bytes: &[u8]) -> Event {
+    Event::Output { id: id(1), stream: Stream::Main, offset, bytes: bytes.to_vec() }
+}
+
+fn input(sequence: u64, bytes: &[u8]) -> Request {
+    Request::Input { id: id(1), writer: WriterId(5), sequence, bytes: bytes.to_vec() }
+}
+
+fn done(sequence: u64) -> Event {
+    Event::InputDone { id: id(1), writer: WriterId(5), sequence }
+}
+
+fn refused(sequence: u64, why: InputRefusal) -> Event {
+    Event::InputRefused { id: id(1), writer: WriterId(5), sequence, why }
+}
+
+#[test]
+fn nothing_is_sent_before_tmux_says_where_we_are() {
+    let mut bench = Bench::new(vec![]);
+    bench.says(Message::Changed);
+    bench.asks(Request::List);
+    assert_eq!(bench.take(), (vec![], vec![]));
+    bench.says(Message::Session(SessionId(3)));
+    let (sent, _) = bench.take();
+    assert_eq!(sent[0], r#"refresh-client -f "pause-after=5""#);
+    assert!(sent.iter().all(|line| !line.contains("set-option")), "a user's server keeps its options: {sent:?}");
+    bench.now += PATIENCE;
+    bench.happens(Happening::Time);
+    assert!(matches!(&bench.take().1[..], [Effect::Broken(_)]), "and it is not waited for for ever");
+}
+
+#[test]
+fn a_pane_is_made_heard_and_known_in_one_line() {
+    let mut bench = Bench::ready(vec![], &[]);
+    bench.take();
+    bench.asks(Request::Spawn { id: id(1), program: program() });
+    let (sent, effects) = bench.take();
+    assert_eq!(sent, [""; 0]);
+    assert!(matches!(&effects[..], [Effect::Prepare(..)]));
+    bench.happens(Happening::Prepared(id(1), Ok(())));
+    let (sent, _) = bench.take();
+    let file = bench.machine.config.notes.program_path(id(1));
+    let expected = [
+        r#"new-session -d -s "s" -x "80" -y "24" -n "n" -c "/work" -P -F"#,
+        &quoted("#{session_id} #{window_id} #{pane_id} #{pane_pid}"),
+        r#" "shim""#,
+        &quoted(file.to_str().unwrap()),
+        r#" ; link-window -d -s "=s:\173end\175" -t "=_anchor:""#,
+        r#" ; set-option -p -t "=s:\173end\175" @posse_id "00000001""#,
+        r#" ; resize-window -t "=s:\173end\175" -x "80" -y "24""#,
+    ];
+    assert_eq!(sent, [expected.concat()]);
+
+    // The session is there: a window in it.
+    bench.refuses("duplicate session: s");
+    let (sent, _) = bench.take();
+    assert!(sent[0].starts_with(r#"new-window -d -a -t "=s:\173end\175" -n "n""#), "{sent:?}");
+    // It has gone meanwhile: a session again. But not for ever.
+    bench.refuses("can't find session: s");
+    assert!(bench.take().0[0].starts_with("new-session"));
+    bench.refuses("duplicate session: s");
+    let failed = Event::SpawnFailed { id: id(1), why: SpawnRefusal::Other, message: b"duplicate session: s".to_vec() };
+    assert_eq!(bench.take(), (vec![], vec![Effect::Tell(failed), Effect::Forget(id(1))]));
+}
+
+#[test]
+fn half_a_pane_is_closed_again() {
+    let mut bench = Bench::ready(vec![], &[]);
+    bench.asks(Request::Spawn { id: id(1), program: program() });
+    bench.happens(Happening::Prepared(id(1), Ok(())));
+    bench.take();
+    bench.answers(&["$1 @1 %1 101"]);
+    bench.refuses("can't find window");
+    let (sent, effects) = bench.take();
+    assert_eq!(sent, [r#"kill-pane -t "%1""#]);
+    assert!(matches!(&effects[..], [Effect::Tell(Event::SpawnFailed { .. }), Effect::Forget(_)]), "{effects:?}");
+}
+
+#[test]
+fn a_program_that_never_starts_is_given_up() {
+    let mut bench = Bench::ready(vec![], &[]);
+    bench.asks(Request::Spawn { id: id(1), program: program() });
+    bench.happens(Happening::Prepared(id(1), Ok(())));
+    bench.answers(&["$1 @1 %1 101"]);
+    (0..9).for_each(|_| bench.answers(&[]));
+    bench.take();
+    let deadline = bench.machine.deadline().unwrap();
+    assert!(deadline > bench.now && deadline <= bench.now + Duration::from_secs(60));
+    bench.now = deadline;
+    bench.happens(Happening::Time);
+    let (sent, effects) = bench.take();
+    assert_eq!(sent, [r#"kill-pane -t "%1""#]);
+    assert!(matches!(&effects[..], [Effect::Tell(Event::SpawnFailed { .. }), Effect::Forget(_)]), "{effects:?}");
+}
+
+#[test]
+fn a_program_ends_when_all_it_printed_has_been_told() {
+    let mut bench = Bench::running();
+    let ended = Fate { pid: Some(102), end: Some(End::Exit(Exit::Code(3))) };
+    // It has ended, but only its beginning has been heard of.
+    bench.ring(Ring::Begun, ended.clone());
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"more".to_vec() });
+    assert_eq!(bench.told(), [output(0, b"more")]);
+    bench.ring(Ring::Over, ended);
+    let (sent, effects) = bench.take();
+    let exited = Effect::Tell(Event::Exited { id: id(1), exit: Exit::Code(3), main: 4, error: 0 });
+    assert_eq!((sent, effects), (vec![r#"kill-pane -t "%1""#.into()], vec![Effect::ReadFate(id(1)), exited]));
+    bench.asks(input(1, b"x"));
+    assert_eq!(bench.told(), [refused(1, InputRefusal::NotReading)]);
+    bench.asks(Request::Forget { id: id(1) });
+    let forgotten = Effect::Tell(Event::Forgotten { id: id(1) });
+    assert_eq!(bench.take(), (vec![], vec![Effect::Forget(id(1)), forgotten]));
+}
+
+#[test]
+fn panes_are_closed_one_after_the_other() {
+    let mut bench = Bench::ready(vec![], &[]);
+    bench.take();
+    for pane in 1..=3 {
+        bench.machine.close(Line::new("kill-pane -t").pane(PaneId(pane)));
+    }
+    bench.happens(Happening::Time);
+    for pane in 1..=3 {
+        assert_eq!(bench.take().0, [format!("kill-pane -t \"%{pane}\"")]);
+        bench.refuses("can't find pane");
+    }
+    assert_eq!(bench.take().0, [""; 0]);
+}
+
+#[test]
+fn input_and_its_note_are_one_line() {
+    let mut bench = Bench::running();
+    bench.asks(input(7, b"hi"));
+    let expected = [
+        r#"copy-mode -q -t "%1" ; send-keys -t "%1" -H 68 69 ; set-option -p -F -t "%1" @posse_inputs"#,
+        &quoted("#{?pane_input_off,,5:7}"),
+        r#" ; display-message -p -t "%1""#,
+        &quoted("#{pane_input_off}"),
+    ];
+    let expected = expected.concat();
+    assert_eq!(bench.take(), (vec![expected], vec![]));
+    // A repeat before the answer waits for it, one after it does not.
+    bench.asks(input(7, b"hi"));
+    (0..3).for_each(|_| bench.answers(&[]));
+    assert_eq!(bench.told(), []);
+    bench.answers(&["0"]);
+    assert_eq!(bench.told(), [done(7), done(7)]);
+    bench.asks(input(6, b"old"));
+    assert_eq!(bench.told(), [done(6)]);
+
+    // Refused: it may come again under the same number.
+    bench.asks(input(8, b"x"));
+    (0..3).for_each(|_| bench.answers(&[]));
+    bench.answers(&["1"]);
+    assert_eq!(bench.told(), [refused(8, InputRefusal::Full)]);
+    bench.asks(input(8, b"x"));
+    assert_eq!(bench.take().0.len(), 1);
+    bench.refuses("can't find pane: %1");
+    assert_eq!(bench.told(), [refused(8, InputRefusal::NotReading)]);
+    bench.asks(Request::Input { id: id(9), writer: WriterId(5), sequence: 1, bytes: vec![1] });
+    let unknown =
+        Event::InputRefused { id: id(9), writer: WriterId(5), sequence: 1, why: InputRefusal::NoSuchTerminal };
+    assert_eq!(bench.told(), [unknown]);
+}
+
+#[test]
+fn long_input_goes_through_a_buffer_that_does_not_stay() {
+    let mut bench = Bench::running();
+    let bytes = vec![b'x'; 1000];
+    bench.asks(input(1, &bytes));
+    let (sent, effects) = bench.take();
+    assert_eq!(effects, [Effect::SaveInput(1, bytes.clone())]);
+    assert!(sent[0].starts_with(r#"load-buffer -b "posse_tag_1" "#), "{sent:?}");
+    assert!(sent[0].contains(r#" ; paste-buffer -d -r -b "posse_tag_1" -t "%1" ; "#), "{sent:?}");
+    (0..4).for_each(|_| bench.answers(&[]));
+    bench.answers(&["0"]);
+    assert_eq!(bench.take(), (vec![], vec![Effect::DropInput(1), Effect::Tell(done(1))]));
+
+    bench.asks(input(2, &bytes));
+    bench.take();
+    (0..2).for_each(|_| bench.answers(&[]));
+    bench.refuses("no buffer posse_tag_2");
+    let (sent, effects) = bench.take();
+    assert_eq!(sent, [r#"delete-buffer -b "posse_tag_2""#]);
+    assert_eq!(effects, [Effect::DropInput(2), Effect::Tell(refused(2, InputRefusal::Full))]);
+}
+
+#[test]
+fn newer_versions_are_told_to_leave_pasted_bytes_alone() {
+    let mut bench = Bench::new(vec![]);
+    bench.says(Message::Session(SessionId(0)));
+    for line in ["", "42 1000 /run/socket", "paste-buffer (pasteb) [-dprS] [-s separator] [-b buffer-name]"] {
+        bench.answers(&[line]);
+    }
+    assert!(bench.machine.paste_raw);
+    // And what an earlier one left in a buffer is removed.
+    bench.take();
+    bench.answers(&["theirs", "posse_tag_3", "posse_other_1"]);
+    assert_eq!(bench.take().0, [r#"delete-buffer -b "posse_tag_3""#]);
+}
+
+#[test]
+fn after_a_lost_connection_only_what_was_not_noted_is_sent_again() {
+    let mut bench = Bench::running();
+    for sequence in 1..=3 {
+        bench.asks(input(sequence, b"x"));
+    }
+    (0..3).for_each(|_| bench.answers(&[]));
+    bench.answers(&["0"]);
+    assert_eq!(bench.told(), [done(1)]);
+    bench.says(Message::Exit { reason: "killed".into() });
+    assert!(matches!(&bench.take().1[..], [Effect::Broken(_)]));
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"late".to_vec() });
+    bench.happens(Happening::Disconnected);
+    bench.asks(input(4, b"y"));
+    assert_eq!(bench.take(), (vec![], vec![]), "it waits");
+
+    bench.happens(Happening::Connected);
+    // Of the two that were on their way one is noted.
+    bench.arrive(&["$0 @1 %1 101 80 24 00000001 0 0 5:2", "$1 @1 %1 101 80 24 00000001 0 0 5:2"]);
+    let (sent, effects) = bench.take();
+    let told: Vec<_> = effects.into_iter().filter(|effect| matches!(effect, Effect::Tell(_))).collect();
+    assert_eq!(told, [Effect::Tell(done(2))]);
+    let keys: Vec<_> = sent.iter().filter(|line| line.contains("send-keys")).collect();
+    assert!(matches!(&keys[..], [third, fourth] if third.contains("-H 78 ") && fourth.contains("-H 79 ")), "{keys:?}");
+    assert!(sent.iter().any(|line| line.contains("capture-pane")), "the screen is taken again");
+}
+
+#[test]
+fn a_wish_lost_with_the_connection_is_made_again_unless_it_was_fulfilled() {
+    for panes in [&[][..], &["$0 @1 %1 101 80 24 00000001   ", "$1 @1 %1 101 80 24 00000001   "]] {
+        let mut bench = Bench::ready(vec![], &[]);
+        bench.asks(Request::Spawn { id: id(1), program: program() });
+        bench.happens(Happening::Prepared(id(1), Ok(())));
+        bench.happens(Happening::Disconnected);
+        bench.take();
+        bench.happens(Happening::Connected);
+        bench.arrive(panes);
+        let (sent, effects) = bench.take();
+        let again = sent.iter().any(|line| line.starts_with("new-session"));
+        assert_eq!(again, panes.is_empty(), "{sent:?}");
+        assert_eq!(effects.contains(&Effect::ReadFate(id(1))), !panes.is_empty(), "it may have rung meanwhile");
+    }
+}
+
+#[test]
+fn no_answer_for_long_is_the_end_of_the_connection() {
+    let mut bench = Bench::running();
+    assert_eq!(bench.machine.deadline(), None, "an idle terminal has no timer");
+    bench.asks(input(1, b"x"));
+    bench.now += PATIENCE - Duration::from_millis(1);
+    bench.happens(Happening::Time);
+    assert_eq!(bench.take().1, []);
+    bench.now += Duration::from_millis(1);
+    bench.happens(Happening::Time);
+    assert!(matches!(&bench.take().1[..], [Effect::Broken(why)] if why.contains("10 s")));
+}
+
+#[test]
+fn another_server_at_the_same_place_is_not_ours() {
+    let mut bench = Bench::running();
+    bench.happens(Happening::Disconnected);
+    bench.happens(Happening::Connected);
+    bench.says(Message::Session(SessionId(0)));
+    bench.answers(&[]);
+    bench.take();
+    bench.answers(&["43 2000 /run/socket"]);
+    assert_eq!(bench.take().1, [Effect::OtherServer]);
+    bench.happens(Happening::Disconnected);
+    bench.happens(Happening::ServerGone);
+    let lost = Event::Exited { id: id(1), exit: Exit::Lost, main: 0, error: 0 };
+    assert_eq!(bench.take().1, [Effect::Tell(lost), Effect::Forget(id(1))]);
+}
+
+#[test]
+fn people_move_panes_and_close_sessions() {
+    let mut bench = Bench::running();
+    // Its window is not in our session any more: linked again, and its screen taken.
+    bench.says(Message::Changed);
+    bench.take();
+    bench.answers(&["$1 @9 %1 101 80 24 00000001   "]);
+    let (sent, _) = bench.take();
+    assert_eq!(sent[0], r#"link-window -d -s "@9" -t "=_anchor:""#);
+    assert!(sent[1].starts_with(r#"refresh-client -A "%1:pause" ; "#), "{sent:?}");
+    bench.answers(&[]);
+    bench.refuses("can't find pane: %1");
+    bench.take();
+    // The look asked for because of that: the session it was in is gone.
+    bench.answers(&["$0 @9 %1 101 80 24 00000001   ", "$0 @0 %0 100 80 24    "]);
+    assert_eq!(bench.take().0, [r#"kill-window -t "@9""#]);
+    // But one that somebody put into our session is left where it is.
+    let mut bench = Bench::running();
+    bench.says(Message::Changed);
+    bench.take();
+    bench.answers(&["$0 @9 %1 101 80 24 00000001   ", "$1 @7 %7 107 80 24    "]);
+    assert_eq!(bench.take().0, [""; 0]);
+    // A window that we looked at because of a pane that has left it is let go.
+    bench.says(Message::Changed);
+    bench.take();
+    bench.answers(&["$0 @9 %1 101 80 24 00000001   ", "$0 @7 %7 107 80 24    ", "$1 @7 %7 107 80 24    "]);
+    assert_eq!(bench.take().0, [r#"unlink-window -t "\0440:@7""#]);
+}
+
+#[test]
+fn sizes_come_with_the_layout_and_are_checked() {
+    let mut bench = Bench::running();
+    let size = |rows, columns| Event::Resized { id: id(1), offset: 0, size: Size::clamped(rows, columns) };
+    bench.says(Message::Layout { window: WindowId(1), layout: "abcd,100x30,0,0,1".into() });
+    bench.says(Message::Layout { window: WindowId(1), layout: "abcd,100x30,0,0,1".into() });
+    assert_eq!(bench.told(), [size(30, 100)]);
+    bench.answers(&["$0 @1 %1 101 100 29 00000001   ", "$1 @1 %1 101 100 29 00000001   "]);
+    assert_eq!(bench.told(), [size(29, 100)], "a border takes a row");
+    bench.asks(Request::Resize { id: id(1), size: Size::clamped(5, 6) });
+    let sent = bench.take().0;
+    assert_eq!(sent.last().unwrap(), r#"resize-window -t "@1" -x "6" -y "5""#);
+}
+
+#[test]
+fn ending_asks_then_kills_then_closes() {
+    let mut bench = Bench::running();
+    bench.asks(Request::End { id: id(1), grace_ms: 500 });
+    assert_eq!(bench.take(), (vec![], vec![Effect::Signal(101, Signal::TERM)]));
+    bench.now = bench.machine.deadline().unwrap();
+    bench.happens(Happening::Time);
+    assert_eq!(bench.take(), (vec![], vec![Effect::Kill { program: 102, session: 101 }]));
+    bench.now = bench.machine.deadline().unwrap();
+    bench.happens(Happening::Time);
+    assert_eq!(bench.take(), (vec![r#"kill-pane -t "%1""#.into()], vec![]));
+    bench.says(Message::Changed);
+    bench.answers(&[]);
+    bench.answers(&[]);
+    bench.happens(Happening::Fate(id(1), Fate { pid: Some(102), end: None }));
+    let exited = Event::Exited { id: id(1), exit: Exit::Signal(1), main: 0, error: 0 };
+    assert_eq!(bench.told(), [exited, Event::Ended { id: id(1), left: 0 }]);
+    assert_eq!(bench.machine.deadline(), None);
+}
+
+#[test]
+fn an_earlier_daemons_terminals_are_found_or_lost() {
+    let found = |number, end| Found {
+        id: id(number),
+        secret: Secret::new([1; 16]),
+        label: b"label".to_vec(),
+        fate: Fate { pid: Some(102), end },
+    };
+    let all = vec![found(1, None), found(2, Some(End::Exit(Exit::Code(4)))), found(3, None)];
+    let mut bench = Bench::ready(all, &["$0 @1 %1 101 90 20 00000001 2 1 5:6", "$1 @1 %1 101 90 20 00000001 2 1 5:6"]);
+    let (sent, effects) = bench.take();
+    assert_eq!(sent.last().unwrap(), r#"set-option -p -t "%1" @posse_epoch "3""#);
+    assert_eq!(effects, [1, 2, 3].map(|number| Effect::ReadFate(id(number))));
+    bench.happens(Happening::Fate(id(2), Fate { pid: Some(102), end: Some(End::Exit(Exit::Code(4))) }));
+    bench.happens(Happening::Fate(id(3), Fate { pid: Some(102), end: None }));
+    bench.asks(Request::List);
+    let told = bench.told();
+    let [Event::Listed { summaries }] = &told[..] else { panic!("{told:?}") };
+    let exits: Vec<_> = summaries.iter().map(|summary| (summary.id, summary.exit)).collect();
+    assert_eq!(exits, [(id(1), None), (id(2), Some(Exit::Code(4))), (id(3), Some(Exit::Lost))]);
+    assert_eq!(summaries[0].main, (3 << 40, 3 << 40), "above all that two daemons before us can have told");
+    bench.asks(input(6, b"a repeat"));
+    assert_eq!(bench.told(), [done(6)]);
+    bench.asks(Request::Attach { id: id(3), stream: Stream::Main, from: 0 });
+    let lost = Event::Exited { id: id(3), exit: Exit::Lost, main: 0, error: 0 };
+    assert_eq!(bench.take().1, [Effect::Tell(lost), Effect::Forget(id(3))]);
+}
+
+#[test]
+fn a_pause_is_answered_with_the_screen() {
+    let mut bench = Bench::running();
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"abc".to_vec() });
+    bench.says(Message::Paused(PaneId(1)));
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"on the screen already".to_vec() });
+    assert_eq!(bench.told(), [output(0, b"abc")]);
+    bench.answers(&[]);
+    bench.answers(&["80 24 0 0 4294967295 4294967295 3 0 1 0 23 0 1 0 0 0 0 0 0 0 0  vm vm"]);
+    for lines in [&["first row is no history"][..], &["abc"], &[], &[]] {
+        bench.answers(lines);
+    }
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"more".to_vec() });
+    let told = bench.told();
+    let [Event::Resized { offset: 4, .. }, Event::Checkpoint { offset: 4, blob, .. }, empty, more] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!((empty, more), (&output(4, b""), &output(4, b"more")));
+    let shown = crate::emulator::Emulator::restore(blob, HistoryLimit::default()).unwrap();
+    assert_eq!(shown.screen().filled_rows(), ["abc"]);
+}
+
+#[test]
+fn the_server_goes_with_everything() {
+    let mut bench = Bench::running();
+    bench.asks(input(1, b"x"));
+    bench.asks(Request::End { id: id(1), grace_ms: 500 });
+    bench.asks(Request::Spawn { id: id(2), program: program() });
+    bench.happens(Happening::Disconnected);
+    bench.asks(Request::Spawn { id: id(3), program: program() });
+    bench.asks(input(2, b"y"));
+    bench.take();
+    bench.happens(Happening::ServerGone);
+    let failed = |number| Event::SpawnFailed {
+        id: id(number),
+        why: SpawnRefusal::Other,
+        message: b"the tmux server has ended".to_vec(),
+    };
+    let expected = [
+        refused(1, InputRefusal::NotReading),
+        failed(3),
+        refused(2, InputRefusal::NotReading),
+        Event::Exited { id: id(1), exit: Exit::Lost, main: 0, error: 0 },
+        Event::Ended { id: id(1), left: 0 },
+        failed(2),
+    ];
+    assert_eq!(bench.told(), expected);
+}

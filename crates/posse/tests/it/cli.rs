@@ -1,0 +1,198 @@
+//! How commands end: read or not, asked to or not, with a daemon or without.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use posse_testkit::{TestEnv, process};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::env;
+
+/// A command that is being read, up to its end or not.
+fn start(env: &TestEnv, arguments: &[&str]) -> Child {
+    let mut command = env.command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What a command makes for itself can be found here.
+    command.env("TMPDIR", env.work()).spawn().unwrap()
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id() as i32).unwrap()
+}
+
+#[track_caller]
+fn code(mut child: Child) -> Option<i32> {
+    assert!(process::ends_within(child.id(), Duration::from_secs(30)), "it does not end");
+    child.wait().unwrap().code()
+}
+
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
+fn temporary(env: &TestEnv) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(env.work()).unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.to_string_lossy().contains("posse-demo-")).collect()
+}
+
+/// Every process of a demo in this directory.
+fn of_demo(directory: &Path) -> Vec<process::Process> {
+    let home = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let is_its = |p: &process::Process| p.variable("POSSE_HOME").is_some_and(|value| Path::new(&value) == home);
+    process::all().into_iter().filter(is_its).collect()
+}
+
+/// Waits until the demo has begun, and says where.
+fn demo_home(env: &TestEnv) -> PathBuf {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        // The keeper, the daemon and the first agent.
+        if let Some(home) = temporary(env).pop().filter(|home| of_demo(home).len() >= 2) {
+            return home;
+        }
+        assert!(Instant::now() < give_up, "the demo does not begin");
+        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of another's processes.
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_a_command_quietly() {
+    let env = env();
+    for _ in 0..3 {
+        env.launch(&["sleep", "1000"]);
+    }
+    for arguments in [&["ls"][..], &["ls", "--json"], &["logs"], &["completions", "bash"], &["logs", "-f"]] {
+        let mut child = start(&env, arguments);
+        assert!(!first_line(&mut child).is_empty());
+        let mut stderr = child.stderr.take().unwrap();
+        assert_eq!(code(child), Some(0), "{arguments:?}");
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_demo_that_is_cut_short_leaves_nothing() {
+    let env = env();
+    // Nobody reads it any more, or a signal.
+    for (signal, expected) in [(None, 0), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
+        let mut child = start(&env, &["demo"]);
+        let home = demo_home(&env);
+        match signal {
+            None => drop(child.stdout.take()),
+            Some(signal) => kill_process(pid(&child), signal).unwrap(),
+        }
+        assert_eq!(code(child), Some(expected), "{signal:?}");
+        assert_eq!(temporary(&env), Vec::<PathBuf>::new(), "{signal:?}");
+        let left: Vec<_> =
+            of_demo(&home).into_iter().filter(|p| !process::ends_within(p.pid, Duration::from_secs(5))).collect();
+        assert!(left.is_empty(), "{signal:?}: {left:#?}");
+    }
+}
+
+/// Waits until the daemon has at least so many connections.
+fn until_connected(env: &TestEnv, count: usize) {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    let socket = env.places().daemon_socket().to_string_lossy().into_owned();
+    // The listening socket is one more.
+    while std::fs::read_to_string("/proc/net/unix").unwrap().matches(&socket).count() < count + 1 {
+        assert!(Instant::now() < give_up, "fewer than {count} connections");
+        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of another's connections.
+    }
+}
+
+#[test]
+fn following_ends_when_the_daemon_is_stopped_and_survives_its_death() {
+    let env = env();
+    let id = env.launch(&["sleep", "1000"]);
+    let mut logs = start(&env, &["logs", "-f", "--json"]);
+    let mut waiting = start(&env, &["wait", id.as_str(), "--until", "exited"]);
+    let mut lines = BufReader::new(logs.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    until_connected(&env, 4); // Each asks on one and listens on another.
+    assert!(lines.by_ref().any(|line| line.contains("terminal_started")));
+
+    env.kill_daemon();
+    assert!(lines.by_ref().any(|line| line.contains("daemon_started")));
+    until_connected(&env, 3); // The logs only listen now.
+    assert!(waiting.try_wait().unwrap().is_none(), "waiting goes on");
+
+    let began = Instant::now();
+    env.run(["stop"]).ok();
+    for mut child in [logs, waiting] {
+        let mut stderr = child.stderr.take().unwrap();
+        assert_eq!(code(child), Some(1));
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(said.contains("the daemon was stopped") && said.contains("posse ls"), "{said}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(8), "soon, not only when a crashed one would be back");
+    assert!(env.http().call("GET", "/health", "").is_err(), "and nobody started it");
+}
+
+#[test]
+fn no_lines_of_the_past_means_none() {
+    let env = env();
+    env.launch(&["sleep", "1000"]);
+    assert_eq!(env.run(["logs", "-n", "0"]).ok(), "");
+    let before = env.run(["logs", "-n", "1"]).ok();
+    let mut logs = start(&env, &["logs", "-f", "-n", "0"]);
+    until_connected(&env, 2);
+    env.launch(&["sleep", "1000"]);
+    let first = first_line(&mut logs);
+    assert!(first.contains("terminal_created") && first != before, "{first}");
+    assert_eq!(code(logs), Some(0));
+}
+
+#[test]
+fn a_signal_has_its_exit_code() {
+    let env = env();
+    env.launch(&["sleep", "1000"]);
+    for (signal, expected) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+        let mut child = start(&env, &["logs", "-f"]);
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        reader.read_line(&mut String::new()).unwrap();
+        kill_process(pid(&child), signal).unwrap();
+        assert_eq!(code(child), Some(expected));
+    }
+}
+
+#[test]
+fn a_directory_that_others_may_enter_is_not_connected_to() {
+    let env = env();
+    env.run(["serve"]).ok();
+    let runtime = &env.places().runtime;
+    std::fs::set_permissions(runtime, Permissions::from_mode(0o755)).unwrap();
+    for arguments in [["stop"], ["ls"]] {
+        let ran = env.run(arguments);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains("can be entered by others"), "{ran:?}");
+    }
+    std::fs::set_permissions(runtime, Permissions::from_mode(0o700)).unwrap();
+    env.run(["stop"]).ok();
+    assert_eq!(env.run(["stop"]).ok(), "no daemon is running\n");
+}
+
+#[test]
+fn what_a_daemon_says_cannot_move_the_cursor() {
+    let env = env();
+    env.places().prepare().unwrap();
+    let listener = UnixListener::bind(env.places().daemon_socket()).unwrap();
+    let daemon = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let body = r#"{"kind":"odd","detail":"a\u001b[2Jb","hint":"c\u001b[2J\u009b2Jd"}"#;
+        let head = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    });
+    let ran = env.run(["ls"]);
+    daemon.join().unwrap();
+    assert_eq!(ran.stderr, "error: a [2Jb\nhint: c [2J 2Jd\n");
+}
