@@ -68,6 +68,8 @@ pub enum BenchError {
     Pty(#[from] pty_process::Error),
     #[error("{what}: {found} of {expected}")]
     Missing { what: &'static str, found: usize, expected: usize },
+    #[error("output of a flood never reached the screen")]
+    Lost,
     #[error("{0} did not happen in time")]
     Late(&'static str),
     #[error("interrupted")]
