@@ -33,6 +33,8 @@ pub(super) struct Cursor {
     /// It was told the checkpoint and the size it begins with. Until then it is told nothing else.
     begun: bool,
     queued: bool,
+    /// Only a place kept for a peer that has not attached yet: nothing is sent to it.
+    reserved: bool,
 }
 
 pub(super) struct Peer {
@@ -106,6 +108,7 @@ impl Peer {
             serial: 0,
             begun: stream == Stream::Error,
             queued: false,
+            reserved: false,
         };
         self.cursors.insert((terminal.id, stream), cursor);
         self.ready.retain(|key| *key != (terminal.id, stream));
@@ -115,9 +118,26 @@ impl Peer {
         }
     }
 
+    /// This peer has just had a program started and will attach to it: its output is kept for it until then, as for one
+    /// that is attached and takes nothing.
+    pub(super) fn expects(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+        let cursor = Cursor {
+            sent: 0,
+            acknowledged: 0,
+            moved: now,
+            stalled: false,
+            serial: 0,
+            begun: false,
+            queued: false,
+            reserved: true,
+        };
+        self.cursors.insert((id, stream), cursor);
+    }
+
     /// There is output, or a change of size, that this peer may not have yet.
     pub(super) fn has_news(&mut self, id: TerminalId, stream: Stream) {
         if let Some(cursor) = self.cursors.get_mut(&(id, stream))
+            && !cursor.reserved
             && !std::mem::replace(&mut cursor.queued, true)
         {
             self.ready.push_back((id, stream));
@@ -186,7 +206,7 @@ impl Peer {
         self.exits.retain(|id| {
             let Some(terminal) = terminals.get(id) else { return false };
             let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
-            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| c.sent < end || !c.begun);
+            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| !c.reserved && (c.sent < end || !c.begun));
             if behind(Stream::Main, main) || behind(Stream::Error, error) {
                 return true;
             }

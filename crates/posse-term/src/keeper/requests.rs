@@ -42,6 +42,12 @@ impl Keeper {
             Request::Spawn { id, program } => {
                 let answer = self.spawn(id, program);
                 self.tell(number, &answer);
+                if let (Event::Spawned { .. }, Some(peer)) = (&answer, self.peers.get_mut(&number))
+                    && peer.daemon
+                {
+                    peer.expects(id, Stream::Main, now);
+                    peer.expects(id, Stream::Error, now);
+                }
             }
             Request::Attach { id, stream, from } => match self.terminals.get(&id) {
                 Some(terminal) => {

@@ -38,13 +38,16 @@ const FIELDS: [&str; 24] = [
     "pane_title",
 ];
 
-/// Everything about a pane in one line, with its output stopped before and going on after: what comes after the
-/// answer is exactly what is not in it.
-pub(super) fn line(pane: PaneId) -> Line {
+/// Sends no more of a pane's output.
+pub(super) fn stop(pane: PaneId) -> Line {
+    Line::new("refresh-client -A").text(format!("{pane}:pause"))
+}
+
+/// Everything about a stopped pane, and its output from there on, in one line: what tmux sends of it from now on is
+/// exactly what is not in the answer.
+pub(super) fn take(pane: PaneId) -> Line {
     let fields = FIELDS.map(|field| format!("#{{{field}}}")).join(" ");
-    Line::new("refresh-client -A")
-        .text(format!("{pane}:pause"))
-        .then("display-message -p -t")
+    Line::new("display-message -p -t")
         .pane(pane)
         .text(fields)
         // What scrolled off, as text, wrapped rows joined.
@@ -126,9 +129,9 @@ impl Facts {
 }
 
 impl<'a> Captured<'a> {
-    /// From the answers to [`line`].
+    /// From the answers to [`take`].
     pub(super) fn read(replies: &'a [Reply]) -> Option<Self> {
-        let [_, facts, history, shown, main, _] = replies else { return None };
+        let [facts, history, shown, main, _] = replies else { return None };
         let facts = Facts::parse(std::str::from_utf8(facts.lines.first()?).ok()?)?;
         // Without any history tmux answers with the first row of the screen.
         let history = if facts.has_history { &history.lines[..] } else { &[] };
@@ -234,7 +237,7 @@ mod tests {
             failed: false,
             lines: lines.iter().map(|line| line.as_bytes().to_vec()).collect(),
         };
-        vec![reply(&[]), reply(&[&facts]), reply(history), reply(shown), reply(main), reply(&[])]
+        vec![reply(&[&facts]), reply(history), reply(shown), reply(main), reply(&[])]
     }
 
     fn emulator(replies: &[Reply]) -> Emulator {
@@ -326,9 +329,9 @@ mod tests {
     #[test]
     fn incomplete_answers_give_nothing() {
         let all = replies(&[], &[], &["a"], &[]);
-        assert_eq!(Captured::read(&all[..5]), None);
+        assert_eq!(Captured::read(&all[..4]), None);
         let mut broken = all.clone();
-        broken[1].lines[0] = b"80 24 nonsense".to_vec();
+        broken[0].lines[0] = b"80 24 nonsense".to_vec();
         assert_eq!(Captured::read(&broken), None);
     }
 }

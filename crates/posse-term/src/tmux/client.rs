@@ -20,8 +20,11 @@ use crate::wire::{Event, Request};
 
 /// How often a server that is there but does not talk to us is tried again. Each time it has as long as any command.
 const ATTEMPTS: u32 = 6;
-/// Between two of those, at first; twice as long each time.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Before the first of those; twice as long each time. tmux 3.3a dies when it has something to tell (that a session was
+/// closed, say) to a connection that is just being made, and when ours is lost there often is.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often the first connection is tried. A server that was killed a moment ago may still seem to be there.
+const FIRST_ATTEMPTS: u32 = 3;
 /// What the client has left to say when it has ended is there at once.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -124,18 +127,25 @@ pub(super) struct Ready {
 impl Driver {
     /// Connects for the first time. The error is what tmux had to say.
     pub(super) async fn begin(mut self) -> Result<Ready, String> {
-        let mut connection = self.caller.connect(Start::IfNeeded).map_err(|error| error.to_string())?;
-        let mut left = self.happen(Happening::Connected, &connection);
-        while left.is_none() && !self.machine.is_ready() {
-            left = self.step(&mut connection, Wanted::ToBeReady).await;
-        }
-        match left {
-            None => Ok(Ready { driver: self, connection }),
-            Some(Left::Broken(why)) => {
-                let words = connection.last_words().await;
-                Err(if words.is_empty() { why } else { words })
+        let mut attempts = 0;
+        loop {
+            let mut connection = self.caller.connect(Start::IfNeeded).map_err(|error| error.to_string())?;
+            let mut left = self.happen(Happening::Connected, &connection);
+            while left.is_none() && !self.machine.is_ready() {
+                left = self.step(&mut connection, Wanted::ToBeReady).await;
             }
-            Some(Left::Gone | Left::Unwanted) => Err("it ended at once".into()),
+            let Some(left) = left else { return Ok(Ready { driver: self, connection }) };
+            self.happen(Happening::Disconnected, &connection);
+            let words = connection.last_words().await;
+            attempts += 1;
+            if attempts == FIRST_ATTEMPTS {
+                return Err(match left {
+                    Left::Broken(why) if words.is_empty() => why,
+                    Left::Gone | Left::Unwanted if words.is_empty() => "it ended at once".into(),
+                    _ => words,
+                });
+            }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -249,9 +259,7 @@ impl Driver {
         if attempts > ATTEMPTS {
             return None;
         }
-        if attempts > 1 {
-            tokio::time::sleep(PAUSE * 2u32.pow(attempts - 1)).await;
-        }
+        tokio::time::sleep(PAUSE * 2u32.pow(attempts - 1)).await;
         // A server that is about to end still takes connections, and closes them.
         UnixStream::connect(Path::new(self.machine.socket())).await.ok()?;
         self.caller.connect(Start::Never).ok()

@@ -2,9 +2,9 @@
 //!
 //! Pure: no process, no file, no clock. The driver (`client`) carries out the effects and brings back what came of them.
 //!
-//! Commands are answered in the order in which they were sent, and each answer stands in the stream between the
-//! output before it and the output after it. All that must not be interrupted is therefore one line: making a pane
-//! and listening to it, an input and the note of it, taking a screen and going on from there.
+//! Commands are answered in the order in which they were sent, and what one line asks for is done without anything in
+//! between: making a pane and listening to it, an input and the note of it, taking a screen and going on from there.
+//! No answer comes before output that tmux read earlier; but output that it read later may come before the answer.
 
 mod asking;
 mod ending;
@@ -113,13 +113,21 @@ enum Purpose {
     Identity,
     PasteFlags,
     Buffers,
+    Leave,
     Survey,
     Close,
     Create {
         id: TerminalId,
         made: Made,
     },
-    Resync(TerminalId),
+    Stop {
+        id: TerminalId,
+        serial: u64,
+    },
+    Take {
+        id: TerminalId,
+        serial: u64,
+    },
     Input(input::Sent),
 }
 
@@ -160,8 +168,6 @@ pub(super) struct Machine {
     config: Config,
     phase: Phase,
     arrive_until: Option<Instant>,
-    /// We took our session away, and go with it.
-    leaving: bool,
     /// Process and start time of the server.
     server: Option<(u32, u64)>,
     socket: String,
@@ -171,6 +177,8 @@ pub(super) struct Machine {
     looking: Looking,
     terminals: BTreeMap<TerminalId, Terminal>,
     panes: HashMap<PaneId, TerminalId>,
+    /// Output of panes that may turn out to be ours.
+    early: HashMap<PaneId, Vec<u8>>,
     /// What is to be closed after what is being closed.
     closing: VecDeque<Line>,
     pending: VecDeque<Pending>,
@@ -189,7 +197,6 @@ impl Machine {
             config,
             phase: Phase::Apart,
             arrive_until: None,
-            leaving: false,
             server: None,
             socket: String::new(),
             anchor: None,
@@ -197,6 +204,7 @@ impl Machine {
             looking: Looking::No,
             terminals: BTreeMap::new(),
             panes: HashMap::new(),
+            early: HashMap::new(),
             closing: VecDeque::new(),
             pending: VecDeque::new(),
             unconfirmed: Vec::new(),
@@ -279,7 +287,7 @@ impl Machine {
     fn broken(&mut self, why: impl Into<String>) {
         if self.phase != Phase::Apart {
             self.phase = Phase::Apart;
-            self.effects.push(if self.leaving { Effect::Left } else { Effect::Broken(why.into()) });
+            self.effects.push(Effect::Broken(why.into()));
         }
     }
 
@@ -324,8 +332,8 @@ impl Machine {
                 if let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) {
                     match terminal.flow {
                         Flow::Kept(_) => terminal.flow = Flow::Unheard,
-                        Flow::Flowing => self.resync(pane),
-                        Flow::Unheard | Flow::Held | Flow::Resyncing => {}
+                        Flow::Flowing | Flow::Taking(_) => self.resync(pane),
+                        Flow::Unheard | Flow::Held | Flow::Stopping => {}
                     }
                 }
             }
@@ -374,6 +382,10 @@ impl Machine {
                 let flags = text.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default();
                 self.paste_raw = failed.is_none() && flags.starts_with('-') && flags.contains('S');
             }
+            Purpose::Leave => {
+                self.phase = Phase::Apart;
+                self.effects.push(Effect::Left);
+            }
             Purpose::Buffers => self.clear_buffers(&replies[0]),
             Purpose::Survey => match failed {
                 None => self.looked(&survey::Survey::read(&replies[0])),
@@ -384,7 +396,8 @@ impl Machine {
                 self.close_next();
             }
             Purpose::Create { id, made } => self.created(id, made, replies),
-            Purpose::Resync(id) => self.captured(id, replies),
+            Purpose::Stop { id, serial } => self.stopped(id, serial, failed),
+            Purpose::Take { id, serial } => self.taken(id, serial, replies),
             Purpose::Input(sent) => self.input_answered(&sent, replies),
         }
     }
@@ -409,6 +422,7 @@ impl Machine {
         self.phase = Phase::Apart;
         self.arrive_until = None;
         self.closing.clear();
+        self.early.clear();
         for pending in std::mem::take(&mut self.pending) {
             if let Purpose::Input(sent) = pending.purpose {
                 self.unconfirmed.push(sent);

@@ -61,8 +61,10 @@ pub(super) enum Flow {
     Flowing,
     /// Stopped until what was told has been dealt with.
     Held,
-    /// The screen has been asked for. What arrives before the answer is on it.
-    Resyncing,
+    /// Its screen shall be taken. What still arrives is on it.
+    Stopping,
+    /// Its screen is being taken. This came after it: tmux may send output before an answer that was due earlier.
+    Taking(Vec<u8>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,8 @@ pub(super) struct Terminal {
     pub(super) offset: u64,
     pub(super) acknowledged: u64,
     pub(super) flow: Flow,
+    /// Counts the times its screen was to be taken; answers to earlier ones mean nothing.
+    pub(super) taking: u64,
     pub(super) applied: Applied,
     pub(super) ending: Option<Ending>,
     /// Its exit has been told.
@@ -106,7 +110,7 @@ pub(super) struct Terminal {
 pub(super) struct Heard {
     pub(super) events: Vec<Event>,
     pub(super) rang: bool,
-    /// tmux shall send no more for now.
+    /// More than can be held: tmux shall send no more for now.
     pub(super) too_far: bool,
     /// The program changed its mind about pastes.
     pub(super) paste_changed: bool,
@@ -124,6 +128,7 @@ impl Terminal {
             offset: 0,
             acknowledged: 0,
             flow: Flow::Unheard,
+            taking: 0,
             applied: Applied::default(),
             ending: None,
             told: false,
@@ -137,7 +142,7 @@ impl Terminal {
     }
 
     pub(super) fn is_attached(&self) -> bool {
-        matches!(self.flow, Flow::Flowing | Flow::Held | Flow::Resyncing)
+        matches!(self.flow, Flow::Flowing | Flow::Held | Flow::Stopping | Flow::Taking(_))
     }
 
     /// It has been told of, or is old.
@@ -176,6 +181,10 @@ impl Terminal {
 
     /// Takes output of the pane.
     pub(super) fn output(&mut self, bytes: Vec<u8>) -> Heard {
+        if let Flow::Taking(after) = &mut self.flow {
+            after.extend(bytes);
+            return Heard { too_far: after.len() as u64 > AHEAD, ..Heard::default() };
+        }
         let (bytes, ring) = self.doorbell.listen(bytes);
         self.over |= ring == Some(Ring::Over);
         let mut heard = Heard { rang: ring.is_some(), ..Heard::default() };

@@ -159,6 +159,21 @@ fn a_flood_reaches_a_slow_but_steady_daemon_whole() {
 }
 
 #[test]
+fn a_daemon_that_attaches_late_has_missed_nothing() {
+    let keeper = Keeper::start();
+    let (mut daemon, mut witness) = (keeper.daemon(), keeper.peer());
+    let id = new_id();
+    let ring = 64 << 10;
+    daemon.acknowledging = Acknowledging::Every(16 << 10);
+    daemon.spawn(id, seq(&keeper, id, 100_000, ring));
+    // Busy with something else while the program fills its ring.
+    witness.until_listed("a full ring", id, |summary| summary.main.1 >= u64::from(ring));
+    daemon.attach(id, 0);
+    assert_eq!(daemon.until_exit(id), Exit::Code(0));
+    assert!(daemon.heard(id).bytes(Stream::Main) == numbers(100_000), "the beginning was overwritten");
+}
+
+#[test]
 fn one_who_never_reads_delays_nobody_else() {
     let keeper = Keeper::start();
     let (mut deaf, mut deaf_daemon, mut witness) = (keeper.peer(), keeper.daemon(), keeper.peer());

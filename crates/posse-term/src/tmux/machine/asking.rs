@@ -42,8 +42,9 @@ impl Machine {
             },
             Request::Rest => {
                 if let (true, Some(anchor)) = (self.may_leave(), self.anchor) {
-                    self.leaving = true;
-                    self.send(Line::new("kill-session -t").session(anchor), Purpose::Quiet);
+                    // Our session goes when we do. Not killed: tmux 3.3a may die when a connection loses its session.
+                    let line = Line::new("set-option -t").session(anchor).words("destroy-unattached on");
+                    self.send(line, Purpose::Leave);
                 }
                 self.tell(Event::Resting);
             }

@@ -26,7 +26,7 @@ impl Machine {
             }
             // Its pane waits, and has what we missed.
             (Flow::Held, Some(place)) => return self.resync(place.pane),
-            (Flow::Resyncing, Some(_)) => return,
+            (Flow::Stopping | Flow::Taking(_), Some(_)) => return,
             // Whoever attaches may still see its last screen.
             (Flow::Unheard, Some(_)) if !wanted => return,
             _ => {}

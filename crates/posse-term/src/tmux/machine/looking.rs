@@ -112,8 +112,8 @@ impl Machine {
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
         match (&terminal.flow, terminal.place) {
             (Flow::Kept(_), _) => terminal.flow = Flow::Unheard,
-            (Flow::Flowing | Flow::Held | Flow::Resyncing, Some(place)) => self.resync(place.pane),
-            _ => {}
+            (Flow::Unheard, _) | (_, None) => {}
+            (_, Some(place)) => self.resync(place.pane),
         }
         self.effects.push(Effect::ReadFate(id));
     }

@@ -3,9 +3,14 @@
 use super::*;
 use crate::tmux::capture::{self, Captured};
 
+/// How much is kept of panes that are being made.
+const EARLY: usize = 4 << 20;
+
 impl Machine {
     pub(super) fn output(&mut self, pane: PaneId, bytes: Vec<u8>) {
-        let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) else { return };
+        let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) else {
+            return self.early(pane, bytes);
+        };
         let (id, heard, paste) = (terminal.id, terminal.output(bytes), terminal.paste);
         self.effects.extend(heard.events.into_iter().map(Effect::Tell));
         if heard.paste_changed {
@@ -13,35 +18,70 @@ impl Machine {
             self.send(line, Purpose::Nothing);
         }
         if heard.too_far {
-            self.send(Line::new("refresh-client -A").text(format!("{pane}:pause")), Purpose::Nothing);
+            match self.terminals.get(&id).map(|terminal| &terminal.flow) {
+                // Its screen is out of date before it was taken.
+                Some(Flow::Taking(_)) => self.resync(pane),
+                _ => self.send(capture::stop(pane), Purpose::Nothing),
+            }
         }
         if heard.rang {
             self.effects.push(Effect::ReadFate(id));
         }
     }
 
-    pub(super) fn resync(&mut self, pane: PaneId) {
-        if let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) {
-            terminal.flow = Flow::Resyncing;
-            let id = terminal.id;
-            self.send(capture::line(pane), Purpose::Resync(id));
+    /// Output of a pane nobody knows. It may be the one that is being made: tmux sends output before answers that
+    /// were due earlier, when others have much to say.
+    fn early(&mut self, pane: PaneId, bytes: Vec<u8>) {
+        let creating = self.pending.iter().any(|pending| matches!(pending.purpose, Purpose::Create { .. }));
+        if !creating {
+            self.early.clear();
+        } else if self.early.values().map(Vec::len).sum::<usize>() < EARLY {
+            self.early.entry(pane).or_default().extend(bytes);
         }
     }
 
-    pub(super) fn captured(&mut self, id: TerminalId, replies: &[Reply]) {
-        let history = self.config.history;
-        let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        if terminal.flow != Flow::Resyncing {
-            return;
+    /// Takes the screen of a pane, in two steps. After the answer to the first nothing of what is on the screen can
+    /// arrive any more, and until the second nothing at all.
+    pub(super) fn resync(&mut self, pane: PaneId) {
+        if let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) {
+            terminal.flow = Flow::Stopping;
+            terminal.taking += 1;
+            let (id, serial) = (terminal.id, terminal.taking);
+            self.send(capture::stop(pane), Purpose::Stop { id, serial });
         }
-        terminal.flow = Flow::Flowing;
+    }
+
+    pub(super) fn stopped(&mut self, id: TerminalId, serial: u64, failed: Option<&Reply>) {
+        let Some(terminal) = self.terminals.get_mut(&id) else { return };
+        if let (Flow::Stopping, true, Some(place)) = (&terminal.flow, terminal.taking == serial, terminal.place) {
+            if let Some(reply) = failed {
+                return self.not_taken(id, &reply.text());
+            }
+            terminal.flow = Flow::Taking(Vec::new());
+            self.send(capture::take(place.pane), Purpose::Take { id, serial });
+        }
+    }
+
+    /// Most likely it is gone.
+    fn not_taken(&mut self, id: TerminalId, why: &str) {
+        if let Some(terminal) = self.terminals.get_mut(&id) {
+            terminal.flow = Flow::Flowing;
+        }
+        self.problem(format!("the screen of {id} could not be taken: {why}"));
+        self.look();
+        self.settle(id);
+    }
+
+    pub(super) fn taken(&mut self, id: TerminalId, serial: u64, replies: &[Reply]) {
+        let history = self.config.history;
+        let Some(terminal) = self.terminals.get_mut(&id).filter(|terminal| terminal.taking == serial) else { return };
+        let (Flow::Taking(after), Some(place)) = (&mut terminal.flow, terminal.place) else { return };
+        let after = std::mem::take(after);
         let Some(captured) = Captured::read(replies) else {
-            // Most likely it is gone.
             let said = replies.last().map(Reply::text).unwrap_or_default();
-            self.problem(format!("the screen of {id} could not be taken: {said}"));
-            self.look();
-            return self.settle(id);
+            return self.not_taken(id, &said);
         };
+        terminal.flow = Flow::Flowing;
         // Something was lost, if only the knowledge that nothing was.
         let offset = terminal.offset + 1;
         terminal.begin_anew(offset);
@@ -52,6 +92,7 @@ impl Machine {
         self.tell(Event::Checkpoint { id, offset, blob });
         // Nothing, but it says up to where everything is known now.
         self.tell(Event::Output { id, stream, offset, bytes: Vec::new() });
+        self.output(place.pane, after);
         self.settle(id);
     }
 }

@@ -144,6 +144,9 @@ impl Machine {
                 terminal.life = Life::Starting(until);
                 terminal.flow = Flow::Kept(Vec::new());
                 self.panes.insert(place.pane, id);
+                if let Some(bytes) = self.early.remove(&place.pane) {
+                    self.output(place.pane, bytes);
+                }
                 self.furnish(place.window);
                 if let (Made::Session, Some(session)) = (made, place.session) {
                     let line = Line::new("set-option -t").session(session).words("destroy-unattached off");

@@ -198,6 +198,25 @@ fn a_pane_is_made_heard_and_known_in_one_line() {
 }
 
 #[test]
+fn output_that_comes_before_its_pane_is_kept() {
+    let mut bench = Bench::ready(vec![], &[]);
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"somebody else's".to_vec() });
+    bench.asks(Request::Spawn { id: id(1), program: program() });
+    bench.happens(Happening::Prepared(id(1), Ok(())));
+    let ring = bench.machine.secret(id(1)).bell(Ring::Begun);
+    bench.answers(&["$1 @1 %1 101"]);
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"first".to_vec() });
+    bench.says(Message::Output { pane: PaneId(1), bytes: ring });
+    bench.says(Message::Output { pane: PaneId(2), bytes: b"not ours".to_vec() });
+    assert!(!bench.take().1.contains(&Effect::ReadFate(id(1))));
+    (0..3).for_each(|_| bench.answers(&[]));
+    assert!(bench.take().1.contains(&Effect::ReadFate(id(1))));
+    bench.happens(Happening::Fate(id(1), Fate { pid: Some(102), end: None }));
+    bench.asks(Request::Attach { id: id(1), stream: Stream::Main, from: 0 });
+    assert!(bench.told().contains(&output(0, b"first")));
+}
+
+#[test]
 fn half_a_pane_is_closed_again() {
     let mut bench = Bench::ready(vec![], &[]);
     bench.asks(Request::Spawn { id: id(1), program: program() });
@@ -357,7 +376,7 @@ fn after_a_lost_connection_only_what_was_not_noted_is_sent_again() {
     assert_eq!(told, [Effect::Tell(done(2))]);
     let keys: Vec<_> = sent.iter().filter(|line| line.contains("send-keys")).collect();
     assert!(matches!(&keys[..], [third, fourth] if third.contains("-H 78 ") && fourth.contains("-H 79 ")), "{keys:?}");
-    assert!(sent.iter().any(|line| line.contains("capture-pane")), "the screen is taken again");
+    assert!(sent.iter().any(|line| line.contains(":pause")), "the screen is taken again");
 }
 
 #[test]
@@ -415,7 +434,7 @@ fn people_move_panes_and_close_sessions() {
     bench.answers(&["$1 @9 %1 101 80 24 00000001   "]);
     let (sent, _) = bench.take();
     assert_eq!(sent[0], r#"link-window -d -s "@9" -t "=_anchor:""#);
-    assert!(sent[1].starts_with(r#"refresh-client -A "%1:pause" ; "#), "{sent:?}");
+    assert_eq!(sent[1], r#"refresh-client -A "%1:pause""#);
     bench.answers(&[]);
     bench.refuses("can't find pane: %1");
     bench.take();
@@ -505,11 +524,14 @@ fn a_pause_is_answered_with_the_screen() {
     bench.says(Message::Output { pane: PaneId(1), bytes: b"on the screen already".to_vec() });
     assert_eq!(bench.told(), [output(0, b"abc")]);
     bench.answers(&[]);
+    let (sent, _) = bench.take();
+    assert!(sent[0].ends_with(r#" ; refresh-client -A "%1:continue""#), "{sent:?}");
+    // Sent before the answer, although it came later.
+    bench.says(Message::Output { pane: PaneId(1), bytes: b"more".to_vec() });
     bench.answers(&["80 24 0 0 4294967295 4294967295 3 0 1 0 23 0 1 0 0 0 0 0 0 0 0  vm vm"]);
     for lines in [&["first row is no history"][..], &["abc"], &[], &[]] {
         bench.answers(lines);
     }
-    bench.says(Message::Output { pane: PaneId(1), bytes: b"more".to_vec() });
     let told = bench.told();
     let [Event::Resized { offset: 4, .. }, Event::Checkpoint { offset: 4, blob, .. }, empty, more] = &told[..] else {
         panic!("{told:?}");
