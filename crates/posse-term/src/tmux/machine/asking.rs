@@ -42,7 +42,7 @@ impl Machine {
             },
             Request::Rest => {
                 if let (true, Some(anchor)) = (self.may_leave(), self.anchor) {
-                    // Our session goes when we do. Not killed: tmux 3.3a may die when a connection loses its session.
+                    // Our session goes when we do. If it went before, we would be thrown out and come back.
                     let line = Line::new("set-option -t").session(anchor).words("destroy-unattached on");
                     self.send(line, Purpose::Leave);
                 }
