@@ -171,7 +171,7 @@ fn start(places: &Places, executable: &Path) -> Result<(), KeeperError> {
 /// What keeper and daemon get of the caller's environment: enough to find programs and to write logs, and
 /// nothing that could decide anything later.
 fn inherited(places: &Places) -> Vec<(&'static str, std::ffi::OsString)> {
-    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "POSSE_LOG", "RUST_BACKTRACE"];
+    let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_LOG", "RUST_BACKTRACE"];
     let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
     variables.push(("POSSE_HOME", places.home.clone().into_os_string()));
     variables

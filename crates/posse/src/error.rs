@@ -82,7 +82,7 @@ impl Error {
         match self {
             Error::Usage(_) | Error::Ambiguous { .. } => Exit::Usage,
             Error::Refused(problem) => match problem.kind.as_str() {
-                "no_program" => Exit::Missing,
+                "no_program" | "no_tmux" => Exit::Missing,
                 "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" => Exit::Usage,
                 _ => Exit::Failed,
             },
