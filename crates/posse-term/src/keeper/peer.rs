@@ -206,7 +206,8 @@ impl Peer {
         self.exits.retain(|id| {
             let Some(terminal) = terminals.get(id) else { return false };
             let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
-            let behind = |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| !c.reserved && (c.sent < end || !c.begun));
+            let behind =
+                |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| !c.reserved && (c.sent < end || !c.begun));
             if behind(Stream::Main, main) || behind(Stream::Error, error) {
                 return true;
             }
