@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often the first connection is tried. A server that was killed a moment ago may still seem to be there.
 const FIRST_ATTEMPTS: u32 = 3;
 /// What the client has left to say when it has ended is there at once.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How to run tmux.
 #[derive(Clone, Debug)]
@@ -83,11 +83,13 @@ struct Connection {
 }
 
 impl Connection {
-    /// What tmux said besides, when the connection is over.
-    async fn last_words(mut self) -> String {
+    /// Ends it for good: tmux shall have dealt with that before there is another. What it said besides.
+    async fn end(mut self) -> String {
+        drop(self.lines);
         let mut words = String::new();
         let _ = tokio::time::timeout(LAST_WORDS, self.errors.read_to_string(&mut words)).await;
         let _ = self.child.start_kill();
+        let _ = tokio::time::timeout(LAST_WORDS, self.child.wait()).await;
         words.trim().to_owned()
     }
 }
@@ -130,13 +132,13 @@ impl Driver {
         let mut attempts = 0;
         loop {
             let mut connection = self.caller.connect(Start::IfNeeded).map_err(|error| error.to_string())?;
-            let mut left = self.happen(Happening::Connected, &connection);
+            let mut left = self.happen(Happening::Connected, Some(&connection));
             while left.is_none() && !self.machine.is_ready() {
                 left = self.step(&mut connection, Wanted::ToBeReady).await;
             }
             let Some(left) = left else { return Ok(Ready { driver: self, connection }) };
-            self.happen(Happening::Disconnected, &connection);
-            let words = connection.last_words().await;
+            self.happen(Happening::Disconnected, None);
+            let words = connection.end().await;
             attempts += 1;
             if attempts == FIRST_ATTEMPTS {
                 return Err(match left {
@@ -164,25 +166,25 @@ impl Driver {
                 Ok(1..) => {
                     let mut messages = Vec::new();
                     connection.parser.feed(&bytes, |message| messages.push(message));
-                    messages.into_iter().find_map(|message| self.happen(Happening::Said(message), connection))
+                    messages.into_iter().find_map(|message| self.happen(Happening::Said(message), Some(connection)))
                 }
                 Ok(0) | Err(_) => Some(Left::Broken("tmux closed the connection".into())),
             },
             request = self.requests.recv(), if wanted == Wanted::Everything => match request {
-                Some(request) => self.happen(Happening::Asked(request), connection),
+                Some(request) => self.happen(Happening::Asked(request), Some(connection)),
                 None => Some(Left::Unwanted),
             },
-            () = due => self.happen(Happening::Time, connection),
+            () = due => self.happen(Happening::Time, Some(connection)),
         }
     }
 
-    fn happen(&mut self, happening: Happening, connection: &Connection) -> Option<Left> {
+    fn happen(&mut self, happening: Happening, connection: Option<&Connection>) -> Option<Left> {
         let mut happenings = VecDeque::from([happening]);
         let mut left = None;
         while let Some(happening) = happenings.pop_front() {
             for effect in self.machine.handle(happening, std::time::Instant::now()) {
                 match effect {
-                    Effect::Send(line) => drop(connection.lines.send(line.bytes())),
+                    Effect::Send(line) => drop(connection.map(|connection| connection.lines.send(line.bytes()))),
                     Effect::Tell(event) => {
                         if self.events.send(event).is_err() {
                             left = Some(Left::Unwanted);
@@ -235,20 +237,17 @@ impl Ready {
                 Some(Left::Gone) => String::new(),
                 Some(Left::Broken(why)) => why,
             };
-            driver.happen(Happening::Disconnected, &connection);
+            driver.happen(Happening::Disconnected, None);
             let _ = driver.events.send(Event::Problem { message: why.clone().into_bytes() });
+            connection.end().await;
             attempts += 1;
             let next = if why.is_empty() { None } else { driver.reconnect(attempts).await };
-            match next {
-                Some(next) => {
-                    connection = next;
-                    driver.happen(Happening::Connected, &connection);
-                }
-                None => {
-                    driver.happen(Happening::ServerGone, &connection);
-                    return;
-                }
-            }
+            let Some(next) = next else {
+                driver.happen(Happening::ServerGone, None);
+                return;
+            };
+            connection = next;
+            driver.happen(Happening::Connected, Some(&connection));
         }
     }
 }

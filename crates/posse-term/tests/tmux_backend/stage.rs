@@ -215,7 +215,8 @@ impl Client {
                 let mirror = self.mirrors.entry(*id).or_insert_with(Mirror::new);
                 assert_eq!(*stream, Stream::Main);
                 assert_eq!(*offset, mirror.emulator.offset(), "output goes on where it was");
-                assert_eq!(mirror.exit, None, "no output after the end");
+                let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
+                assert_eq!(mirror.exit, None, "{id}: output after the end: {shown:?}");
                 mirror.emulator.feed(bytes);
                 mirror.output.extend(bytes);
                 if self.acknowledge {
