@@ -25,6 +25,8 @@ const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How often the first connection is tried. A server that was killed a moment ago may still seem to be there.
 const FIRST_ATTEMPTS: u32 = 3;
+/// As much as a pipe holds.
+const BUFFER: usize = 64 << 10;
 /// What the client has left to say when it has ended is there at once.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -61,7 +63,7 @@ impl Caller {
         let (lines, queue) = mpsc::unbounded_channel();
         tokio::spawn(write(child.stdin.take().ok_or_else(missing)?, queue));
         let (output, errors) = (child.stdout.take().ok_or_else(missing)?, child.stderr.take().ok_or_else(missing)?);
-        Ok(Connection { child, output, errors, lines, parser: Parser::default() })
+        Ok(Connection { child, output, errors, lines, buffer: Vec::with_capacity(BUFFER), parser: Parser::default() })
     }
 }
 
@@ -79,6 +81,7 @@ struct Connection {
     output: ChildStdout,
     errors: ChildStderr,
     lines: mpsc::UnboundedSender<Vec<u8>>,
+    buffer: Vec<u8>,
     parser: Parser,
 }
 
@@ -153,7 +156,7 @@ impl Driver {
 
     /// Waits for whatever comes first, and deals with it.
     async fn step(&mut self, connection: &mut Connection, wanted: Wanted) -> Option<Left> {
-        let mut bytes = Vec::with_capacity(64 << 10);
+        connection.buffer.clear();
         let deadline = self.machine.deadline().map(Instant::from_std);
         let due = async {
             match deadline {
@@ -162,10 +165,10 @@ impl Driver {
             }
         };
         tokio::select! {
-            read = connection.output.read_buf(&mut bytes) => match read {
+            read = connection.output.read_buf(&mut connection.buffer) => match read {
                 Ok(1..) => {
                     let mut messages = Vec::new();
-                    connection.parser.feed(&bytes, |message| messages.push(message));
+                    connection.parser.feed(&connection.buffer, |message| messages.push(message));
                     messages.into_iter().find_map(|message| self.happen(Happening::Said(message), Some(connection)))
                 }
                 Ok(0) | Err(_) => Some(Left::Broken("tmux closed the connection".into())),
@@ -238,7 +241,9 @@ impl Ready {
                 Some(Left::Broken(why)) => why,
             };
             driver.happen(Happening::Disconnected, None);
-            let _ = driver.events.send(Event::Problem { message: why.clone().into_bytes() });
+            if !why.is_empty() {
+                let _ = driver.events.send(Event::Problem { message: why.clone().into_bytes() });
+            }
             connection.end().await;
             attempts += 1;
             let next = if why.is_empty() { None } else { driver.reconnect(attempts).await };

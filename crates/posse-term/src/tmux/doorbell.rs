@@ -53,31 +53,34 @@ pub(super) struct Doorbell {
     over: Vec<u8>,
     /// The beginning of a ring that the output ended with.
     held: Vec<u8>,
+    /// It has rung for the last time: whatever comes now is not the program's.
+    ended: bool,
 }
 
 impl Doorbell {
     pub(super) fn new(secret: &Secret) -> Self {
-        Self { begun: secret.bell(Ring::Begun), over: secret.bell(Ring::Over), held: Vec::new() }
+        Self { begun: secret.bell(Ring::Begun), over: secret.bell(Ring::Over), held: Vec::new(), ended: false }
     }
 
     /// The program's own bytes of these, cut anywhere, and the last ring among them.
     pub(super) fn listen(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Option<Ring>) {
         if self.held.is_empty() && memchr::memchr(CANCEL, &bytes).is_none() {
-            return (bytes, None);
+            return (if self.ended { Vec::new() } else { bytes }, None);
         }
         let (mut out, mut ring) = (Vec::with_capacity(bytes.len()), None);
         for byte in bytes {
             self.held.push(byte);
             if self.held == self.begun || self.held == self.over {
                 ring = Some(if self.held == self.over { Ring::Over } else { Ring::Begun });
+                self.ended |= ring == Some(Ring::Over);
                 self.held.clear();
             } else if !self.could_ring() {
                 // The first byte occurs in a ring only once, so only the last byte can begin another.
                 self.held.pop();
-                out.append(&mut self.held);
+                out.append(&mut self.give_up());
                 self.held.push(byte);
                 if !self.could_ring() {
-                    out.append(&mut self.held);
+                    out.append(&mut self.give_up());
                 }
             }
         }
@@ -90,7 +93,8 @@ impl Doorbell {
 
     /// What was held back because it could have been the beginning of a ring.
     pub(super) fn give_up(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        let held = std::mem::take(&mut self.held);
+        if self.ended { Vec::new() } else { held }
     }
 }
 
@@ -120,8 +124,9 @@ mod tests {
     #[test]
     fn rings_are_heard_and_taken_out() {
         let (begun, over) = (secret().bell(Ring::Begun), secret().bell(Ring::Over));
-        let stream = [&begun[..], b"one\x18\x1b]two", &over, b"\x18", &begun[..9], &over, b"\x18"].concat();
-        let clean = [b"one\x18\x1b]two\x18", &begun[..9], b"\x18"].concat();
+        let stream =
+            [b"one\x18\x1b]", &begun[..], b"two\x18", &begun[..9], &over, b"late\x18", &over, &over[..9]].concat();
+        let clean = [b"one\x18\x1b]two\x18", &begun[..9]].concat();
         for chunk in [1, 2, 7] {
             let expected = (clean.clone(), vec![Ring::Begun, Ring::Over, Ring::Over]);
             assert_eq!(listen(&stream, chunk), expected, "in chunks of {chunk}");
