@@ -1,5 +1,8 @@
 //! Time as an argument. Core never asks what time it is; it is told.
 
+use std::ops::Add;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// A point on the wall clock, in milliseconds since the Unix epoch. Used for what people read later
@@ -7,3 +10,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wall(pub i64);
+
+/// A point on a clock that never jumps, as time since some beginning. Used to measure; means nothing to people and
+/// nothing after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(pub Duration);
+
+impl Add<Duration> for Mono {
+    type Output = Mono;
+    fn add(self, later: Duration) -> Mono {
+        Mono(self.0 + later)
+    }
+}
+
+impl Mono {
+    /// How long after `earlier` this is; nothing if it is not.
+    pub fn since(self, earlier: Mono) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}

@@ -1,0 +1,7 @@
+//! All we know about third-party agents. An agent is a manifest, a data file; code is here only where a decision does
+//! not fit into rules.
+
+pub mod classify;
+pub mod manifest;
+
+pub use manifest::{BadManifest, Manifest, Provider};

@@ -1,0 +1,259 @@
+//! Dialogs: a menu with a cursor on one of its options, and what it asks. Which option allows, which allows more than it
+//! should and which refuses is read from the labels, never from the position.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::compile::Detector;
+use super::engine::Sight;
+use super::layout::Found;
+use crate::status::WaitingKind;
+
+/// How far above a menu without a frame its dialog may reach.
+const REACH: usize = 30;
+/// How many rows one option may take, with its description.
+const OPTION_ROWS: usize = 8;
+
+/// The options of a menu and where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Menu {
+    pub rows: Range<usize>,
+    /// From the frame down to the first option.
+    pub above: Range<usize>,
+    pub options: Vec<Choice>,
+}
+
+/// One option as it stands there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    pub number: Option<u32>,
+    pub label: String,
+    pub selected: bool,
+}
+
+/// What an option does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meaning {
+    /// Allows this once.
+    Accept,
+    /// Allows more than this once.
+    Widen,
+    Deny,
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choosable {
+    pub label: String,
+    pub meaning: Meaning,
+    /// The key that chooses it at once; without one it is reached by the arrow keys.
+    pub key: Option<String>,
+    /// Whether the cursor is on it.
+    pub selected: bool,
+}
+
+/// A question on the screen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dialog {
+    /// The same for the same question, wherever the cursor is. Another question has another one.
+    pub id: String,
+    pub kind: WaitingKind,
+    pub title: String,
+    pub question: String,
+    /// What it is about, as shown.
+    pub detail: Vec<String>,
+    pub tool: Option<String>,
+    /// The command or the path.
+    pub subject: Option<String>,
+    pub options: Vec<Choosable>,
+}
+
+impl Dialog {
+    /// The one option that allows this once. `None` if there is none, or more than one.
+    pub fn accepting(&self) -> Option<usize> {
+        self.only(Meaning::Accept)
+    }
+
+    pub fn denying(&self) -> Option<usize> {
+        self.only(Meaning::Deny)
+    }
+
+    pub fn selected(&self) -> Option<usize> {
+        self.options.iter().position(|option| option.selected)
+    }
+
+    fn only(&self, meaning: Meaning) -> Option<usize> {
+        let mut found = (0..self.options.len()).filter(|at| self.options[*at].meaning == meaning);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// The lowest menu at or below `from`.
+pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Option<Menu> {
+    let cursor = detector.places.menu_cursor?;
+    (from..sight.len()).rev().filter(|row| sight.hit(*row, cursor)).find_map(|row| {
+        let here = line(detector, sight.row(row))?;
+        let (first, last, options) = match here.choice.number {
+            Some(number) => numbered(detector, sight, row, &here, number)?,
+            None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => return None,
+            None => unnumbered(detector, sight, row, &here)?,
+        };
+        let reach = first.saturating_sub(REACH).max(from);
+        let top = detector.places.dialog_frame.and_then(|frame| sight.last(reach..first, frame));
+        Some(Menu { rows: first..last, above: top.map_or(reach, |row| row + 1)..first, options })
+    })
+}
+
+/// A row taken apart: the mark, the number, the label, and the column where the label begins.
+struct Line {
+    choice: Choice,
+    column: usize,
+}
+
+fn line(detector: &Detector, row: &str) -> Option<Line> {
+    let mut rest = row.char_indices().peekable();
+    let is_space = |c: char| c == ' ' || c == '\u{a0}';
+    while rest.next_if(|(_, c)| is_space(*c) || matches!(c, '│' | '┃')).is_some() {}
+    let selected = rest.next_if(|(_, c)| detector.rules.dialog.cursors.contains(*c)).is_some();
+    while rest.next_if(|(_, c)| is_space(*c)).is_some() {}
+    let (start, _) = rest.peek().copied()?;
+    let text = row[start..].trim_end_matches(|c: char| is_space(c) || matches!(c, '│' | '┃'));
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = text[..digits].parse().ok().filter(|_| text[digits..].starts_with(". "));
+    let label = if number.is_some() { text[digits + 2..].trim_start() } else { text };
+    let column = row[..start].chars().count() + text[..text.len() - label.len()].chars().count();
+    (!label.is_empty()).then(|| Line { choice: Choice { number, label: label.to_owned(), selected }, column })
+}
+
+type Options = (usize, usize, Vec<Choice>);
+
+fn numbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line, number: u32) -> Option<Options> {
+    let same = |at: usize, wanted: u32| {
+        let line = line(detector, sight.row(at))?;
+        (line.choice.number == Some(wanted) && line.column == here.column).then_some(at)
+    };
+    let mut starts = vec![row];
+    let (mut up, mut wanted) = (row, number);
+    while wanted > 1 {
+        let reach = up.saturating_sub(OPTION_ROWS);
+        let Some(at) = (reach..up).rev().find_map(|at| same(at, wanted - 1)) else { break };
+        starts.insert(0, at);
+        (up, wanted) = (at, wanted - 1);
+    }
+    let (mut down, mut wanted) = (row, number);
+    while let Some(at) = (down + 1..sight.len().min(down + 1 + OPTION_ROWS)).find_map(|at| same(at, wanted + 1)) {
+        starts.push(at);
+        (down, wanted) = (at, wanted + 1);
+    }
+    (starts.len() >= 2).then(|| collect(detector, sight, &starts, here.column))
+}
+
+/// Options without numbers stand in adjacent rows, their labels in one column.
+fn unnumbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line) -> Option<Options> {
+    let is_option = |at: usize| {
+        line(detector, sight.row(at)).is_some_and(|line| line.column == here.column && !line.choice.selected)
+    };
+    let first = (0..row).rev().take_while(|at| is_option(*at)).last().unwrap_or(row);
+    let last = (row + 1..sight.len()).take_while(|at| is_option(*at)).last().unwrap_or(row);
+    let starts: Vec<usize> = (first..=last).collect();
+    (2..=9).contains(&starts.len()).then(|| collect(detector, sight, &starts, here.column))
+}
+
+fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize], column: usize) -> Options {
+    let mut end = starts[0];
+    let options = starts.iter().enumerate().filter_map(|(nth, start)| {
+        let limit = starts.get(nth + 1).copied().unwrap_or_else(|| sight.len().min(start + OPTION_ROWS));
+        let mut choice = line(detector, sight.row(*start))?.choice;
+        end = start + 1;
+        // What is indented as far as the label belongs to it: a long label that was wrapped, or a description.
+        for at in start + 1..limit {
+            match line(detector, sight.row(at)) {
+                Some(more) if more.column >= column && !more.choice.selected && more.choice.number.is_none() => {
+                    choice.label.push(' ');
+                    choice.label.push_str(&more.choice.label);
+                    end = at + 1;
+                }
+                _ => break,
+            }
+        }
+        Some(choice)
+    });
+    let options = options.collect();
+    (starts[0], end, options)
+}
+
+/// The dialog around a menu.
+pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
+    let menu = found.menu.as_ref()?;
+    let decoration = detector.places.decoration;
+    let is_text = |row: &usize| {
+        let text = sight.row(*row).trim();
+        !text.is_empty() && !decoration.is_some_and(|decoration| sight.hit(*row, decoration))
+    };
+    let rows: Vec<usize> = menu.above.clone().filter(is_text).collect();
+    let clean =
+        |row: usize| sight.row(row).trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃')).to_owned();
+    // The question is the paragraph right above the options.
+    let question = rows.iter().rposition(|row| !is_text(&row.saturating_sub(1)) || *row == 0).unwrap_or(0);
+    let (detail, question) = rows.split_at(question);
+    let mut question = question.iter().map(|row| clean(*row)).collect::<Vec<_>>().join(" ");
+    let title = rows.first().map(|row| clean(*row)).unwrap_or_default();
+    if detail.is_empty() && question.is_empty() {
+        question.clone_from(&title);
+    }
+    let detail: Vec<String> = detail.iter().skip(1).map(|row| clean(*row)).collect();
+    let (tool, subject) = detector.subject(sight, &rows, &detail);
+    let options: Vec<Choosable> = menu.options.iter().map(|choice| detector.choosable(choice)).collect();
+    let id = identity(&title, &question, &detail, &options);
+    Some(Dialog { id, kind, title, question, detail, tool, subject, options })
+}
+
+impl Detector {
+    fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String]) -> (Option<String>, Option<String>) {
+        for rule in &self.tools {
+            let Some(_) = rows.iter().find(|row| rule.row.is_match(sight.row(**row))) else { continue };
+            let named = rule.subject.as_ref().and_then(|pattern| {
+                rows.iter().find_map(|row| {
+                    Some(pattern.captures(sight.row(*row))?.name("subject")?.as_str().trim().to_owned())
+                })
+            });
+            let subject = named.or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));
+            return (Some(rule.tool.clone()), subject);
+        }
+        (None, None)
+    }
+
+    fn choosable(&self, choice: &Choice) -> Choosable {
+        let labels = &self.labels;
+        let (label, hinted) = match (self.rules.dialog.key_in_label, choice.label.rsplit_once(" (")) {
+            (true, Some((label, key))) => match key.strip_suffix(')').filter(|key| crate::keys::key(key).is_some()) {
+                Some(key) => (label, Some(key.to_owned())),
+                None => (choice.label.as_str(), None),
+            },
+            _ => (choice.label.as_str(), None),
+        };
+        let is = |pattern: &Option<regex::Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(label));
+        let meaning = match () {
+            () if is(&labels.widen) => Meaning::Widen,
+            () if is(&labels.accept) => Meaning::Accept,
+            () if is(&labels.deny) => Meaning::Deny,
+            () => Meaning::Other,
+        };
+        let digit = choice.number.filter(|number| self.rules.dialog.digits && (1..=9).contains(number));
+        let key = hinted.or_else(|| digit.map(|number| number.to_string()));
+        Choosable { label: label.to_owned(), meaning, key, selected: choice.selected }
+    }
+}
+
+/// FNV-1a over what is asked. It need not resist an attacker, only tell two questions apart.
+fn identity(title: &str, question: &str, detail: &[String], options: &[Choosable]) -> String {
+    let texts = [title, question].into_iter().chain(detail.iter().map(String::as_str));
+    let texts = texts.chain(options.iter().map(|option| option.label.as_str()));
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in texts.flat_map(|text| text.bytes().chain([0])) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}

@@ -1,0 +1,275 @@
+//! One pass over the rows, then the rules in their order.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::compile::{Detector, PatternId, Ready};
+use super::layout::{self, Found, Region};
+use super::rules::{Gate, Rule, Says};
+use super::{Evidence, Look, Reading, dialog};
+use crate::status::WaitingKind;
+
+/// Which patterns match one row, a bit each.
+type Hits = Box<[u64]>;
+
+/// What was matched last time, by row: a row that has not changed is not matched again.
+#[derive(Clone, Debug, Default)]
+pub struct Memo {
+    rows: Vec<(String, Hits)>,
+    /// How many rows were matched anew in the last look.
+    pub matched: usize,
+}
+
+/// Rows with the patterns they match.
+pub struct Sight<'a> {
+    detector: &'a Detector,
+    rows: &'a [(String, Hits)],
+}
+
+/// What a classifier says, and on which row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    pub says: Says,
+    pub kind: Option<WaitingKind>,
+    pub row: Option<usize>,
+}
+
+/// A decision written in code, where rules do not fit. Patterns stay in the rules; it finds them by name.
+pub type Classifier = fn(&Sight<'_>, &Found) -> Option<Decided>;
+
+/// How one rule fared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub rule: String,
+    pub held: bool,
+    /// Where it held, or why not.
+    pub because: String,
+    pub why: String,
+}
+
+/// A reading, and how every rule fared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub reading: Reading,
+    pub verdicts: Vec<Verdict>,
+}
+
+impl<'a> Sight<'a> {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn row(&self, row: usize) -> &'a str {
+        &self.rows[row].0
+    }
+
+    /// Whether a row matches a named pattern.
+    pub fn matches(&self, row: usize, name: &str) -> bool {
+        self.detector.names.get(name).is_some_and(|ids| ids.iter().any(|id| self.hit(row, *id)))
+    }
+
+    /// The last row of a range that matches a named pattern.
+    pub fn last_match(&self, rows: Range<usize>, name: &str) -> Option<usize> {
+        rows.rev().find(|row| self.matches(*row, name))
+    }
+
+    pub(super) fn hit(&self, row: usize, pattern: PatternId) -> bool {
+        self.rows[row].1[pattern / 64] & (1 << (pattern % 64)) != 0
+    }
+
+    pub(super) fn last(&self, rows: Range<usize>, pattern: PatternId) -> Option<usize> {
+        rows.rev().find(|row| self.hit(*row, pattern))
+    }
+}
+
+/// Where a rule held, or why it did not.
+type Outcome = Result<Held, String>;
+
+struct Held {
+    row: Option<usize>,
+    says: Says,
+    kind: Option<WaitingKind>,
+}
+
+impl Detector {
+    /// What this look says.
+    pub fn read(&self, look: Look<'_>, memo: &mut Memo) -> Reading {
+        self.match_rows(look, memo);
+        let sight = Sight { detector: self, rows: &memo.rows };
+        let found = self.find(&sight);
+        for (rule, ready) in self.rules.rules.iter().zip(&self.ready) {
+            if let Ok(held) = self.try_rule(rule, ready, &look, &sight, &found) {
+                return self.reading(rule, &held, &look, &sight, &found);
+            }
+        }
+        self.nothing(&sight, &found)
+    }
+
+    /// The same, with everything that was tried.
+    pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
+        self.match_rows(look, memo);
+        let sight = Sight { detector: self, rows: &memo.rows };
+        let found = self.find(&sight);
+        let mut reading = None;
+        let verdict = |(rule, ready): (&Rule, &Ready)| {
+            let outcome = self.try_rule(rule, ready, &look, &sight, &found);
+            let because = match &outcome {
+                Ok(held) => {
+                    self.evidence(ready, held, &look, &sight).map_or_else(|| "it always does".into(), |e| e.text)
+                }
+                Err(why) => why.clone(),
+            };
+            if let (Ok(held), None) = (&outcome, &reading) {
+                reading = Some(self.reading(rule, held, &look, &sight, &found));
+            }
+            Verdict { rule: rule.id.clone(), held: outcome.is_ok(), because, why: rule.why.clone() }
+        };
+        let verdicts = self.rules.rules.iter().zip(&self.ready).map(verdict).collect();
+        Explanation { reading: reading.unwrap_or_else(|| self.nothing(&sight, &found)), verdicts }
+    }
+
+    fn match_rows(&self, look: Look<'_>, memo: &mut Memo) {
+        let filled = look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
+        memo.rows.truncate(filled);
+        memo.matched = 0;
+        for (at, row) in look.rows[..filled].iter().enumerate() {
+            if memo.rows.get(at).is_some_and(|(known, _)| known == row) {
+                continue;
+            }
+            memo.matched += 1;
+            let mut hits = vec![0; self.set.len().div_ceil(64)].into_boxed_slice();
+            for pattern in &self.set.matches(row) {
+                hits[pattern / 64] |= 1 << (pattern % 64);
+            }
+            match memo.rows.get_mut(at) {
+                Some(known) => *known = (row.clone(), hits),
+                None => memo.rows.push((row.clone(), hits)),
+            }
+        }
+    }
+
+    fn try_rule(&self, rule: &Rule, ready: &Ready, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Outcome {
+        let gate = |gate: &&Gate| match gate {
+            Gate::Composer => found.composer.is_none(),
+            Gate::NoComposer => found.composer.is_some(),
+            Gate::Menu => found.menu.is_none(),
+            Gate::NoMenu => found.menu.is_some(),
+            Gate::Empty => !sight.is_empty(),
+        };
+        if let Some(missing) = rule.when.iter().find(gate) {
+            return Err(match missing {
+                Gate::Composer => "no input field on the screen".into(),
+                Gate::NoComposer => "the input field is on the screen".into(),
+                Gate::Menu => "no menu on the screen".into(),
+                Gate::NoMenu => "a menu is on the screen".into(),
+                Gate::Empty => "the screen is not empty".into(),
+            });
+        }
+        let held = |row| Held { row, says: rule.status, kind: rule.kind };
+        if let Some(classifier) = ready.classifier {
+            let found = classifier(sight, found).ok_or("the classifier did not decide")?;
+            return Ok(Held { row: found.row, says: found.says, kind: found.kind });
+        }
+        let outside = match ready.region {
+            Region::Title => Some(look.title),
+            Region::Foreground => Some(look.foreground),
+            _ => None,
+        };
+        if let Some(text) = outside {
+            let text = text.ok_or("it is not known")?;
+            let somewhere = |row| ready.somewhere.iter().any(|pattern| sight.hit(row, *pattern));
+            let there = ready.somewhere.is_empty() || (0..sight.len()).any(somewhere);
+            let holds = there && self.holds_on(ready, text);
+            return holds.then(|| held(None)).ok_or_else(|| format!("not in {text:?}"));
+        }
+        let rows = self.rows(&ready.region, sight, found).ok_or("there is no such region on the screen")?;
+        self.holds_in(rule, ready, rows, sight).map(held)
+    }
+
+    fn holds_on(&self, ready: &Ready, text: &str) -> bool {
+        let is = |pattern: &PatternId| self.single[*pattern].is_match(text);
+        (ready.any.is_empty() || ready.any.iter().any(is)) && ready.all.iter().all(is) && !ready.none.iter().any(is)
+    }
+
+    /// The row on which the conditions hold, where they need one.
+    fn holds_in(
+        &self,
+        rule: &Rule,
+        ready: &Ready,
+        rows: Range<usize>,
+        sight: &Sight<'_>,
+    ) -> Result<Option<usize>, String> {
+        let hit = |row: usize, patterns: &[PatternId]| patterns.iter().any(|pattern| sight.hit(row, *pattern));
+        let counts = |row: &usize, patterns: &[PatternId]| hit(*row, patterns) && !hit(*row, &ready.except);
+        let last_of = |patterns: &[PatternId]| rows.clone().rev().find(|row| counts(row, patterns));
+        if let Some(missing) = ready.all.iter().find(|pattern| last_of(&[**pattern]).is_none()) {
+            return Err(format!("no row matches {}", self.single[*missing].as_str()));
+        }
+        if !ready.somewhere.is_empty() && !(0..sight.len()).any(|row| hit(row, &ready.somewhere)) {
+            return Err(format!("nowhere on the screen is {}", self.single[ready.somewhere[0]].as_str()));
+        }
+        if let Some(row) = last_of(&ready.none) {
+            return Err(format!("excluded by {:?}", sight.row(row)));
+        }
+        let mut last = ready.all.first().and_then(|pattern| last_of(&[*pattern]));
+        if !ready.any.is_empty() {
+            let matched = rows.clone().filter(|row| counts(row, &ready.any)).take(rule.at_least).count();
+            if matched < rule.at_least {
+                return Err(format!("{matched} of {} rows", rule.at_least));
+            }
+            last = last_of(&ready.any);
+        }
+        let later = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, &ready.stale)));
+        if let Some(later) = later {
+            return Err(format!("history: {:?} stands below it", sight.row(later)));
+        }
+        if !ready.has_conditions() && ready.region != Region::Screen {
+            last = rows.clone().next();
+        }
+        Ok(last)
+    }
+
+    fn evidence(&self, ready: &Ready, held: &Held, look: &Look<'_>, sight: &Sight<'_>) -> Option<Evidence> {
+        let text = match ready.region {
+            Region::Title => look.title,
+            Region::Foreground => look.foreground,
+            _ => held.row.map(|row| sight.row(row)),
+        }?;
+        Some(Evidence { row: held.row, text: text.trim_end().to_owned() })
+    }
+
+    fn reading(&self, rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Reading {
+        let ready = self.rules.rules.iter().position(|other| other.id == rule.id).map(|at| &self.ready[at]);
+        let dialog = held.kind.filter(|_| held.says == Says::WaitingUserAnswer);
+        Reading {
+            status: held.says.status(),
+            waiting_kind: held.kind,
+            rule: rule.id.clone(),
+            strength: rule.strength,
+            evidence: ready.and_then(|ready| self.evidence(ready, held, look, sight)),
+            dialog: dialog.and_then(|kind| dialog::read(self, sight, found, kind)),
+            draft: self.draft(sight, found),
+        }
+    }
+
+    fn draft(&self, sight: &Sight<'_>, found: &Found) -> Option<String> {
+        found.composer.as_ref().map(|composer| layout::draft(&self.places, sight, composer))
+    }
+
+    fn nothing(&self, sight: &Sight<'_>, found: &Found) -> Reading {
+        Reading {
+            status: None,
+            waiting_kind: None,
+            rule: "none".into(),
+            strength: super::Strength::Fallback,
+            evidence: None,
+            dialog: None,
+            draft: self.draft(sight, found),
+        }
+    }
+}

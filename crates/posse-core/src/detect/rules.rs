@@ -1,0 +1,194 @@
+//! How rules are written down. Unknown keys are errors: a misspelt condition that is silently ignored makes a rule hold
+//! where it must not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Strength;
+use crate::status::{StatusKind, WaitingKind};
+
+/// A pattern as written: a regular expression, or `@NAME` for a named one.
+pub type Pattern = String;
+
+/// One name for one pattern or for several of which any will do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Patterns {
+    One(Pattern),
+    Several(Vec<Pattern>),
+}
+
+impl Patterns {
+    pub fn as_slice(&self) -> &[Pattern] {
+        match self {
+            Patterns::One(one) => std::slice::from_ref(one),
+            Patterns::Several(several) => several,
+        }
+    }
+}
+
+/// Everything that decides how a screen of one agent is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    #[serde(default)]
+    pub patterns: BTreeMap<String, Patterns>,
+    #[serde(default)]
+    pub layout: Layout,
+    #[serde(default)]
+    pub dialog: DialogRules,
+    /// In the order in which they are tried.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+/// Where things are on the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// The row with the input field.
+    pub composer: Option<Pattern>,
+    /// A row that looks like it and is not.
+    pub composer_not: Option<Pattern>,
+    /// The row right above it, where it has a frame.
+    pub frame_above: Option<Pattern>,
+    /// The row that closes it. What stands between is the draft.
+    pub frame_below: Option<Pattern>,
+    /// Every filled row below it is one of these, where it has no frame.
+    pub only_below: Option<Pattern>,
+    /// What the input field shows when it is empty.
+    pub placeholder: Option<Pattern>,
+    /// A prompt of the user in the conversation: the turn is what stands below the last one.
+    pub prompt_echo: Option<Pattern>,
+}
+
+/// How the options of a dialog are written, and which of them mean what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DialogRules {
+    /// The characters that mark the option under the cursor.
+    #[serde(default)]
+    pub cursors: String,
+    /// The row above which a dialog does not reach.
+    pub frame: Option<Pattern>,
+    /// Rows inside a dialog that are decoration.
+    pub decoration: Option<Pattern>,
+    /// Labels that allow this once and nothing else.
+    pub accept: Option<Pattern>,
+    /// Labels that allow more than this once. They win over `accept`.
+    pub widen: Option<Pattern>,
+    pub deny: Option<Pattern>,
+    /// Labels may end in the key that chooses them, in brackets.
+    #[serde(default)]
+    pub key_in_label: bool,
+    /// Numbers choose, at once.
+    #[serde(default)]
+    pub digits: bool,
+    /// What a dialog is about, by its first row.
+    #[serde(default)]
+    pub tool: Vec<ToolRule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRule {
+    /// Matched against the rows of the dialog above its options.
+    pub row: Pattern,
+    pub tool: String,
+    /// A group named `subject` in this pattern is the command or the path. Otherwise it is the rows below.
+    pub subject: Option<Pattern>,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    Idle,
+    Processing,
+    WaitingUserAnswer,
+    Completed,
+    Error,
+    /// This screen says nothing: the last status holds.
+    Nothing,
+}
+
+impl Says {
+    pub fn status(self) -> Option<StatusKind> {
+        Some(match self {
+            Says::Idle => StatusKind::Idle,
+            Says::Processing => StatusKind::Processing,
+            Says::WaitingUserAnswer => StatusKind::WaitingUserAnswer,
+            Says::Completed => StatusKind::Completed,
+            Says::Error => StatusKind::Error,
+            Says::Nothing => return None,
+        })
+    }
+}
+
+/// What must be there for a rule to be tried at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    Composer,
+    NoComposer,
+    /// A menu with a cursor on one of its options.
+    Menu,
+    NoMenu,
+    /// Nothing at all is on the screen.
+    Empty,
+}
+
+/// One rule. All that is written must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub id: String,
+    pub status: Says,
+    pub kind: Option<WaitingKind>,
+    #[serde(default = "layout")]
+    pub strength: Strength,
+    #[serde(default)]
+    pub when: Vec<Gate>,
+    /// `screen`, `tail:N`, `footer:N` (the last N filled rows), `turn`, `composer`, `below_composer`, `menu`,
+    /// `above_menu`, `dialog` (from its frame to the end of the screen), `after:PATTERN_NAME`, `title`, `foreground`.
+    #[serde(default = "screen")]
+    pub region: String,
+    #[serde(default)]
+    pub any: Vec<Pattern>,
+    #[serde(default)]
+    pub all: Vec<Pattern>,
+    #[serde(default)]
+    pub none: Vec<Pattern>,
+    /// How many rows `any` must match.
+    #[serde(default = "one")]
+    pub at_least: usize,
+    /// Rows that never count, whatever else they match.
+    #[serde(default)]
+    pub except: Vec<Pattern>,
+    /// This must be on the screen as well, wherever it stands.
+    pub somewhere: Option<Pattern>,
+    /// Such a row below the last match, anywhere on the screen, means that it is history.
+    pub stale_if_followed_by: Option<Pattern>,
+    /// The rule for a code-written decision of this name, instead of conditions.
+    pub classifier: Option<String>,
+    /// Why this is so; people read it in `explain`.
+    pub why: String,
+    /// Screens on which it must hold, and on which it must not. Checked when the rules are loaded.
+    #[serde(default)]
+    pub holds: Vec<String>,
+    #[serde(default)]
+    pub fails: Vec<String>,
+}
+
+fn layout() -> Strength {
+    Strength::Layout
+}
+
+fn screen() -> String {
+    "screen".into()
+}
+
+fn one() -> usize {
+    1
+}
