@@ -2,6 +2,10 @@
 //! not fit into rules.
 
 pub mod classify;
+pub mod launch;
 pub mod manifest;
+pub mod merge;
+pub mod profile;
+pub mod start;
 
 pub use manifest::{BadManifest, Manifest, Provider};

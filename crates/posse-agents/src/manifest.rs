@@ -4,6 +4,9 @@ use posse_core::detect::rules::Rules;
 use posse_core::detect::{BadRules, Detector};
 use serde::{Deserialize, Serialize};
 
+use crate::launch::Launch;
+use crate::start::Start;
+
 /// One agent, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,6 +15,11 @@ pub struct Manifest {
     pub id: String,
     /// What people call it.
     pub name: String,
+    /// How it is started. Without this its screen can be read, and nothing more.
+    pub launch: Option<Launch>,
+    pub start: Option<Start>,
+    /// What is said to it so that it leaves.
+    pub exit: Option<String>,
     /// How its screen is read.
     pub screen: Rules,
 }
@@ -33,7 +41,11 @@ pub struct Provider {
 
 impl Provider {
     pub fn parse(text: &str) -> Result<Self, BadManifest> {
-        let manifest: Manifest = toml::from_str(text).map_err(Box::new)?;
+        Self::from_table(text.parse().map_err(Box::new)?)
+    }
+
+    pub fn from_table(table: toml::Table) -> Result<Self, BadManifest> {
+        let manifest: Manifest = table.try_into().map_err(Box::new)?;
         let detector = Detector::new(manifest.screen.clone(), crate::classify::by_name)?;
         Ok(Self { manifest, detector })
     }

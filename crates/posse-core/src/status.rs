@@ -70,6 +70,8 @@ pub struct Status {
     /// The rule or the fact that decided, in words for people.
     pub reason: String,
     pub waiting_kind: Option<WaitingKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<crate::detect::Dialog>,
     /// When this status began.
     pub since: Wall,
     /// Counts the changes of this terminal's status. A command that carries the epoch it was decided
@@ -170,7 +172,7 @@ impl Life {
 }
 
 fn status(kind: StatusKind, reason: String, since: Wall, epoch: u64) -> Status {
-    Status { kind, reason, waiting_kind: None, since, epoch }
+    Status { kind, reason, waiting_kind: None, dialog: None, since, epoch }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The HTTP API: wire types and routes, a face over the hub's and the pumps' commands. No logic of its own.
 
+mod agents;
 pub(crate) mod door;
 mod error;
 mod events;
@@ -36,6 +37,7 @@ use door::Door;
 use listen::{Defaults, Listeners};
 
 use crate::hub::{Command, Message};
+use crate::providers::Providers;
 use crate::record::LogEvent;
 
 /// The longest request body. Input is limited to 1 MiB, JSON may double it.
@@ -53,6 +55,7 @@ pub(crate) struct App {
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) places: Places,
     pub(crate) listeners: Listeners,
+    pub(crate) providers: Arc<Providers>,
 }
 
 impl App {
@@ -73,6 +76,7 @@ impl App {
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(terminals::health))
+        .routes(routes!(agents::list))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::delete))
         .routes(routes!(sessions::terminals_of, sessions::add_terminal))

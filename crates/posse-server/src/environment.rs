@@ -30,9 +30,13 @@ const DROPPED: &[&str] = &[
     "CAO_TERMINAL_ID",
 ];
 
-/// The environment of a program in terminal `id`: the caller's, filtered, plus what our terminal is. `POSSE_*`
-/// stays, but for the id, so that a nested `posse` talks to the same daemon.
-pub(crate) fn for_program(caller: BTreeMap<String, String>, id: TerminalId) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// The environment of a program in terminal `id`: the caller's, filtered, plus what our terminal is, plus what the
+/// agent is to find. `POSSE_*` stays, but for the id, so that a nested `posse` talks to the same daemon.
+pub(crate) fn for_program(
+    caller: BTreeMap<String, String>,
+    agent: &BTreeMap<String, String>,
+    id: TerminalId,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut variables = caller;
     variables.retain(|name, value| {
         let sound = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
@@ -48,6 +52,7 @@ pub(crate) fn for_program(caller: BTreeMap<String, String>, id: TerminalId) -> V
     for (name, value) in ours {
         variables.insert(name.into(), value.into());
     }
+    variables.extend(agent.clone());
     variables.into_iter().map(|(name, value)| (name.into_bytes(), value.into_bytes())).collect()
 }
 
@@ -67,7 +72,7 @@ mod tests {
             ("NUL", "a\0b"),
         ];
         let caller = caller.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let got = for_program(caller, TerminalId::from_random(1));
+        let got = for_program(caller, &BTreeMap::new(), TerminalId::from_random(1));
         let got: Vec<String> = got
             .into_iter()
             .map(|(n, v)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v)))

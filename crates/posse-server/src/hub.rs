@@ -13,6 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use posse_agents::Provider;
+use posse_agents::launch::LaunchError;
+use posse_agents::profile::Profile;
+use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
@@ -25,12 +29,13 @@ use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::backends::Routes;
+use crate::providers::Providers;
 use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::retention;
 use crate::store::{self, KnownInput, Outcome, Writer};
 
-use creation::Creating;
+use creation::{Creating, Starting};
 use stopping::Stopping;
 
 /// How long a family is given to end by itself before it is killed.
@@ -105,12 +110,28 @@ pub(crate) enum SessionChoice {
     Any(Name),
 }
 
+/// What to start.
+pub(crate) enum What {
+    /// A program and its arguments, under the provider of this name.
+    Command(&'static str, Vec<String>),
+    Agent(Box<AgentStart>),
+}
+
+/// An agent to start.
+pub(crate) struct AgentStart {
+    pub(crate) provider: Arc<Provider>,
+    pub(crate) confirmed: Confirmed,
+    pub(crate) model: Option<String>,
+    pub(crate) profile: Option<Profile>,
+    /// More arguments for it, as they are.
+    pub(crate) more: Vec<String>,
+}
+
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
     pub(crate) backend: Backend,
-    pub(crate) provider: String,
+    pub(crate) what: What,
     pub(crate) agent_profile: Option<String>,
-    pub(crate) command: Vec<String>,
     pub(crate) name: Option<Name>,
     pub(crate) session: SessionChoice,
     pub(crate) directory: PathBuf,
@@ -176,6 +197,12 @@ pub(crate) enum CreateError {
     NoTmux(String),
     #[error("it was ended before it had started")]
     Ended,
+    #[error("{0}")]
+    Agent(#[from] LaunchError),
+    #[error("{program} is not installed, or not in PATH")]
+    NotInstalled { program: String, install: String },
+    #[error("it ended while it was starting: {0}")]
+    Failed(String),
 }
 
 #[derive(Debug)]
@@ -229,6 +256,11 @@ pub(crate) struct Hub {
     /// Who asks for a pump, until there is one: a backend may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
+    /// Agents that run and are not ready yet, with who waits for them.
+    starting: HashMap<TerminalId, Starting>,
+    providers: Arc<Providers>,
+    /// This program, for what agents call.
+    executable: PathBuf,
     /// To be ended when their backend is connected.
     end_later: Vec<(TerminalId, u32)>,
     deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
@@ -251,6 +283,8 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
     pub(crate) want: mpsc::UnboundedSender<Backend>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) executable: PathBuf,
 }
 
 impl Hub {
@@ -273,6 +307,9 @@ impl Hub {
             }),
             finds: Vec::new(),
             creating: HashMap::new(),
+            starting: HashMap::new(),
+            providers: parts.providers,
+            executable: parts.executable,
             end_later: Vec::new(),
             deleting: HashMap::new(),
             stopping: None,
@@ -395,6 +432,7 @@ impl Hub {
                 let data = serde_json::to_value(crate::api::types::StatusView::from(&status)).unwrap_or_default();
                 let changes = self.put(id);
                 self.emit("status_changed", Some(id), data, changes);
+                self.started(id);
             }
             Change::Title(title) => {
                 entry.title.clone_from(&title);

@@ -8,6 +8,7 @@ pub mod api;
 mod backends;
 mod environment;
 mod hub;
+pub mod providers;
 mod pump;
 pub mod record;
 mod retention;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Status};
@@ -61,6 +62,9 @@ pub struct Record {
     pub agent_profile: Option<String>,
     #[serde(default)]
     pub backend: Backend,
+    /// What the operator said when an agent was started.
+    #[serde(default)]
+    pub confirmed: Option<Confirmed>,
     pub directory: String,
     pub command: Vec<String>,
     /// The size it was started with, and has again when nobody is attached.

@@ -69,6 +69,7 @@ mod tests {
             session: "posse-x".parse().unwrap(),
             provider: "command".into(),
             agent_profile: None,
+            confirmed: None,
             backend: crate::record::Backend::Embedded,
             directory: "/".into(),
             command: vec![],

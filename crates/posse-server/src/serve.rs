@@ -18,6 +18,7 @@ use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
+use crate::providers::Providers;
 use crate::store::{self, StoreError};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -74,6 +75,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let (want, wanted) = mpsc::unbounded_channel();
     let routes = Routes::default();
+    let providers = Arc::new(Providers::new(places.providers()));
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -84,8 +86,17 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         inputs: found.inputs,
         want,
+        providers: providers.clone(),
+        executable: settings.executable.clone(),
     });
-    let app = App { hub: messages.clone(), events, newest, places: places.clone(), listeners: Listeners::default() };
+    let app = App {
+        hub: messages.clone(),
+        events,
+        newest,
+        places: places.clone(),
+        listeners: Listeners::default(),
+        providers,
+    };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
     {

@@ -19,8 +19,12 @@ use crate::record::{LogEvent, Record};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
-const STEPS: &[&str] =
-    &[include_str!("store/schema/001.sql"), include_str!("store/schema/002.sql"), include_str!("store/schema/003.sql")];
+const STEPS: &[&str] = &[
+    include_str!("store/schema/001.sql"),
+    include_str!("store/schema/002.sql"),
+    include_str!("store/schema/003.sql"),
+    include_str!("store/schema/004.sql"),
+];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -146,6 +150,7 @@ fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             pid: row.get("pid")?,
             exit: row.get::<_, Option<String>>("exit")?.map(|_| json(row, "exit")).transpose()?,
             status: json(row, "status")?,
+            confirmed: row.get::<_, Option<String>>("confirmed")?.map(|_| json(row, "confirmed")).transpose()?,
         })
     })?;
     rows.collect()

@@ -1,6 +1,6 @@
 //! Where things are. The only module that turns environment variables into paths.
 //!
-//! State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
+//! Configuration lives in `$POSSE_HOME`, or `$XDG_CONFIG_HOME/posse`. State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
 //! socket paths are limited to about 100 bytes, and a logout must not remove them. Everything is private
 //! to the user, and a directory that is not is refused rather than used.
 
@@ -19,6 +19,8 @@ pub struct Places {
     pub home: PathBuf,
     /// Sockets.
     pub runtime: PathBuf,
+    /// What the user has written: never changed by us.
+    pub config: PathBuf,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,10 +54,15 @@ impl Places {
         }
         // The same directory by another name must not get a second daemon.
         let home = fs::canonicalize(&home).unwrap_or(home);
+        let config = match (given("POSSE_HOME"), given("XDG_CONFIG_HOME"), given("HOME")) {
+            (None, Some(config), _) if config.is_absolute() => config.join("posse"),
+            (None, _, Some(user)) => user.join(".config/posse"),
+            _ => home.clone(),
+        };
         let hash = Sha256::digest(home.as_os_str().as_bytes());
         let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let runtime = common_runtime().join(hash);
-        Ok(Self { home, runtime })
+        Ok(Self { home, runtime, config })
     }
 
     /// Makes the directories, private, and refuses what is not.
@@ -108,6 +115,16 @@ impl Places {
     /// What clients on TCP must know.
     pub fn token(&self) -> PathBuf {
         self.home.join("token")
+    }
+
+    /// Manifests of the user's own, or laid over ours.
+    pub fn providers(&self) -> PathBuf {
+        self.config.join("providers")
+    }
+
+    /// Profiles of the user's own.
+    pub fn profiles(&self) -> PathBuf {
+        self.home.join("agent-store")
     }
 
     pub fn database(&self) -> PathBuf {

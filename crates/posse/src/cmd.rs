@@ -5,12 +5,14 @@ mod attach;
 mod completions;
 mod demo;
 mod exit;
+mod hook;
 mod keep;
 mod kill;
 mod launch;
 mod logs;
 mod ls;
 mod output;
+mod provider;
 mod send;
 mod serve;
 mod shim;
@@ -61,6 +63,7 @@ enum Command {
     Exit(exit::Args),
     Kill(kill::Args),
     Logs(logs::Args),
+    Provider(provider::Args),
     Serve(serve::Args),
     Stop(stop::Args),
     Completions(completions::Args),
@@ -68,6 +71,8 @@ enum Command {
     Keep(keep::Args),
     #[command(hide = true)]
     Shim(shim::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
     #[command(hide = true)]
     Actor(actor::Args),
 }
@@ -91,6 +96,8 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
         Command::Shim(args) => shim::run(&args),
+        Command::Provider(args) => provider::run(&args, ui),
+        Command::Hook(args) => Ok(hook::run(&args)),
         Command::Actor(args) => actor::run(&args),
     }
 }

@@ -189,6 +189,20 @@ impl From<String> for Cell {
     }
 }
 
+/// Asks a person. Where there is none the answer is no. Waits on a thread of its own, so that Ctrl-C is heard.
+pub(crate) async fn confirm(question: String) -> Result<bool, Error> {
+    if !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let asked = tokio::task::spawn_blocking(move || {
+        eprint!("{question} [y/N] ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    });
+    asked.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Error::io("cannot read your answer"))
+}
+
 /// One line, and nothing that could move someone's cursor.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

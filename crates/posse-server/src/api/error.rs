@@ -37,6 +37,8 @@ pub enum ApiError {
     Input(InputErrorBox),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("it runs, but is not ready after {} s", .0.as_secs())]
+    StartTimeout(std::time::Duration),
     #[error("the daemon is stopping")]
     Stopping,
     #[error("there is nothing at {0}")]
@@ -90,7 +92,7 @@ impl From<QueryRejection> for ApiError {
 
 impl ApiError {
     /// Status, a stable word for programs, and what to do next.
-    fn parts(&self) -> (StatusCode, &'static str, Option<&'static str>) {
+    fn parts(&self) -> (StatusCode, &'static str, Option<&str>) {
         use StatusCode as S;
         match self {
             Self::NoTerminal(_) => (S::NOT_FOUND, "no_terminal", Some("`posse ls` shows those there are")),
@@ -121,6 +123,13 @@ impl ApiError {
                 }
                 CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
                 CreateError::Ended => (S::CONFLICT, "ended", None),
+                CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
+                CreateError::NotInstalled { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
+                CreateError::Failed(_) => (
+                    S::INTERNAL_SERVER_ERROR,
+                    "start_failed",
+                    Some("`posse ls` has it; `posse output` shows what it said"),
+                ),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {
@@ -134,6 +143,9 @@ impl ApiError {
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
             },
             Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
+            Self::StartTimeout(_) => {
+                (S::GATEWAY_TIMEOUT, "start_timeout", Some("`posse ls` has it; look at it with `posse attach`"))
+            }
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),
             Self::NoRoute(_) => (S::NOT_FOUND, "no_route", None),
             Self::NoMethod(_) => (S::METHOD_NOT_ALLOWED, "no_method", None),

@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use posse_core::ids::Name;
 use posse_core::screen::Size;
 
+use super::agents::{self, Asked};
 use super::params::{Params, Session};
 use super::types::{self, Success, Terminal};
 use super::{ApiError, App, terminals};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View};
+use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
 use crate::record::SHELL;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -99,9 +100,17 @@ async fn start(
     session: SessionChoice,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let defaults = app.defaults();
-    let command = match body.provider.as_str() {
-        SHELL => vec![defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into())],
-        provider => return Err(ApiError::Invalid(format!("unknown provider {provider:?}; known is {SHELL:?}"))),
+    let profile_name = body.agent_profile.clone();
+    let what = match body.provider.as_str() {
+        SHELL => {
+            let shell = defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into());
+            What::Command(SHELL, vec![shell])
+        }
+        _ => {
+            let (provider, mode, model) = (body.provider, body.mode, body.model);
+            let trusted = body.trusted.unwrap_or(false);
+            agents::find(app, Asked { provider, mode, model, profile_name, trusted, ..Asked::default() })?
+        }
     };
     let directory = match body.working_directory {
         Some(directory) => terminals::directory(&directory)?,
@@ -109,9 +118,8 @@ async fn start(
     };
     let creation = Creation {
         backend: body.backend.unwrap_or_default(),
-        provider: body.provider,
+        what,
         agent_profile: body.agent_profile,
-        command,
         name: None,
         session,
         directory,
@@ -120,6 +128,5 @@ async fn start(
         ring: terminals::RING,
         at_once: !body.wait.unwrap_or(true),
     };
-    let created = app.ask(|reply| Command::Create(Box::new(creation), reply)).await??;
-    Ok((StatusCode::CREATED, Json(created.into())))
+    Ok((StatusCode::CREATED, Json(agents::start(app, creation).await?)))
 }

@@ -9,10 +9,11 @@ use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_term::wire::MAX_INPUT;
 
+use super::agents::{self, Asked};
 use super::params::{Id, Params};
 use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice};
+use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, What};
 use crate::pump::{self, Handle, Origin, Text};
 use crate::record::{COMMAND, SHELL};
 
@@ -61,7 +62,7 @@ pub(super) async fn create(
     State(app): State<App>,
     Params(body): Params<types::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    if body.command.first().is_none_or(String::is_empty) {
+    if body.provider.is_none() && body.command.first().is_none_or(String::is_empty) {
         return Err(ApiError::Invalid("no command was given".into()));
     }
     if body.command.iter().any(|argument| argument.contains('\0')) {
@@ -72,11 +73,21 @@ pub(super) async fn create(
         let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
         return Err(ApiError::Invalid(format!("ring_bytes must be from {least} to {most}")));
     }
+    let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone());
+    let what = match body.provider {
+        None => What::Command(COMMAND, body.command),
+        Some(provider) => {
+            let (mode, model, profile, trusted) = (body.mode, body.model, body.profile, body.trusted);
+            agents::find(
+                &app,
+                Asked { provider, mode, model, profile, trusted, more: body.command, ..Asked::default() },
+            )?
+        }
+    };
     let creation = Creation {
         backend: body.backend.unwrap_or_default(),
-        provider: COMMAND.into(),
-        agent_profile: None,
-        command: body.command,
+        what,
+        agent_profile,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,
         session: match body.session_name {
             Some(name) => SessionChoice::Any(Name::session(&name)?),
@@ -86,10 +97,9 @@ pub(super) async fn create(
         environment: body.environment,
         size: body.size.unwrap_or(Size::DEFAULT),
         ring,
-        at_once: false,
+        at_once: !body.wait.unwrap_or(true),
     };
-    let created = app.ask(|reply| Command::Create(Box::new(creation), reply)).await??;
-    Ok((StatusCode::CREATED, Json(created.into())))
+    Ok((StatusCode::CREATED, Json(agents::start(&app, creation).await?)))
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.

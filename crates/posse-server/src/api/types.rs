@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use posse_agents::launch::Mode;
+use posse_agents::profile::Profile;
+use posse_core::detect::Dialog;
 use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
@@ -25,6 +28,9 @@ pub struct Terminal {
     pub provider: String,
     pub agent_profile: Option<String>,
     pub backend: Backend,
+    /// What the agent may do without asking; null for what is no agent.
+    #[schema(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
     #[serde(flatten)]
     pub status: StatusView,
     pub title: String,
@@ -47,6 +53,10 @@ pub struct StatusView {
     pub reason: String,
     #[schema(value_type = Option<String>)]
     pub waiting_kind: Option<WaitingKind>,
+    /// The question on the screen.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    pub dialog: Option<Dialog>,
     pub since: Timestamp,
     pub epoch: u64,
 }
@@ -57,6 +67,7 @@ impl From<&Status> for StatusView {
             status: status.kind,
             reason: status.reason.clone(),
             waiting_kind: status.waiting_kind,
+            dialog: status.dialog.clone(),
             since: crate::timestamp(status.since),
             epoch: status.epoch,
         }
@@ -72,6 +83,7 @@ impl From<View> for Terminal {
             provider: record.provider,
             agent_profile: record.agent_profile,
             backend: record.backend,
+            mode: record.confirmed.map(|confirmed| confirmed.mode),
             status: StatusView::from(&record.status),
             title,
             working_directory: record.directory,
@@ -89,7 +101,27 @@ impl From<View> for Terminal {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
-    /// The program and its arguments.
+    /// The agent to start; without one the command is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What the agent may do without asking; `ask` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ProfileIn>)]
+    pub profile: Option<Profile>,
+    /// The operator has confirmed that the directory is trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
+    /// `false`: answer as soon as the agent runs, before it is ready.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+    /// The program and its arguments; after an agent, more arguments for it.
+    #[serde(default)]
     pub command: Vec<String>,
     pub name: Option<String>,
     pub session_name: Option<String>,
@@ -145,6 +177,14 @@ pub struct CreateIn {
     pub backend: Option<Backend>,
     /// Where the server was told to listen, unless given.
     pub working_directory: Option<String>,
+    /// What the agent may do without asking; `ask` unless given.
+    #[schema(value_type = Option<ModeWord>)]
+    #[param(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
+    pub model: Option<String>,
+    /// The operator has confirmed that the directory is trusted.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<bool>,
     /// `false`: answer at once, while the terminal is still starting.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
@@ -187,6 +227,43 @@ pub struct SessionDetail {
 pub struct WorkingDirectory {
     /// Where the program in the foreground is now; null when that cannot be told.
     pub working_directory: Option<String>,
+}
+
+/// An agent that can be started.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ProviderView {
+    pub id: String,
+    pub name: String,
+    /// Where its manifest comes from, the later over the earlier.
+    pub from: Vec<String>,
+    /// Why it cannot be used.
+    pub problem: Option<String>,
+}
+
+impl From<crate::providers::Listed> for ProviderView {
+    fn from(listed: crate::providers::Listed) -> Self {
+        Self { id: listed.id, name: listed.name, from: listed.from, problem: listed.problem }
+    }
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub(crate) enum ModeWord {
+    Ask,
+    Edits,
+    Bypass,
+}
+
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub(crate) struct ProfileIn {
+    name: String,
+    description: String,
+    model: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    mcp_servers: Option<serde_json::Value>,
+    text: String,
 }
 
 /// How a size, a status and an end look; for the description of the API only.

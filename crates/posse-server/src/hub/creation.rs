@@ -1,12 +1,20 @@
 //! Starting a terminal: checked, written down, started, told. In this order.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use posse_agents::Provider;
+use posse_agents::launch::{LaunchError, Wish};
+use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId};
-use posse_core::status::Life;
-use posse_term::wire::{Program, Request, Wiring};
+use posse_core::status::{Life, StatusKind};
+use posse_term::wire::{Program, Request, SpawnRefusal, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, event, view};
+use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, view};
+use crate::environment;
 use crate::pump::Beginning;
 use crate::record::{Backend, LogEvent, Record};
 use crate::store::{self, Outcome};
@@ -19,6 +27,23 @@ pub(super) struct Creating {
     pub(super) at_once: bool,
     /// Its record is written.
     pub(super) stored: bool,
+    /// How people get the program, where we know.
+    pub(super) install: Option<String>,
+}
+
+/// An agent that runs and is not ready yet.
+pub(super) struct Starting {
+    reply: oneshot::Sender<Result<View, CreateError>>,
+    provider: Arc<Provider>,
+}
+
+/// A command, ready to be run.
+struct Planned {
+    provider: String,
+    command: Vec<String>,
+    environment: Vec<(Vec<u8>, Vec<u8>)>,
+    confirmed: Option<Confirmed>,
+    install: Option<String>,
 }
 
 impl Creating {
@@ -54,8 +79,12 @@ impl Hub {
                 break id;
             }
         };
+        let planned = match self.plan(creation.what, &creation.directory, creation.environment, id) {
+            Ok(planned) => planned,
+            Err(error) => return drop(reply.send(Err(error.into()))),
+        };
         let now = crate::now();
-        let program = creation.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
+        let program = planned.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
         let what = creation.agent_profile.as_deref().unwrap_or(program);
         let name = creation.name.unwrap_or_else(|| Name::random_terminal(what, crate::random() as u16));
         let record = Record {
@@ -63,10 +92,11 @@ impl Hub {
             name,
             session,
             backend: creation.backend,
-            provider: creation.provider,
+            confirmed: planned.confirmed,
+            provider: planned.provider,
             agent_profile: creation.agent_profile,
             directory: creation.directory.to_string_lossy().into_owned(),
-            command: creation.command.clone(),
+            command: planned.command.clone(),
             size: creation.size,
             created: now,
             last_active: now,
@@ -75,8 +105,8 @@ impl Hub {
             status: Life::starting(now).status().clone(),
         };
         let program = Program {
-            arguments: creation.command.into_iter().map(String::into_bytes).collect(),
-            environment: crate::environment::for_program(creation.environment, id),
+            arguments: planned.command.into_iter().map(String::into_bytes).collect(),
+            environment: planned.environment,
             directory: creation.directory.into_os_string().into_encoded_bytes(),
             wiring: Wiring::Terminal(creation.size),
             ring: creation.ring,
@@ -89,12 +119,58 @@ impl Hub {
         );
         let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
         self.terminals.insert(id, Entry::new(record));
-        self.creating.insert(id, Creating { program, reply: Some(reply), at_once: creation.at_once, stored: false });
+        let (reply, at_once, install) = (Some(reply), creation.at_once, planned.install);
+        self.creating.insert(id, Creating { program, reply, at_once, stored: false, install });
         let messages = self.messages.clone();
         // Written before it is started: after a crash in between, the terminal is known to be missing.
         self.store.write(changes, move |outcome| {
             let _ = messages.send(Message::CreationStored(id, event, outcome));
         });
+    }
+
+    /// The command and the environment of what is to be started.
+    fn plan(
+        &self,
+        what: What,
+        directory: &Path,
+        environment: BTreeMap<String, String>,
+        id: TerminalId,
+    ) -> Result<Planned, LaunchError> {
+        let agent = match what {
+            What::Command(provider, command) => {
+                let environment = environment::for_program(environment, &BTreeMap::new(), id);
+                let provider = provider.to_owned();
+                return Ok(Planned { provider, command, environment, confirmed: None, install: None });
+            }
+            What::Agent(agent) => agent,
+        };
+        let manifest = &agent.provider.manifest;
+        let Some(launch) = &manifest.launch else {
+            return Err(LaunchError::NotStartable(manifest.name.clone()));
+        };
+        let mcp = agent.profile.as_ref().and_then(|profile| profile.mcp_config(id.as_str()));
+        let model = agent.model.as_deref().or_else(|| agent.profile.as_ref()?.model.as_deref());
+        let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
+        let wish = Wish {
+            mode: agent.confirmed.mode,
+            model,
+            profile: agent.profile.as_ref().map(|profile| (profile.name.as_str(), profile.text.as_str())),
+            mcp: mcp.as_deref(),
+            directory: &directory.to_string_lossy(),
+            trusted: agent.confirmed.trusted,
+            hook_command: Some(&hook_command),
+            more: &agent.more,
+        };
+        let planned = launch.plan(&manifest.name, &wish)?;
+        let mut caller = environment;
+        caller.retain(|name, _| !planned.unset.contains(name));
+        Ok(Planned {
+            provider: manifest.id.clone(),
+            command: planned.command,
+            environment: environment::for_program(caller, &planned.environment, id),
+            confirmed: Some(agent.confirmed),
+            install: Some(launch.install.clone()),
+        })
     }
 
     fn choose_session(&self, choice: SessionChoice) -> Result<Name, CreateError> {
@@ -152,14 +228,53 @@ impl Hub {
         self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0 });
         let changes = self.put(id);
         self.emit("terminal_started", Some(id), json!({ "pid": pid }), changes);
-        creating.answer(Ok(view));
+        let agent = view.record.confirmed.and_then(|_| self.providers.load(&view.record.provider).ok());
+        match (agent, creating.reply.take()) {
+            // Whoever waits for an agent waits until it can be talked to.
+            (Some(provider), Some(reply)) => drop(self.starting.insert(id, Starting { reply, provider })),
+            (_, reply) => {
+                creating.reply = reply;
+                creating.answer(Ok(view));
+            }
+        }
+    }
+
+    /// Answers who waits for an agent, when its status says that it is up, or never will be.
+    pub(super) fn started(&mut self, id: TerminalId) {
+        let (Some(starting), Some(entry)) = (self.starting.get(&id), self.terminals.get(&id)) else { return };
+        let status = &entry.record.status;
+        let answers_itself = || {
+            let (start, dialog) = (starting.provider.manifest.start.as_ref()?, status.dialog.as_ref()?);
+            start.answer(dialog, entry.record.confirmed?)
+        };
+        let answer = match status.kind {
+            StatusKind::Processing => return,
+            StatusKind::WaitingUserAnswer if answers_itself().is_some() => return,
+            StatusKind::Error => Err(CreateError::Failed(status.reason.clone())),
+            StatusKind::Idle | StatusKind::Completed | StatusKind::WaitingUserAnswer => Ok(view(entry)),
+        };
+        if let Some(starting) = self.starting.remove(&id) {
+            let _ = starting.reply.send(answer);
+        }
     }
 
     pub(super) fn spawn_failed(&mut self, id: TerminalId, error: CreateError) {
         let Some(mut creating) = self.creating.remove(&id) else { return };
+        let error = match (error, creating.install.take()) {
+            (CreateError::Refused(SpawnRefusal::ProgramMissing, _), Some(install)) => {
+                let program = creating.program.arguments.first().map(|program| String::from_utf8_lossy(program));
+                CreateError::NotInstalled { program: program.unwrap_or_default().into_owned(), install }
+            }
+            (error, _) => error,
+        };
         self.terminals.remove(&id);
         let data = json!({ "reason": error.to_string() });
         self.emit("terminal_failed", Some(id), data, vec![store::Change::Drop(id)]);
         creating.answer(Err(error));
     }
+}
+
+/// A word for a shell: agents run their hooks through one.
+fn shell_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

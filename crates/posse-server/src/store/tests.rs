@@ -19,6 +19,7 @@ fn record(number: u32) -> Record {
         session: "posse-s".parse().unwrap(),
         provider: crate::record::COMMAND.into(),
         agent_profile: None,
+        confirmed: (number == 1).then(Default::default),
         backend: if number == 2 { Backend::Tmux } else { Backend::Embedded },
         directory: "/".into(),
         command: vec!["sh".into(), "-c".into(), "exit 'é'".into()],

@@ -114,6 +114,7 @@ async fn start(client: &mut Client, directory: &Path, name: &str, scenario: &str
         environment: launch::environment(),
         size: Some(Size::clamped(SIZE.0, SIZE.1)),
         ring_bytes: None,
+        ..Create::default()
     };
     launch::launch(client, create).await
 }

@@ -1,22 +1,52 @@
-//! `posse launch`: start a program in a terminal of its own.
+//! `posse launch`: start an agent, or any program, in a terminal of its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use posse_agents::launch::Mode;
+use posse_agents::profile::Profile;
 use posse_core::screen::Size;
+use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
+use posse_server::providers;
 use posse_server::record::Backend;
 
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::ui::{Ui, confirm};
 
-/// Start a program in a terminal of its own
+/// Start an agent, or any program, in a terminal of its own
 ///
-/// The program is started directly, without a shell, with the environment of this shell and in this directory.
-/// It goes on when you close your window. Prints the new terminal's id.
+/// It is started directly, without a shell, with the environment of this shell and in this directory. It goes on when
+/// you close your window. Prints the new terminal's id, for an agent when it is ready.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse launch claude_code                     an agent that asks before it changes anything
+  posse launch codex --mode edits --trust      edits here are free, commands ask
+  posse launch claude_code -- --resume ID      more arguments for the agent
+  posse launch -- htop                         any program")]
 pub(crate) struct Args {
+    /// The agent; `posse provider list` shows those there are
+    provider: Option<String>,
+    /// What it may do without asking: `ask`, `edits` or `bypass`
+    #[arg(long, value_name = "MODE", requires = "provider")]
+    mode: Option<Mode>,
+    /// It never asks: the same as `--mode bypass --trust`
+    #[arg(long, requires = "provider", conflicts_with = "mode")]
+    yolo: bool,
+    /// You trust this directory: the agent may read, run and obey what is in it
+    #[arg(long, requires = "provider")]
+    trust: bool,
+    /// The model it uses
+    #[arg(long, requires = "provider")]
+    model: Option<String>,
+    /// Its role: a name, or a Markdown file
+    #[arg(long, value_name = "PROFILE", requires = "provider")]
+    profile: Option<String>,
+    /// Do not wait until it is ready
+    #[arg(long, requires = "provider")]
+    no_wait: bool,
     /// A name for the terminal; one is made up otherwise
     #[arg(long)]
     name: Option<String>,
@@ -38,8 +68,8 @@ pub(crate) struct Args {
     /// Attach to it at once
     #[arg(long, short)]
     attach: bool,
-    /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The program and its arguments; after an agent, more arguments for it
+    #[arg(last = true, required_unless_present = "provider", value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -50,14 +80,31 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.yolo {
+        (args.mode, args.trust) = (Some(Mode::Bypass), true);
+    }
+    let mut create = args.create()?;
+    if args.mode == Some(Mode::Bypass) {
+        ui.say("It will not ask before it acts: whatever it decides to do here, it does.");
+    }
+    if let Some(provider) = &args.provider
+        && !args.trust
+        && ui.interactive()
+    {
+        let question = format!("May {provider} read, run and obey what is in {}?", create.working_directory);
+        create.trusted = confirm(question).await?;
+    }
     let mut client = Client::connect().await?;
-    let terminal: Terminal = launch(&mut client, args.create()?).await?;
+    let terminal: Terminal = launch(&mut client, create).await?;
     if args.attach {
         return super::attach::attach(client, &terminal, ui).await;
     }
     ui.answer(&terminal, || format!("{}\n", terminal.id));
-    if ui.interactive() {
+    if terminal.status.status == StatusKind::WaitingUserAnswer {
+        let question = terminal.status.dialog.as_ref().map_or("something", |dialog| &dialog.title);
+        ui.say(&format!("{} asks: {question}. Answer it in `posse attach {}`", terminal.name, terminal.name));
+    } else if ui.interactive() {
         ui.say(&format!("{} runs; look at it with `posse attach {}`", terminal.name, terminal.name));
     }
     Ok(Exit::Ok)
@@ -73,6 +120,12 @@ impl Args {
         let mut environment = environment();
         environment.extend(self.environment.iter().cloned());
         Ok(Create {
+            provider: self.provider.clone(),
+            mode: self.mode,
+            model: self.model.clone(),
+            profile: self.profile.as_deref().map(profile).transpose()?,
+            trusted: self.trust,
+            wait: Some(!self.no_wait),
             command: self.command.clone(),
             name: self.name.clone(),
             session_name: self.session.clone(),
@@ -83,6 +136,16 @@ impl Args {
             ring_bytes: None,
         })
     }
+}
+
+/// A profile by its name, or from a file of its own.
+fn profile(text: &str) -> Result<Profile, Error> {
+    if !text.ends_with(".md") {
+        let places = client::places()?;
+        return providers::profile(&places.profiles(), text).map_err(|error| Error::Usage(error.to_string()));
+    }
+    let read = std::fs::read_to_string(text).map_err(|error| Error::Usage(format!("cannot read {text}: {error}")))?;
+    Profile::parse(&read).map_err(|error| Error::Usage(format!("{text}: {error}")))
 }
 
 /// This shell's environment. What is not UTF-8 cannot be sent and is left out.

@@ -1,0 +1,273 @@
+//! How an agent is started: its program, its flags for what was asked, and what it finds in its environment. Pure: the
+//! result is a command and variables; someone else runs it. There is no shell in between, so nothing is quoted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What an agent may do without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It asks before it changes anything.
+    #[default]
+    Ask,
+    /// Edits inside the directory are free; commands ask.
+    Edits,
+    /// It never asks.
+    Bypass,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 3] = [Mode::Ask, Mode::Edits, Mode::Bypass];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Ask => "ask",
+            Mode::Edits => "edits",
+            Mode::Bypass => "bypass",
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("there is no launch mode {0:?}; there are ask, edits and bypass")]
+pub struct UnknownMode(String);
+
+impl std::str::FromStr for Mode {
+    type Err = UnknownMode;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or_else(|| UnknownMode(text.into()))
+    }
+}
+
+/// Arguments and variables that go together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Additions {
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_name}`,
+/// `{mcp}` and `{hooks}` (JSON), `{directory}` and `{directory_quoted}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Launch {
+    pub program: String,
+    /// How people get it, for those who have not.
+    pub install: String,
+    #[serde(default)]
+    pub always: Additions,
+    /// Variables it must not find.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    pub modes: BTreeMap<Mode, Additions>,
+    pub model: Option<Additions>,
+    pub profile: Option<Additions>,
+    /// It cannot be started without a profile.
+    #[serde(default)]
+    pub profile_needed: bool,
+    pub mcp: Option<Additions>,
+    /// When the operator has confirmed that the directory is trusted.
+    pub trusted: Option<Additions>,
+    pub hooks: Option<Hooks>,
+}
+
+/// The tool's own hooks, told per run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hooks {
+    pub events: Vec<String>,
+    pub arguments: Vec<String>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wish<'a> {
+    pub mode: Mode,
+    pub model: Option<&'a str>,
+    /// Name and text.
+    pub profile: Option<(&'a str, &'a str)>,
+    /// MCP servers, as JSON.
+    pub mcp: Option<&'a str>,
+    pub directory: &'a str,
+    pub trusted: bool,
+    /// The command that reports the tool's hooks to us.
+    pub hook_command: Option<&'a str>,
+    /// Passed on as they are.
+    pub more: &'a [String],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    pub command: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub unset: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LaunchError {
+    #[error("{0} cannot be started in mode {1}")]
+    Mode(String, Mode),
+    #[error("{0} takes no model")]
+    Model(String),
+    #[error("{0} needs a profile")]
+    ProfileNeeded(String),
+    #[error("{0} takes no MCP servers")]
+    Mcp(String),
+    #[error("nothing is known about how {0} is started")]
+    NotStartable(String),
+}
+
+impl Launch {
+    /// The command for a wish. `name` is what the agent is called in errors.
+    pub fn plan(&self, name: &str, wish: &Wish<'_>) -> Result<Planned, LaunchError> {
+        let mode = self.modes.get(&wish.mode).ok_or_else(|| LaunchError::Mode(name.into(), wish.mode))?;
+        if self.profile_needed && wish.profile.is_none() {
+            return Err(LaunchError::ProfileNeeded(name.into()));
+        }
+        let mut additions = vec![&self.always, mode];
+        if wish.trusted {
+            additions.extend(&self.trusted);
+        }
+        if wish.model.is_some() {
+            additions.push(self.model.as_ref().ok_or_else(|| LaunchError::Model(name.into()))?);
+        }
+        if wish.profile.is_some_and(|(_, text)| self.profile_needed || !text.trim().is_empty()) {
+            additions.extend(&self.profile);
+        }
+        if wish.mcp.is_some() {
+            additions.push(self.mcp.as_ref().ok_or_else(|| LaunchError::Mcp(name.into()))?);
+        }
+        let fill = Fill::new(wish, self.hooks.as_ref());
+        let mut command = vec![self.program.clone()];
+        let mut environment = BTreeMap::new();
+        for addition in additions {
+            command.extend(addition.arguments.iter().map(|argument| fill.apply(argument)));
+            environment.extend(addition.environment.iter().map(|(name, value)| (name.clone(), fill.apply(value))));
+        }
+        if let (Some(hooks), Some(_)) = (&self.hooks, wish.hook_command) {
+            command.extend(hooks.arguments.iter().map(|argument| fill.apply(argument)));
+        }
+        command.extend_from_slice(wish.more);
+        Ok(Planned { command, environment, unset: self.unset.clone() })
+    }
+}
+
+struct Fill(Vec<(&'static str, String)>);
+
+impl Fill {
+    fn new(wish: &Wish<'_>, hooks: Option<&Hooks>) -> Self {
+        let (profile_name, profile) = wish.profile.unwrap_or_default();
+        let hooks = hooks.zip(wish.hook_command).map(|(hooks, command)| hook_settings(&hooks.events, command));
+        Fill(vec![
+            ("{model}", wish.model.unwrap_or_default().into()),
+            ("{profile}", profile.into()),
+            ("{profile_name}", profile_name.into()),
+            ("{mcp}", wish.mcp.unwrap_or_default().into()),
+            ("{directory_quoted}", quoted(wish.directory)),
+            ("{directory}", wish.directory.into()),
+            ("{hooks}", hooks.unwrap_or_default()),
+        ])
+    }
+
+    /// Replaces each place once, from left to right: what was filled in is not looked at again.
+    fn apply(&self, text: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            filled.push_str(&rest[..open]);
+            rest = &rest[open..];
+            match self.0.iter().find(|(name, _)| rest.starts_with(name)) {
+                Some((name, value)) => {
+                    filled.push_str(value);
+                    rest = &rest[name.len()..];
+                }
+                None => {
+                    filled.push('{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+}
+
+/// A string in double quotes, as TOML and JSON have it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Settings that make the tool run our command at each of these events.
+fn hook_settings(events: &[String], command: &str) -> String {
+    let command = quoted(command);
+    let hook = |event: &String| {
+        let event = quoted(event);
+        format!(r#"{event}:[{{"hooks":[{{"type":"command","command":{command},"timeout":5}}]}}]"#)
+    };
+    format!(r#"{{"hooks":{{{}}}}}"#, events.iter().map(hook).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch() -> Launch {
+        let text = r#"
+            program = "agent"
+            install = "npm install agent"
+            always = { arguments = ["--quiet"], environment = { TERM_PROGRAM = "x" } }
+            unset = ["NESTED"]
+            model = { arguments = ["--model", "{model}"] }
+            profile = { arguments = ["--system", "{profile}"] }
+            trusted = { arguments = ["-c", "trust={directory_quoted}"] }
+            mcp = { arguments = ["--mcp", "{mcp}"] }
+            hooks = { events = ["Stop"], arguments = ["--settings", "{hooks}"] }
+            [modes]
+            ask = {}
+            bypass = { arguments = ["--yolo"], environment = { LOUD = "1" } }
+        "#;
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_command_has_what_was_asked_for_and_nothing_else() {
+        let command = |wish: Wish<'_>| launch().plan("Agent", &wish).map(|planned| planned.command.join(" "));
+        assert_eq!(command(Wish::default()).unwrap(), "agent --quiet");
+        let bypass = Wish { mode: Mode::Bypass, model: Some("big"), ..Wish::default() };
+        assert_eq!(command(bypass).unwrap(), "agent --quiet --yolo --model big");
+        let edits = Wish { mode: Mode::Edits, ..Wish::default() };
+        assert_eq!(command(edits), Err(LaunchError::Mode("Agent".into(), Mode::Edits)));
+        let trusted = Wish { trusted: true, directory: r#"/a "b"\c"#, ..Wish::default() };
+        assert_eq!(command(trusted).unwrap(), r#"agent --quiet -c trust="/a \"b\"\\c""#);
+        let hooked = Wish { hook_command: Some("posse hook"), ..Wish::default() };
+        let settings = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"posse hook","timeout":5}]}]}}"#;
+        assert_eq!(command(hooked).unwrap(), format!("agent --quiet --settings {settings}"));
+    }
+
+    #[test]
+    fn what_is_filled_in_is_not_looked_at_again() {
+        let wish = Wish { profile: Some(("p", "be {model} and {unknown}")), model: Some("m"), ..Wish::default() };
+        let command = launch().plan("Agent", &wish).unwrap().command;
+        assert_eq!(command[2..], ["--model", "m", "--system", "be {model} and {unknown}"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Profiles: roles, written as Markdown with a few fields on top. The text is what the agent is told about itself.
+
+use serde::{Deserialize, Serialize};
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    pub name: String,
+    pub description: String,
+    pub model: Option<String>,
+    /// MCP servers by name, as JSON.
+    pub mcp_servers: Option<serde_json::Value>,
+    pub text: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadProfile {
+    #[error("it does not begin with `---` and fields")]
+    NoFields,
+    #[error("the fields are not valid: {0}")]
+    Fields(String),
+}
+
+/// What may stand on top. Fields for other tools are allowed and left alone.
+#[derive(Deserialize)]
+struct Fields {
+    name: String,
+    description: String,
+    prompt: Option<String>,
+    model: Option<String>,
+    #[serde(rename = "mcpServers")]
+    mcp_servers: Option<serde_json::Value>,
+}
+
+impl Profile {
+    pub fn parse(text: &str) -> Result<Self, BadProfile> {
+        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+        let rest = text.strip_prefix("---\n").ok_or(BadProfile::NoFields)?;
+        let (fields, body) = match rest.split_once("\n---\n") {
+            Some(parts) => parts,
+            None => (rest.strip_suffix("\n---").ok_or(BadProfile::NoFields)?, ""),
+        };
+        let fields: Fields = serde_saphyr::from_str(fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
+        let body = body.trim();
+        let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body.to_owned() };
+        Ok(Self {
+            name: fields.name,
+            description: fields.description,
+            model: fields.model,
+            mcp_servers: fields.mcp_servers,
+            text,
+        })
+    }
+
+    /// The servers as the tools want them, each told which terminal it works for.
+    pub fn mcp_config(&self, terminal: &str) -> Option<String> {
+        let mut servers = self.mcp_servers.clone()?;
+        for server in servers.as_object_mut()?.values_mut() {
+            let Some(server) = server.as_object_mut() else { continue };
+            let environment = server.entry("env").or_insert_with(|| serde_json::json!({}));
+            if let Some(environment) = environment.as_object_mut() {
+                for name in ["CAO_TERMINAL_ID", "POSSE_TERMINAL_ID"] {
+                    environment.entry(name).or_insert_with(|| terminal.into());
+                }
+            }
+        }
+        Some(serde_json::json!({ "mcpServers": servers }).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_markdown_with_fields() {
+        let text = "---\nname: tester\ndescription: tests\nmodel: big\nmcpServers:\n  lab:\n    command: lab\n    env: {CAO_TERMINAL_ID: mine}\ntools: ['*']\n---\n\nYou test.\n\n- all of it\n";
+        let profile = Profile::parse(text).unwrap();
+        assert_eq!((profile.name.as_str(), profile.model.as_deref()), ("tester", Some("big")));
+        assert_eq!(profile.text, "You test.\n\n- all of it");
+        let config = r#"{"mcpServers":{"lab":{"command":"lab","env":{"CAO_TERMINAL_ID":"mine","POSSE_TERMINAL_ID":"0000000a"}}}}"#;
+        assert_eq!(profile.mcp_config("0000000a").as_deref(), Some(config));
+    }
+
+    #[test]
+    fn what_is_no_profile_says_why() {
+        for (text, why) in
+            [("", "does not begin"), ("# Title", "does not begin"), ("---\nname: x\n---\n", "description")]
+        {
+            let error = Profile::parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Dialogs of the start, and which of them we answer. Nothing is answered that the operator has not confirmed, and a
+//! dialog we do not know is never answered at all.
+
+use posse_core::detect::Dialog;
+use serde::{Deserialize, Serialize};
+
+use crate::launch::Mode;
+
+/// When a dialog is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum If {
+    /// The operator has confirmed that the directory is trusted.
+    Trusted,
+    /// The operator has chosen to bypass permissions.
+    Bypass,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartAnswer {
+    /// The beginning of the label to choose. The dialog is known by having it.
+    pub choose: String,
+    #[serde(rename = "if")]
+    pub condition: If,
+}
+
+/// How it comes up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// How long it may take until it is ready.
+    pub timeout_ms: u64,
+    #[serde(default, rename = "answer")]
+    pub answers: Vec<StartAnswer>,
+}
+
+/// What the operator has said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirmed {
+    pub trusted: bool,
+    pub mode: Mode,
+}
+
+impl Start {
+    /// The option of this dialog to choose, if it is to be answered.
+    pub fn answer(&self, dialog: &Dialog, confirmed: Confirmed) -> Option<usize> {
+        self.answers.iter().find_map(|answer| {
+            let allowed = match answer.condition {
+                If::Trusted => confirmed.trusted,
+                If::Bypass => confirmed.mode == Mode::Bypass,
+            };
+            let option = dialog.options.iter().position(|option| option.label.starts_with(&answer.choose));
+            option.filter(|_| allowed)
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Agents: which there are, and how one is asked for.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use posse_agents::launch::Mode;
+use posse_agents::profile::Profile;
+use posse_agents::start::Confirmed;
+
+use super::types::{self, Terminal};
+use super::{ApiError, App};
+use crate::hub::{AgentStart, Command, Creation, What};
+use crate::providers;
+
+/// How long an agent may take to be ready when its manifest does not say.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a request says of an agent.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub(super) provider: String,
+    pub(super) mode: Option<Mode>,
+    pub(super) model: Option<String>,
+    pub(super) profile: Option<Profile>,
+    /// Looked up, when no profile was sent along.
+    pub(super) profile_name: Option<String>,
+    pub(super) trusted: bool,
+    pub(super) more: Vec<String>,
+}
+
+/// Finds everything that is needed to start an agent.
+pub(super) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
+    let provider = app.providers.load(&asked.provider).map_err(|error| ApiError::Invalid(error.to_string()))?;
+    let profile = match (asked.profile, &asked.profile_name) {
+        (Some(profile), _) => Some(profile),
+        (None, Some(name)) => {
+            let found = providers::profile(&app.places.profiles(), name);
+            Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
+        }
+        (None, None) => None,
+    };
+    let confirmed = Confirmed { trusted: asked.trusted, mode: asked.mode.unwrap_or_default() };
+    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model: asked.model, profile, more: asked.more })))
+}
+
+/// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
+pub(super) async fn start(app: &App, creation: Creation) -> Result<Terminal, ApiError> {
+    let timeout = match &creation.what {
+        What::Agent(agent) => {
+            let start = agent.provider.manifest.start.as_ref();
+            Some(start.map_or(PATIENCE, |start| Duration::from_millis(start.timeout_ms)))
+        }
+        What::Command(..) => None,
+    };
+    let created = app.ask(|reply| Command::Create(Box::new(creation), reply));
+    let created = match timeout {
+        None => created.await,
+        Some(timeout) => match tokio::time::timeout(timeout, created).await {
+            Ok(created) => created,
+            Err(_) => return Err(ApiError::StartTimeout(timeout)),
+        },
+    };
+    Ok(created??.into())
+}
+
+/// List the agents that can be started
+#[utoipa::path(get, path = "/providers", tag = "agents",
+    responses((status = 200, description = "All of them", body = Vec<types::ProviderView>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn list(State(app): State<App>) -> Json<Vec<types::ProviderView>> {
+    Json(app.providers.list().into_iter().map(types::ProviderView::from).collect())
+}

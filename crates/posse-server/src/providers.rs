@@ -1,0 +1,186 @@
+//! Which agents there are: those we ship, with what the user has laid over them, and the user's own. Only files of the
+//! user's configuration count, never the project's: an agent must not be able to change how it is guarded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use posse_agents::manifest::BUILT_IN;
+use posse_agents::merge::merge;
+use posse_agents::profile::{BadProfile, Profile};
+use posse_agents::{BadManifest, Provider};
+use serde::Serialize;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    #[error("there is no provider {0:?}; there are {1}")]
+    Unknown(String, String),
+    #[error("{path}: {error}")]
+    Bad { path: String, error: BadManifest },
+    #[error("{path}: {error}")]
+    Unreadable { path: PathBuf, error: std::io::Error },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    #[error("there is no profile {0:?}: it would be {1}")]
+    Unknown(String, PathBuf),
+    #[error("{0:?} is no name for a profile: letters, digits, `-`, `_` and `.`, not beginning with a dot")]
+    Name(String),
+    #[error("{path}: {error}")]
+    Bad { path: PathBuf, error: BadProfile },
+    #[error("{path}: {error}")]
+    Unreadable { path: PathBuf, error: std::io::Error },
+}
+
+/// One provider in a list, and whether it can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    pub id: String,
+    pub name: String,
+    /// Where its manifest comes from: files, the later over the earlier.
+    pub from: Vec<String>,
+    pub problem: Option<String>,
+}
+
+/// The word for a manifest that is part of this program.
+const SHIPPED: &str = "built in";
+
+/// Made ready once and kept as long as its files stay the same.
+type Cache = Mutex<BTreeMap<String, (Option<String>, Arc<Provider>)>>;
+
+#[derive(Debug)]
+pub struct Providers {
+    directory: PathBuf,
+    cache: Cache,
+}
+
+impl Providers {
+    /// `directory` is where the user's manifests are.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory, cache: Cache::default() }
+    }
+
+    /// A provider by its id. Read again when the user's file has changed.
+    pub fn load(&self, id: &str) -> Result<Arc<Provider>, ProviderError> {
+        let shipped = shipped(id);
+        let path = self.path(id);
+        let theirs = read(&path)?;
+        if shipped.is_none() && theirs.is_none() {
+            return Err(ProviderError::Unknown(id.into(), self.ids().join(", ")));
+        }
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((text, provider)) = cache.get(id)
+            && *text == theirs
+        {
+            return Ok(provider.clone());
+        }
+        let from = if theirs.is_some() { path.display().to_string() } else { format!("{id} ({SHIPPED})") };
+        let provider = make(shipped, theirs.as_deref()).map_err(|error| ProviderError::Bad { path: from, error })?;
+        let provider = Arc::new(provider);
+        cache.insert(id.into(), (theirs, provider.clone()));
+        Ok(provider)
+    }
+
+    /// All of them, those that cannot be used included.
+    pub fn list(&self) -> Vec<Listed> {
+        let listed = |id: String| {
+            let loaded = self.load(&id);
+            let shipped = shipped(&id).map(|_| SHIPPED.to_owned());
+            let theirs = Some(self.path(&id)).filter(|path| path.exists()).map(|path| path.display().to_string());
+            Listed {
+                name: loaded.as_ref().map_or_else(|_| id.clone(), |provider| provider.manifest.name.clone()),
+                from: shipped.into_iter().chain(theirs).collect(),
+                problem: loaded.err().map(|error| error.to_string()),
+                id,
+            }
+        };
+        self.ids().into_iter().map(listed).collect()
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = BUILT_IN.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let files = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let theirs =
+            files.filter_map(|file| file.file_name().into_string().ok()?.strip_suffix(".toml").map(str::to_owned));
+        ids.extend(theirs.filter(|id| plain(id)));
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        // A name with a path in it is nobody's.
+        self.directory.join(if plain(id) { format!("{id}.toml") } else { String::new() })
+    }
+}
+
+fn shipped(id: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| *known == id).map(|(_, text)| *text)
+}
+
+fn make(shipped: Option<&str>, theirs: Option<&str>) -> Result<Provider, BadManifest> {
+    match (shipped, theirs) {
+        (Some(ours), Some(theirs)) => {
+            let parse = |text: &str| text.parse::<toml::Table>().map_err(|error| BadManifest::Toml(Box::new(error)));
+            Provider::from_table(merge(parse(ours)?, parse(theirs)?))
+        }
+        (ours, theirs) => Provider::parse(theirs.or(ours).unwrap_or_default()),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, ProviderError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(ProviderError::Unreadable { path: path.to_owned(), error }),
+    }
+}
+
+/// A plain file name.
+fn plain(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && !name.starts_with('.') && name.len() <= 100 && name.chars().all(allowed)
+}
+
+/// A profile by its name, from where the user keeps them.
+pub fn profile(directory: &Path, name: &str) -> Result<Profile, ProfileError> {
+    if !plain(name) {
+        return Err(ProfileError::Name(name.chars().take(100).collect()));
+    }
+    let path = directory.join(format!("{name}.md"));
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Profile::parse(&text).map_err(|error| ProfileError::Bad { path, error }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(ProfileError::Unknown(name.into(), path)),
+        Err(error) => Err(ProfileError::Unreadable { path, error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_file_is_laid_over_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let providers = Providers::new(directory.path().to_owned());
+        let ours = providers.load("claude_code").unwrap();
+        assert!(Arc::ptr_eq(&ours, &providers.load("claude_code").unwrap()), "made ready once");
+        assert!(providers.load("../claude_code").unwrap_err().to_string().contains("claude_code"));
+
+        let file = directory.path().join("claude_code.toml");
+        std::fs::write(&file, "name = 'Mine'\n[launch]\nprogram = '/opt/claude'").unwrap();
+        let mine = providers.load("claude_code").unwrap();
+        assert_eq!((mine.manifest.name.as_str(), mine.manifest.exit.as_deref()), ("Mine", Some("/exit")));
+        assert_eq!(mine.manifest.launch.as_ref().unwrap().program, "/opt/claude");
+
+        std::fs::write(&file, "[screen.layuot]\n").unwrap();
+        let error = providers.load("claude_code").unwrap_err().to_string();
+        assert!(error.contains("layuot") && error.contains("claude_code.toml"), "{error}");
+        let listed = providers.list().into_iter().find(|listed| listed.id == "claude_code").unwrap();
+        assert_eq!(listed.from.len(), 2);
+        assert!(listed.problem.is_some());
+    }
+}
