@@ -6,6 +6,7 @@ mod events;
 pub(crate) mod listen;
 mod params;
 mod sessions;
+mod settings;
 mod stream;
 mod terminals;
 pub mod types;
@@ -105,6 +106,7 @@ pub fn description() -> String {
 fn private_router(app: App) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router.route("/stop", post(terminals::stop)).route("/listen", post(listen::listen));
+    let router = router.route("/settings", post(settings::change));
     finish(router, app)
 }
 

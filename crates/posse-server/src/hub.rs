@@ -7,6 +7,7 @@
 mod creation;
 mod keeping;
 mod stopping;
+mod tmux_server;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -24,14 +25,16 @@ use posse_term::wire::{Request, SpawnRefusal, Summary};
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::backends::Routes;
+use crate::backends::{Routes, Want};
 use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::retention;
 use crate::store::{self, KnownInput, Outcome, Writer};
+use crate::tmux_server::TmuxServer;
 
 use creation::Creating;
 use stopping::Stopping;
+use tmux_server::Choice;
 
 /// How long a family is given to end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
@@ -44,6 +47,8 @@ pub(crate) enum Message {
     Stored(LogEvent, Outcome),
     /// The store has dealt with the record of a terminal to be started.
     CreationStored(TerminalId, LogEvent, Outcome),
+    /// The store has dealt with the wish for another tmux server.
+    TmuxServerStored(Choice, LogEvent, Outcome),
 }
 
 /// What a pump has to say.
@@ -108,6 +113,8 @@ pub(crate) enum SessionChoice {
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
     pub(crate) backend: Backend,
+    /// Where terminals in tmux live from now on.
+    pub(crate) tmux_server: Option<TmuxServer>,
     pub(crate) provider: String,
     pub(crate) agent_profile: Option<String>,
     pub(crate) command: Vec<String>,
@@ -145,6 +152,8 @@ pub(crate) enum Command {
         value: Option<String>,
         reply: oneshot::Sender<()>,
     },
+    /// Terminals in tmux live on this server from now on. Answered when that is written.
+    UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
     Health(oneshot::Sender<Health>),
 }
 
@@ -176,6 +185,19 @@ pub(crate) enum CreateError {
     NoTmux(String),
     #[error("it was ended before it had started")]
     Ended,
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// Why something is not as somebody wants it from now on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingError {
+    #[error("the database cannot be written: {0}")]
+    Store(String),
+    #[error("terminals live on the {server} tmux server: {terminals}")]
+    TmuxInUse { server: TmuxServer, terminals: String },
+    #[error("tmux is just being connected to")]
+    TmuxBusy,
 }
 
 #[derive(Debug)]
@@ -220,6 +242,9 @@ pub(crate) struct Hub {
     newest: Arc<AtomicI64>,
     routes: Routes,
     links: BTreeMap<Backend, Link>,
+    tmux_server: TmuxServer,
+    /// The connection to the tmux server before, on its way out.
+    leaving_tmux: Option<Link>,
     /// Why there is no keeper.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
@@ -237,7 +262,7 @@ pub(crate) struct Hub {
     /// Events since things were last tidied up.
     since_tidy: u64,
     /// Asked of the shell: a connection to a backend. And those asked for that have not answered yet.
-    want: mpsc::UnboundedSender<Backend>,
+    want: mpsc::UnboundedSender<Want>,
     wanted: BTreeSet<Backend>,
 }
 
@@ -250,7 +275,8 @@ pub(crate) struct Parts {
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    pub(crate) want: mpsc::UnboundedSender<Backend>,
+    pub(crate) want: mpsc::UnboundedSender<Want>,
+    pub(crate) tmux_server: TmuxServer,
 }
 
 impl Hub {
@@ -264,6 +290,8 @@ impl Hub {
             newest: parts.newest,
             routes: parts.routes,
             links: BTreeMap::new(),
+            tmux_server: parts.tmux_server,
+            leaving_tmux: None,
             keeper_problem: None,
             disk_problem: None,
             terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
@@ -297,6 +325,7 @@ impl Hub {
                 Message::Backend(backend, news) => self.news(backend, news),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
+                Message::TmuxServerStored(choice, event, outcome) => self.tmux_server_stored(choice, event, outcome),
             }
             self.answer_finds();
             self.rest_when_all_ended();
@@ -442,7 +471,10 @@ impl Hub {
     /// Asks for a connection to a backend, once.
     fn want(&mut self, backend: Backend) {
         if self.wanted.insert(backend) {
-            let _ = self.want.send(backend);
+            let _ = self.want.send(match backend {
+                Backend::Embedded => Want::Keeper,
+                Backend::Tmux => Want::Tmux(self.tmux_server.clone()),
+            });
         }
     }
 
@@ -504,6 +536,7 @@ impl Hub {
                     let _ = reply.send(());
                 });
             }
+            Command::UseTmuxServer(server, reply) => self.use_tmux_server(server, reply),
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));

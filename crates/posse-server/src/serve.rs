@@ -19,6 +19,7 @@ use crate::api::{self, App};
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::store::{self, StoreError};
+use crate::tmux_server;
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -84,6 +85,11 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         inputs: found.inputs,
         want,
+        tmux_server: found
+            .settings
+            .get(tmux_server::SETTING)
+            .and_then(|server| serde_json::from_str(server).ok())
+            .unwrap_or_default(),
     });
     let app = App { hub: messages.clone(), events, newest, places: places.clone(), listeners: Listeners::default() };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

@@ -9,7 +9,7 @@ use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
-use crate::hub::CreateError;
+use crate::hub::{CreateError, SettingError};
 use crate::pump::InputError;
 use crate::store::StoreError;
 
@@ -57,6 +57,8 @@ pub enum ApiError {
     ForeignHost,
     #[error("requests from pages of other origins are refused")]
     ForeignOrigin,
+    #[error(transparent)]
+    Setting(SettingErrorBox),
     #[error("cannot listen on {0}: {1}")]
     Listen(std::net::SocketAddr, String),
 }
@@ -70,9 +72,22 @@ pub struct CreateErrorBox(pub(crate) CreateError);
 #[error(transparent)]
 pub struct InputErrorBox(pub(crate) InputError);
 
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct SettingErrorBox(pub(crate) SettingError);
+
 impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
-        ApiError::Create(CreateErrorBox(error))
+        match error {
+            CreateError::Setting(error) => error.into(),
+            error => ApiError::Create(CreateErrorBox(error)),
+        }
+    }
+}
+
+impl From<SettingError> for ApiError {
+    fn from(error: SettingError) -> Self {
+        ApiError::Setting(SettingErrorBox(error))
     }
 }
 
@@ -121,6 +136,7 @@ impl ApiError {
                 }
                 CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
                 CreateError::Ended => (S::CONFLICT, "ended", None),
+                CreateError::Setting(_) => (S::CONFLICT, "setting", None),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {
@@ -148,6 +164,15 @@ impl ApiError {
             ),
             Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
+            Self::Setting(SettingErrorBox(error)) => match error {
+                SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
+                SettingError::TmuxInUse { .. } => (
+                    S::CONFLICT,
+                    "tmux_server_in_use",
+                    Some("end them first with `posse kill`, or leave out --tmux-server and POSSE_TMUX_SERVER"),
+                ),
+                SettingError::TmuxBusy => (S::CONFLICT, "tmux_server_busy", Some("try again in a moment")),
+            },
             Self::Listen(..) => (S::CONFLICT, "listen", Some("choose another port with --listen 127.0.0.1:PORT")),
         }
     }

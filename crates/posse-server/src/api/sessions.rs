@@ -109,6 +109,7 @@ async fn start(
     };
     let creation = Creation {
         backend: body.backend.unwrap_or_default(),
+        tmux_server: None,
         provider: body.provider,
         agent_profile: body.agent_profile,
         command,

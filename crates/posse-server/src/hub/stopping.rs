@@ -62,6 +62,9 @@ impl Hub {
             stopping.unrested.insert(*backend);
             link.send(Request::Rest);
         }
+        if self.leaving_tmux.is_some() {
+            stopping.unrested.insert(Backend::Tmux);
+        }
         self.done = stopping.unrested.is_empty();
     }
 
