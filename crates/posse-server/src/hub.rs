@@ -45,6 +45,8 @@ pub(crate) enum Message {
     Backend(Backend, News),
     /// The store has dealt with an event.
     Stored(LogEvent, Outcome),
+    /// The store has dealt with our last event, and everyone was told.
+    FarewellTold,
     /// The store has dealt with the record of a terminal to be started.
     CreationStored(TerminalId, LogEvent, Outcome),
     /// The store has dealt with the wish for another tmux server.
@@ -150,7 +152,7 @@ pub(crate) enum Command {
     Set {
         name: &'static str,
         value: Option<String>,
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<Result<(), SettingError>>,
     },
     /// Terminals in tmux live on this server from now on. Answered when that is written.
     UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
@@ -324,6 +326,7 @@ impl Hub {
                 Message::Change(id, change) => self.change(id, change),
                 Message::Backend(backend, news) => self.news(backend, news),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
+                Message::FarewellTold => self.farewell_told(),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
                 Message::TmuxServerStored(choice, event, outcome) => self.tmux_server_stored(choice, event, outcome),
             }
@@ -530,10 +533,17 @@ impl Hub {
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
             Command::Set { name, value, reply } => {
-                let data = json!({ "name": name, "value": value });
-                let changes = vec![store::Change::Setting(name, value)];
-                self.emit_then("setting_changed", None, data, changes, move || {
-                    let _ = reply.send(());
+                let event = event("setting_changed", None, json!({ "name": name, "value": value }));
+                let changes = vec![store::Change::Setting(name, value), store::Change::Event(event.clone())];
+                let messages = self.messages.clone();
+                // Not tried again: whoever asked is told, and may say it again.
+                self.store.write(changes, move |outcome| {
+                    let done = match &outcome {
+                        Outcome::Written(_) => Ok(()),
+                        Outcome::Refused(why) => Err(SettingError::Store(why.clone())),
+                    };
+                    let _ = messages.send(Message::Stored(event, outcome));
+                    let _ = reply.send(done);
                 });
             }
             Command::UseTmuxServer(server, reply) => self.use_tmux_server(server, reply),

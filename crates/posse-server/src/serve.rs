@@ -91,7 +91,13 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
-    let app = App { hub: messages.clone(), events, newest, places: places.clone(), listeners: Listeners::default() };
+    let app = App {
+        hub: messages.clone(),
+        events: events.clone(),
+        newest,
+        places: places.clone(),
+        listeners: Listeners::default(),
+    };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
     {
@@ -116,7 +122,12 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     // Goes if the keeper has left too; whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&places.runtime);
     let _ = stop_serving.send(());
-    let _ = tokio::time::timeout(FAREWELL, server).await;
+    let farewell = async {
+        let _ = server.await;
+        // Whoever follows the events, over TCP too, has been told of our end.
+        events.closed().await;
+    };
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
     tracing::info!("daemon stopped");
     Ok(())
 }

@@ -59,6 +59,8 @@ pub enum ApiError {
     ForeignOrigin,
     #[error(transparent)]
     Setting(SettingErrorBox),
+    #[error("this holds until the daemon restarts, but cannot be remembered: {0}")]
+    NotRemembered(SettingErrorBox),
     #[error("cannot listen on {0}: {1}")]
     Listen(std::net::SocketAddr, String),
 }
@@ -104,6 +106,11 @@ impl From<QueryRejection> for ApiError {
 }
 
 impl ApiError {
+    /// It is done, but the next daemon will not know of it.
+    pub(crate) fn not_remembered(error: SettingError) -> Self {
+        ApiError::NotRemembered(SettingErrorBox(error))
+    }
+
     /// Status, a stable word for programs, and what to do next.
     fn parts(&self) -> (StatusCode, &'static str, Option<&'static str>) {
         use StatusCode as S;
@@ -164,7 +171,7 @@ impl ApiError {
             ),
             Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
-            Self::Setting(SettingErrorBox(error)) => match error {
+            Self::Setting(SettingErrorBox(error)) | Self::NotRemembered(SettingErrorBox(error)) => match error {
                 SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
                 SettingError::TmuxInUse { .. } => (
                     S::CONFLICT,
