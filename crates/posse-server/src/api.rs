@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod listen;
 mod params;
 mod sessions;
+mod settings;
 mod stream;
 mod terminals;
 pub mod types;
@@ -23,6 +24,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::serve::Listener;
 use posse_term::places::Places;
+use posse_term::wire::MAX_INPUT;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -40,8 +42,8 @@ use crate::hub::{Command, Message};
 use crate::providers::Providers;
 use crate::record::LogEvent;
 
-/// The longest request body. Input is limited to 1 MiB, JSON may double it.
-const MAX_BODY: usize = 4 << 20;
+/// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
+const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
 
 /// How long a body may take between two of its parts.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -109,6 +111,7 @@ pub fn description() -> String {
 fn private_router(app: App) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router.route("/stop", post(terminals::stop)).route("/listen", post(listen::listen));
+    let router = router.route("/settings", post(settings::change));
     finish(router, app)
 }
 

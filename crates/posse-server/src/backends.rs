@@ -16,6 +16,7 @@ use crate::hub::{Message, News};
 use crate::pump::{Event as PumpEvent, Handle};
 use crate::record::Backend;
 use crate::serve::Settings;
+use crate::tmux_server::TmuxServer;
 
 /// How long to wait before trying to get a keeper again.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
@@ -40,6 +41,12 @@ impl Routes {
     }
 }
 
+/// A connection the hub asks for.
+pub(crate) enum Want {
+    Keeper,
+    Tmux(TmuxServer),
+}
+
 /// Connects to backends when the hub wants them, and tells it what they say.
 pub(crate) struct Backends {
     pub(crate) settings: Settings,
@@ -49,23 +56,23 @@ pub(crate) struct Backends {
 
 impl Backends {
     /// Serves the hub's wishes until it is gone, each on its own: one that takes long holds up no other.
-    pub(crate) async fn run(self, mut wanted: mpsc::UnboundedReceiver<Backend>) {
+    pub(crate) async fn run(self, mut wanted: mpsc::UnboundedReceiver<Want>) {
         let backends = Arc::new(self);
-        while let Some(backend) = wanted.recv().await {
-            tokio::spawn(backends.clone().connect(backend));
+        while let Some(want) = wanted.recv().await {
+            tokio::spawn(backends.clone().connect(want));
         }
     }
 
-    async fn connect(self: Arc<Self>, backend: Backend) {
-        match backend {
-            Backend::Embedded => {
+    async fn connect(self: Arc<Self>, want: Want) {
+        match want {
+            Want::Keeper => {
                 while let Err(error) = self.connect_keeper().await {
                     tracing::error!("{error}");
                     tokio::time::sleep(KEEPER_RETRY).await;
                 }
             }
-            Backend::Tmux => {
-                if let Err(error) = self.connect_tmux().await {
+            Want::Tmux(server) => {
+                if let Err(error) = self.connect_tmux(server).await {
                     self.tell(Backend::Tmux, News::Failed(error.to_string()));
                 }
             }
@@ -90,10 +97,13 @@ impl Backends {
         Ok(())
     }
 
-    async fn connect_tmux(&self) -> Result<(), tmux::TmuxError> {
+    async fn connect_tmux(&self, server: TmuxServer) -> Result<(), tmux::TmuxError> {
         let places = &self.settings.places;
         let settings = tmux::Settings {
-            socket: Socket::Private(places.tmux_socket()),
+            socket: match server {
+                TmuxServer::Private => Socket::Private(places.tmux_socket()),
+                TmuxServer::User { name, directory } => Socket::User { name, directory },
+            },
             state: places.tmux_state(),
             shim: vec![self.settings.executable.clone().into_os_string(), "shim".into()],
             history: HistoryLimit::default(),

@@ -7,6 +7,7 @@
 mod creation;
 mod keeping;
 mod stopping;
+mod tmux_server;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -28,15 +29,17 @@ use posse_term::wire::{Request, SpawnRefusal, Summary};
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::backends::Routes;
+use crate::backends::{Routes, Want};
 use crate::providers::Providers;
 use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::retention;
 use crate::store::{self, KnownInput, Outcome, Writer};
+use crate::tmux_server::TmuxServer;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
+use tmux_server::Choice;
 
 /// How long a family is given to end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
@@ -47,8 +50,12 @@ pub(crate) enum Message {
     Backend(Backend, News),
     /// The store has dealt with an event.
     Stored(LogEvent, Outcome),
+    /// The store has dealt with our last event, and everyone was told.
+    FarewellTold,
     /// The store has dealt with the record of a terminal to be started.
     CreationStored(TerminalId, LogEvent, Outcome),
+    /// The store has dealt with the wish for another tmux server.
+    TmuxServerStored(Choice, LogEvent, Outcome),
 }
 
 /// What a pump has to say.
@@ -130,6 +137,8 @@ pub(crate) struct AgentStart {
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
     pub(crate) backend: Backend,
+    /// Where terminals in tmux live from now on.
+    pub(crate) tmux_server: Option<TmuxServer>,
     pub(crate) what: What,
     pub(crate) agent_profile: Option<String>,
     pub(crate) name: Option<Name>,
@@ -164,8 +173,10 @@ pub(crate) enum Command {
     Set {
         name: &'static str,
         value: Option<String>,
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<Result<(), SettingError>>,
     },
+    /// Terminals in tmux live on this server from now on. Answered when that is written.
+    UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
     Health(oneshot::Sender<Health>),
 }
 
@@ -203,6 +214,19 @@ pub(crate) enum CreateError {
     NotInstalled { program: String, install: String },
     #[error("it ended while it was starting: {0}")]
     Failed(String),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// Why something is not as somebody wants it from now on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingError {
+    #[error("the database cannot be written: {0}")]
+    Store(String),
+    #[error("terminals live on the {server} tmux server: {terminals}")]
+    TmuxInUse { server: TmuxServer, terminals: String },
+    #[error("tmux is just being connected to")]
+    TmuxBusy,
 }
 
 #[derive(Debug)]
@@ -247,6 +271,9 @@ pub(crate) struct Hub {
     newest: Arc<AtomicI64>,
     routes: Routes,
     links: BTreeMap<Backend, Link>,
+    tmux_server: TmuxServer,
+    /// The connection to the tmux server before, on its way out.
+    leaving_tmux: Option<Link>,
     /// Why there is no keeper.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
@@ -269,7 +296,7 @@ pub(crate) struct Hub {
     /// Events since things were last tidied up.
     since_tidy: u64,
     /// Asked of the shell: a connection to a backend. And those asked for that have not answered yet.
-    want: mpsc::UnboundedSender<Backend>,
+    want: mpsc::UnboundedSender<Want>,
     wanted: BTreeSet<Backend>,
 }
 
@@ -282,7 +309,8 @@ pub(crate) struct Parts {
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    pub(crate) want: mpsc::UnboundedSender<Backend>,
+    pub(crate) want: mpsc::UnboundedSender<Want>,
+    pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
     pub(crate) executable: PathBuf,
 }
@@ -298,6 +326,8 @@ impl Hub {
             newest: parts.newest,
             routes: parts.routes,
             links: BTreeMap::new(),
+            tmux_server: parts.tmux_server,
+            leaving_tmux: None,
             keeper_problem: None,
             disk_problem: None,
             terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
@@ -333,7 +363,9 @@ impl Hub {
                 Message::Change(id, change) => self.change(id, change),
                 Message::Backend(backend, news) => self.news(backend, news),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
+                Message::FarewellTold => self.farewell_told(),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
+                Message::TmuxServerStored(choice, event, outcome) => self.tmux_server_stored(choice, event, outcome),
             }
             self.answer_finds();
             self.rest_when_all_ended();
@@ -480,7 +512,10 @@ impl Hub {
     /// Asks for a connection to a backend, once.
     fn want(&mut self, backend: Backend) {
         if self.wanted.insert(backend) {
-            let _ = self.want.send(backend);
+            let _ = self.want.send(match backend {
+                Backend::Embedded => Want::Keeper,
+                Backend::Tmux => Want::Tmux(self.tmux_server.clone()),
+            });
         }
     }
 
@@ -536,12 +571,20 @@ impl Hub {
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
             Command::Set { name, value, reply } => {
-                let data = json!({ "name": name, "value": value });
-                let changes = vec![store::Change::Setting(name, value)];
-                self.emit_then("setting_changed", None, data, changes, move || {
-                    let _ = reply.send(());
+                let event = event("setting_changed", None, json!({ "name": name, "value": value }));
+                let changes = vec![store::Change::Setting(name, value), store::Change::Event(event.clone())];
+                let messages = self.messages.clone();
+                // Not tried again: whoever asked is told, and may say it again.
+                self.store.write(changes, move |outcome| {
+                    let done = match &outcome {
+                        Outcome::Written(_) => Ok(()),
+                        Outcome::Refused(why) => Err(SettingError::Store(why.clone())),
+                    };
+                    let _ = messages.send(Message::Stored(event, outcome));
+                    let _ = reply.send(done);
                 });
             }
+            Command::UseTmuxServer(server, reply) => self.use_tmux_server(server, reply),
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));

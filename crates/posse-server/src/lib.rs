@@ -14,6 +14,7 @@ pub mod record;
 mod retention;
 mod serve;
 mod store;
+pub mod tmux_server;
 mod watch;
 
 pub use serve::{ServeError, Settings, serve};

@@ -20,6 +20,7 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::store::{self, StoreError};
+use crate::tmux_server;
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -88,10 +89,15 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         want,
         providers: providers.clone(),
         executable: settings.executable.clone(),
+        tmux_server: found
+            .settings
+            .get(tmux_server::SETTING)
+            .and_then(|server| serde_json::from_str(server).ok())
+            .unwrap_or_default(),
     });
     let app = App {
         hub: messages.clone(),
-        events,
+        events: events.clone(),
         newest,
         places: places.clone(),
         listeners: Listeners::default(),
@@ -121,7 +127,12 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     // Goes if the keeper has left too; whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&places.runtime);
     let _ = stop_serving.send(());
-    let _ = tokio::time::timeout(FAREWELL, server).await;
+    let farewell = async {
+        let _ = server.await;
+        // Whoever follows the events, over TCP too, has been told of our end.
+        events.closed().await;
+    };
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
     tracing::info!("daemon stopped");
     Ok(())
 }

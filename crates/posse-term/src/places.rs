@@ -104,7 +104,11 @@ impl Places {
 
     /// Whether there may be terminals, with a daemon or without.
     pub fn holds_terminals(&self) -> bool {
-        self.keeper_socket().exists() || self.tmux_socket().exists()
+        // On a tmux server of the user's there is no socket of ours, but a note for each terminal.
+        let notes = || fs::read_dir(self.tmux_state()).into_iter().flatten().flatten();
+        self.keeper_socket().exists()
+            || self.tmux_socket().exists()
+            || notes().any(|note| note.path().extension().is_some_and(|kind| kind == "terminal"))
     }
 
     /// What the tmux backend keeps of its programs.

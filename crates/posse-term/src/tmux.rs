@@ -40,7 +40,7 @@ use crate::client::Link;
 use crate::emulator::HistoryLimit;
 use crate::wire::Event;
 
-use client::{Caller, Driver};
+use client::{Caller, Driver, Start};
 use machine::{Config, Machine, Private};
 use notes::Notes;
 use version::Version;
@@ -55,8 +55,9 @@ const VERSION_PATIENCE: Duration = Duration::from_secs(10);
 pub enum Socket {
     /// One of our own at this socket, without anybody's configuration. It is started when it is not there.
     Private(PathBuf),
-    /// The user's: by the name it was started with (`tmux -L`), or the usual one. Its global options are left alone.
-    User(Option<String>),
+    /// The user's, which must be running: by its name (`tmux -L`; the usual one is called `default`) and by the
+    /// `TMUX_TMPDIR` it was started with, if any. Its global options are left alone.
+    User { name: String, directory: Option<PathBuf> },
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +81,8 @@ pub enum TmuxError {
     UnknownVersion(String),
     #[error("cannot start tmux: {0}")]
     Start(String),
+    #[error("no tmux server called {0:?} is running: start it with `tmux -L {0}`, or use `--tmux-server private`")]
+    NoServer(String),
     #[error("cannot use {path}: {error}")]
     State { path: PathBuf, error: io::Error },
 }
@@ -94,19 +97,22 @@ pub async fn start(settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<
 pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<Event>), TmuxError> {
     let state = |error| TmuxError::State { path: settings.state.clone(), error };
     let hash: String = Sha256::digest(settings.state.as_os_str().as_bytes()).iter().take(4).map(hexadecimal).collect();
-    let server: Vec<OsString> = match &settings.socket {
-        Socket::Private(path) => vec!["-S".into(), path.into(), "-f".into(), "/dev/null".into()],
-        Socket::User(Some(name)) => vec!["-L".into(), name.into()],
-        Socket::User(None) => vec![],
+    let (server, directory): (Vec<OsString>, _) = match &settings.socket {
+        Socket::Private(path) => (vec!["-S".into(), path.into(), "-f".into(), "/dev/null".into()], None),
+        Socket::User { name, directory } => (vec!["-L".into(), name.into()], directory.clone()),
     };
     // No session of ours begins like that.
     let anchor = format!("_posse_{hash}");
-    let caller = Caller { program: tmux.to_owned(), server, anchor: anchor.clone() };
+    let caller = Caller { program: tmux.to_owned(), server, directory, anchor: anchor.clone() };
     check_version(&caller).await?;
 
     let notes = Notes::open(&settings.state).map_err(state)?;
     let found = notes.found().map_err(state)?;
-    let private = matches!(settings.socket, Socket::Private(_));
+    // Started by us, a server of theirs would have our environment in all its windows, not theirs.
+    let (private, first) = match &settings.socket {
+        Socket::Private(_) => (true, Start::IfNeeded),
+        Socket::User { .. } => (false, Start::Never),
+    };
     let config = Config {
         anchor,
         tag: hash,
@@ -119,9 +125,17 @@ pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc:
     let machine = Machine::new(config, found, std::time::Instant::now());
     let ((requests, queue), (events, told)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let driver = Driver { caller, machine, notes, requests: queue, events };
-    let ready = driver.begin().await.map_err(TmuxError::Start)?;
+    let ready = driver.begin(first).await.map_err(|why| match settings.socket {
+        Socket::User { name, .. } if is_absence(&why) => TmuxError::NoServer(name),
+        _ => TmuxError::Start(why),
+    })?;
     tokio::spawn(ready.run());
     Ok((Link::new(requests), told))
+}
+
+/// Whether this is how tmux says that there is no server.
+fn is_absence(words: &str) -> bool {
+    words.starts_with("no server running") || words.starts_with("error connecting to")
 }
 
 async fn check_version(caller: &Caller) -> Result<(), TmuxError> {

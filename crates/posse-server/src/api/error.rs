@@ -9,7 +9,7 @@ use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
-use crate::hub::CreateError;
+use crate::hub::{CreateError, SettingError};
 use crate::pump::InputError;
 use crate::store::StoreError;
 
@@ -59,6 +59,10 @@ pub enum ApiError {
     ForeignHost,
     #[error("requests from pages of other origins are refused")]
     ForeignOrigin,
+    #[error(transparent)]
+    Setting(SettingErrorBox),
+    #[error("this holds until the daemon restarts, but cannot be remembered: {0}")]
+    NotRemembered(SettingErrorBox),
     #[error("cannot listen on {0}: {1}")]
     Listen(std::net::SocketAddr, String),
 }
@@ -72,9 +76,22 @@ pub struct CreateErrorBox(pub(crate) CreateError);
 #[error(transparent)]
 pub struct InputErrorBox(pub(crate) InputError);
 
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct SettingErrorBox(pub(crate) SettingError);
+
 impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
-        ApiError::Create(CreateErrorBox(error))
+        match error {
+            CreateError::Setting(error) => error.into(),
+            error => ApiError::Create(CreateErrorBox(error)),
+        }
+    }
+}
+
+impl From<SettingError> for ApiError {
+    fn from(error: SettingError) -> Self {
+        ApiError::Setting(SettingErrorBox(error))
     }
 }
 
@@ -91,6 +108,11 @@ impl From<QueryRejection> for ApiError {
 }
 
 impl ApiError {
+    /// It is done, but the next daemon will not know of it.
+    pub(crate) fn not_remembered(error: SettingError) -> Self {
+        ApiError::NotRemembered(SettingErrorBox(error))
+    }
+
     /// Status, a stable word for programs, and what to do next.
     fn parts(&self) -> (StatusCode, &'static str, Option<&str>) {
         use StatusCode as S;
@@ -130,6 +152,7 @@ impl ApiError {
                     "start_failed",
                     Some("`posse ls` has it; `posse output` shows what it said"),
                 ),
+                CreateError::Setting(_) => (S::CONFLICT, "setting", None),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {
@@ -160,6 +183,15 @@ impl ApiError {
             ),
             Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
+            Self::Setting(SettingErrorBox(error)) | Self::NotRemembered(SettingErrorBox(error)) => match error {
+                SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
+                SettingError::TmuxInUse { .. } => (
+                    S::CONFLICT,
+                    "tmux_server_in_use",
+                    Some("end them first with `posse kill`, or leave out --tmux-server and POSSE_TMUX_SERVER"),
+                ),
+                SettingError::TmuxBusy => (S::CONFLICT, "tmux_server_busy", Some("try again in a moment")),
+            },
             Self::Listen(..) => (S::CONFLICT, "listen", Some("choose another port with --listen 127.0.0.1:PORT")),
         }
     }

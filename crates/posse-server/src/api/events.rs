@@ -68,6 +68,7 @@ pub(super) async fn follow(
         // A number from the future is of another database; waiting for it would be waiting for ever.
         sent: last.map_or(newest, |last: i64| last.min(newest)),
         behind: true,
+        over: false,
         ready: VecDeque::new(),
     };
     let stream = unfold(follower, |mut follower| async {
@@ -92,6 +93,8 @@ struct Follower {
     sent: i64,
     /// There may be events in the log that were not sent and will not come live.
     behind: bool,
+    /// The daemon has said that it leaves, and says nothing after that.
+    over: bool,
     ready: VecDeque<Arc<LogEvent>>,
 }
 
@@ -101,6 +104,9 @@ impl Follower {
             if let Some(event) = self.ready.pop_front() {
                 self.sent = event.seq.unwrap_or(self.sent);
                 return Some(event);
+            }
+            if self.over {
+                return None;
             }
             if self.behind {
                 let slice = Slice { after: self.sent, limit: PAGE, ..Slice::default() };
@@ -112,7 +118,10 @@ impl Follower {
             match self.live.recv().await {
                 // Read off the log already.
                 Ok(event) if event.seq.is_some_and(|seq| seq <= self.sent) => {}
-                Ok(event) => self.ready.push_back(event),
+                Ok(event) => {
+                    self.over = event.kind == "daemon_stopped";
+                    self.ready.push_back(event);
+                }
                 // Too slow for the live events: the log has those that count.
                 Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
                 Err(broadcast::error::RecvError::Closed) => return None,

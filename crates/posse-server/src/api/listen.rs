@@ -14,8 +14,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tower::util::MapRequest;
 
 use super::params::Params;
 use super::types;
@@ -66,6 +67,10 @@ struct Listening {
     /// Dropping it ends the streams that came in here.
     closing: Option<watch::Sender<()>>,
 }
+
+/// One of the places at the table, kept for as long as anything of it is there: a stream outlives its connection's task.
+#[derive(Clone)]
+pub(super) struct Seat(#[allow(dead_code)] Arc<OwnedSemaphorePermit>);
 
 /// Resolves when the listener a request came through is closed. Streams outlive the connection's own task.
 #[derive(Clone)]
@@ -131,7 +136,9 @@ pub(super) async fn listen(
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
-    app.ask(|reply| Command::Set { name: SETTING, value: remembered, reply }).await?;
+    app.ask(|reply| Command::Set { name: SETTING, value: remembered, reply })
+        .await?
+        .map_err(ApiError::not_remembered)?;
     Ok(Json(answer))
 }
 
@@ -184,12 +191,16 @@ async fn accept(listener: TcpListener, router: axum::Router) {
             }
         };
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
+        let seat = Seat(Arc::new(place));
+        let seated = MapRequest::new(router.clone(), move |mut request: hyper::Request<_>| {
+            request.extensions_mut().insert(seat.clone());
+            request
+        });
+        let service = TowerToHyperService::new(seated);
         connections.spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
-            drop(place);
         });
     }
 }

@@ -118,6 +118,7 @@ async fn start(
     };
     let creation = Creation {
         backend: body.backend.unwrap_or_default(),
+        tmux_server: None,
         what,
         agent_profile: body.agent_profile,
         name: None,

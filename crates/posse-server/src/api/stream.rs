@@ -11,7 +11,7 @@ use posse_core::ids::WriterId;
 use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
 
-use super::listen::Closed;
+use super::listen::{Closed, Seat};
 use super::params::Id;
 use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
@@ -28,6 +28,7 @@ pub(super) async fn stream(
     Id(id): Id,
     query: Result<Query<StreamQuery>, QueryRejection>,
     closed: Option<Extension<Closed>>,
+    seat: Option<Extension<Seat>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
@@ -38,6 +39,8 @@ pub(super) async fn stream(
     let upgrade = upgrade.map_err(|_| ApiError::NotAWebSocket)?;
     let upgrade = upgrade.max_message_size(MAX_INPUT + 8);
     Ok(upgrade.on_upgrade(move |socket| async move {
+        // One of those who may be connected at once, until the end.
+        let _seat = seat;
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
         let mut conversation = Conversation { socket, pump, writer, view: None };
         let through_a_door = async {

@@ -16,6 +16,7 @@ use super::{ApiError, App};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, What};
 use crate::pump::{self, Handle, Origin, Text};
 use crate::record::{COMMAND, SHELL};
+use crate::tmux_server::TmuxServer;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -86,6 +87,11 @@ pub(super) async fn create(
     };
     let creation = Creation {
         backend: body.backend.unwrap_or_default(),
+        tmux_server: body
+            .tmux_server
+            .map(TmuxServer::checked)
+            .transpose()
+            .map_err(|error| ApiError::Invalid(error.to_string()))?,
         what,
         agent_profile,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,

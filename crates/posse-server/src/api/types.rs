@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::params::lenient;
 use crate::hub::View;
 use crate::record::Backend;
+use crate::tmux_server::TmuxServer;
 
 /// One terminal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -127,6 +128,9 @@ pub struct Create {
     pub session_name: Option<String>,
     /// Where it lives; embedded unless given.
     pub backend: Option<Backend>,
+    /// The tmux server terminals in tmux live on from now on; refused while some live on another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux_server: Option<TmuxServer>,
     /// Absolute.
     pub working_directory: String,
     /// All of it: nothing is taken from the daemon's own.
@@ -335,6 +339,14 @@ pub struct Listening {
     pub address: Option<std::net::SocketAddr>,
     /// Where the token is.
     pub token_file: Option<std::path::PathBuf>,
+}
+
+/// What the daemon shall do from now on, and after a restart. What is left out stays as it is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Where terminals in tmux live.
+    pub tmux_server: Option<TmuxServer>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -13,7 +13,7 @@ use posse_term::wire::{Program, Request, SpawnRefusal, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, view};
+use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, tmux_server, view};
 use crate::environment;
 use crate::pump::Beginning;
 use crate::record::{Backend, LogEvent, Record};
@@ -73,6 +73,11 @@ impl Hub {
             Ok(session) => session,
             Err(error) => return drop(reply.send(Err(error))),
         };
+        if let (Some(server), Backend::Tmux) = (creation.tmux_server, creation.backend)
+            && let Err(error) = self.move_to(server)
+        {
+            return drop(reply.send(Err(error.into())));
+        }
         let id = loop {
             let id = TerminalId::from_random(crate::random() as u32);
             if !self.terminals.contains_key(&id) {
@@ -117,7 +122,11 @@ impl Hub {
             Some(id),
             json!({ "name": record.name, "session": record.session, "command": record.command }),
         );
-        let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
+        let mut changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
+        if record.backend == Backend::Tmux {
+            // A daemon after this one must look for it on the right server.
+            changes.push(tmux_server::setting(&self.tmux_server));
+        }
         self.terminals.insert(id, Entry::new(record));
         let (reply, at_once, install) = (Some(reply), creation.at_once, planned.install);
         self.creating.insert(id, Creating { program, reply, at_once, stored: false, install });

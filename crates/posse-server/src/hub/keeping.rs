@@ -160,6 +160,10 @@ impl Hub {
     }
 
     pub(super) fn backend_lost(&mut self, backend: Backend, why: &str) {
+        if backend == Backend::Tmux && self.leaving_tmux.is_some() {
+            self.rested(backend);
+            return self.left_tmux();
+        }
         self.links.remove(&backend);
         if self.stopping.as_ref().is_some_and(|stopping| stopping.resting) {
             return self.rested(backend); // It was told that it may.

@@ -7,7 +7,7 @@ use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Entry, GRACE_MS, Hub, Stopped};
+use super::{Entry, GRACE_MS, Hub, Message, Stopped};
 use crate::record::Backend;
 
 #[derive(Default)]
@@ -15,6 +15,8 @@ pub(super) struct Stopping {
     pub(super) all: bool,
     /// The backends have been told.
     pub(super) resting: bool,
+    /// Everyone was told that we leave.
+    pub(super) told: bool,
     /// Those that have not answered yet.
     pub(super) unrested: BTreeSet<Backend>,
     /// Families that are still being ended.
@@ -55,21 +57,40 @@ impl Hub {
     /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux
     /// shall leave too if nothing of ours is left in it.
     pub(super) fn rest(&mut self) {
-        self.emit("daemon_stopped", None, json!({}), vec![]);
         let stopping = self.stopping.get_or_insert_with(Stopping::default);
-        stopping.resting = true;
+        if std::mem::replace(&mut stopping.resting, true) {
+            return;
+        }
         for (backend, link) in &self.links {
             stopping.unrested.insert(*backend);
             link.send(Request::Rest);
         }
-        self.done = stopping.unrested.is_empty();
+        if self.leaving_tmux.is_some() {
+            stopping.unrested.insert(Backend::Tmux);
+        }
+        let messages = self.messages.clone();
+        self.emit_then("daemon_stopped", None, json!({}), vec![], move || {
+            let _ = messages.send(Message::FarewellTold);
+        });
+    }
+
+    pub(super) fn farewell_told(&mut self) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.told = true;
+        }
+        self.leave_when_rested();
     }
 
     /// A backend has answered, or is gone.
     pub(super) fn rested(&mut self, backend: Backend) {
         if let Some(stopping) = &mut self.stopping {
             stopping.unrested.remove(&backend);
-            self.done = stopping.resting && stopping.unrested.is_empty();
         }
+        self.leave_when_rested();
+    }
+
+    fn leave_when_rested(&mut self) {
+        let rested = |stopping: &Stopping| stopping.resting && stopping.told && stopping.unrested.is_empty();
+        self.done = self.stopping.as_ref().is_some_and(rested);
     }
 }

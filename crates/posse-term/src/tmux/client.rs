@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub(super) struct Caller {
     pub(super) program: std::ffi::OsString,
     /// Which server.
     pub(super) server: Vec<std::ffi::OsString>,
+    /// Where it looks for servers by name, if not in the usual place.
+    pub(super) directory: Option<PathBuf>,
     pub(super) anchor: String,
 }
 
@@ -44,6 +46,10 @@ impl Caller {
         let mut command = Command::new(&self.program);
         // Of the tmux we may have been started in.
         command.env_remove("TMUX").env_remove("TMUX_PANE");
+        match &self.directory {
+            Some(directory) => command.env("TMUX_TMPDIR", directory),
+            None => command.env_remove("TMUX_TMPDIR"),
+        };
         // A person's Ctrl-C is not for this one.
         command.process_group(0).kill_on_drop(true);
         command
@@ -131,10 +137,10 @@ pub(super) struct Ready {
 
 impl Driver {
     /// Connects for the first time. The error is what tmux had to say.
-    pub(super) async fn begin(mut self) -> Result<Ready, String> {
+    pub(super) async fn begin(mut self, start: Start) -> Result<Ready, String> {
         let mut attempts = 0;
         loop {
-            let mut connection = self.caller.connect(Start::IfNeeded).map_err(|error| error.to_string())?;
+            let mut connection = self.caller.connect(start).map_err(|error| error.to_string())?;
             let mut left = self.happen(Happening::Connected, Some(&connection));
             while left.is_none() && !self.machine.is_ready() {
                 left = self.step(&mut connection, Wanted::ToBeReady).await;

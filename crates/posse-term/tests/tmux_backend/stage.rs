@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Stage {
     pub(crate) fn of_a_user() -> Option<Self> {
         let mut stage = Self::new()?;
         stage.kill_server();
-        stage.socket = Socket::User(Some(format!("posse-test-{}", std::process::id())));
+        stage.socket = Socket::User { name: "theirs".into(), directory: Some(stage.directory.path().to_owned()) };
         stage.guard();
         Some(stage)
     }
@@ -82,7 +82,9 @@ impl Stage {
         let mut command = Command::new("tmux");
         match &self.socket {
             Socket::Private(path) => command.arg("-S").arg(path),
-            Socket::User(name) => command.args(name.iter().flat_map(|name| ["-L", name])),
+            Socket::User { name, directory } => {
+                command.args(["-L", name]).envs(directory.iter().map(|directory| ("TMUX_TMPDIR", directory)))
+            }
         };
         command.args(["-f", "/dev/null", "-u"]).env_remove("TMUX").stdin(Stdio::null());
         command
@@ -130,10 +132,6 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.kill_server();
-        if let Socket::User(Some(name)) = &self.socket {
-            let directory = format!("/tmp/tmux-{}", rustix::process::getuid().as_raw());
-            let _ = std::fs::remove_file(Path::new(&directory).join(name));
-        }
     }
 }
 

@@ -110,6 +110,7 @@ async fn start(client: &mut Client, directory: &Path, name: &str, scenario: &str
         name: Some(name.into()),
         session_name: Some("demo".into()),
         backend: None,
+        tmux_server: None,
         working_directory: client::absolute(directory)?,
         environment: launch::environment(),
         size: Some(Size::clamped(SIZE.0, SIZE.1)),

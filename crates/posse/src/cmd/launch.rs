@@ -10,6 +10,7 @@ use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
 use posse_server::providers;
 use posse_server::record::Backend;
+use posse_server::tmux_server::TmuxServer;
 
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
@@ -62,6 +63,9 @@ pub(crate) struct Args {
     /// Where the terminal lives: `embedded` or `tmux`
     #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND", default_value_t = Backend::Embedded)]
     backend: Backend,
+    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
+    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = tmux_server)]
+    tmux_server: Option<TmuxServer>,
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -78,6 +82,12 @@ fn variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("a variable is written NAME=VALUE".into()),
     }
+}
+
+/// A tmux server as it is called in this shell.
+pub(crate) fn tmux_server(text: &str) -> Result<TmuxServer, String> {
+    let directory = std::env::var_os("TMUX_TMPDIR").map(PathBuf::from);
+    TmuxServer::parse(text, directory).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -130,6 +140,7 @@ impl Args {
             name: self.name.clone(),
             session_name: self.session.clone(),
             backend: Some(self.backend),
+            tmux_server: self.tmux_server.clone().filter(|_| self.backend == Backend::Tmux),
             working_directory: client::absolute(&directory)?,
             environment,
             size: Some(self.size),

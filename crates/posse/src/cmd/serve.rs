@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use posse_server::api::types::{Listen, Listening};
+use posse_server::api::types::{Listen, Listening, Settings, Success};
+use posse_server::tmux_server::TmuxServer;
 use posse_term::client as keeper;
 use tracing_subscriber::EnvFilter;
 
@@ -25,8 +26,12 @@ pub(crate) struct Args {
     /// Let every program on this machine in, without a token
     #[arg(long, requires = "listen")]
     no_auth: bool,
+    /// Let terminals in tmux live on this server: `private`, `default` (yours), or the NAME of another of yours; remembered
+    /// [env: POSSE_TMUX_SERVER=]
+    #[arg(long, value_name = "SERVER", value_parser = launch::tmux_server)]
+    tmux_server: Option<TmuxServer>,
     /// Stay here and log to standard error, instead of going to the background
-    #[arg(long, conflicts_with = "listen")]
+    #[arg(long, conflicts_with_all = ["listen", "tmux_server"])]
     foreground: bool,
 }
 
@@ -58,6 +63,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             Some(address) => Some(listen(address, !args.no_auth).await?),
             None => None,
         };
+        let settings = Settings { tmux_server: args.tmux_server()? };
+        if settings.tmux_server.is_some() {
+            let _: Success = Client::connect().await?.post("/settings", &settings, Repeat::Safe).await?;
+        }
         let value = serde_json::json!({
             "pid": pid, "socket": places.daemon_socket(), "log": places.log(), "listening": listening,
         });
@@ -78,6 +87,19 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         }
         Ok(Exit::Ok)
     })
+}
+
+impl Args {
+    /// Not left to clap: the keeper starts the daemon with whatever is in its environment, and there it means nothing.
+    fn tmux_server(&self) -> Result<Option<TmuxServer>, Error> {
+        let variable = std::env::var("POSSE_TMUX_SERVER").ok().filter(|text| !text.is_empty());
+        match (&self.tmux_server, variable) {
+            (None, Some(text)) => launch::tmux_server(&text)
+                .map(Some)
+                .map_err(|error| Error::Usage(format!("POSSE_TMUX_SERVER: {error}"))),
+            (given, _) => Ok(given.clone()),
+        }
+    }
 }
 
 async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {

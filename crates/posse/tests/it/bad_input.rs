@@ -158,3 +158,17 @@ fn a_killed_keeper_is_told_and_the_rest_goes_on() {
         .collect();
     assert!(left.is_empty(), "{left:#?}");
 }
+
+#[test]
+fn the_longest_input_fits_however_it_is_written() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "stty raw -echo; echo ready; head -c 1048576 | wc -c; exec sleep 1000"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let path = format!("/terminals/{id}/input");
+    let body = |length: usize| format!(r#"{{"raw":true,"enter":false,"message":"{}"}}"#, "\\u0041".repeat(length));
+    let (longest, too_long) = (env.http().call("POST", &path, &body(1 << 20)), (1 << 20) + 1);
+    assert_eq!(longest.unwrap().status, 200);
+    text_when(&env, id, |text| text.contains("1048576"));
+    let refused = env.http().call("POST", &path, &body(too_long)).unwrap();
+    assert_eq!((refused.status, &refused.json()["kind"]), (413, &"too_much_input".into()));
+}

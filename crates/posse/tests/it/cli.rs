@@ -126,6 +126,8 @@ fn following_ends_when_the_daemon_is_stopped_and_survives_its_death() {
 
     let began = Instant::now();
     env.run(["stop"]).ok();
+    let last = lines.by_ref().last().unwrap_or_default();
+    assert!(last.contains("daemon_stopped"), "the end is told: {last}");
     for mut child in [logs, waiting] {
         let mut stderr = child.stderr.take().unwrap();
         assert_eq!(code(child), Some(1));
@@ -195,4 +197,18 @@ fn what_a_daemon_says_cannot_move_the_cursor() {
     let ran = env.run(["ls"]);
     daemon.join().unwrap();
     assert_eq!(ran.stderr, "error: a [2Jb\nhint: c [2J 2Jd\n");
+}
+
+#[test]
+fn whoever_follows_is_told_of_the_end_and_does_not_delay_it() {
+    for _ in 0..10 {
+        let env = env();
+        env.run(["serve"]).ok();
+        let mut events = env.http().events(None).unwrap();
+        let began = Instant::now();
+        env.run(["stop"]).ok();
+        assert!(began.elapsed() < Duration::from_secs(5));
+        events.until(|event| event["kind"] == "daemon_stopped");
+        assert!(events.next_event().unwrap().is_none(), "nothing comes after it");
+    }
 }

@@ -43,6 +43,17 @@ fn a_full_disk_stops_nothing_that_runs() {
     }
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("full") && refused.stderr.contains("free some space"), "{}", refused.stderr);
+    let mut setting = env.run(["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
+    for _ in 0..200 {
+        if setting.code != Some(0) {
+            break;
+        }
+        setting = env.run(["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
+    }
+    assert_eq!(setting.code, Some(1), "{setting:?}");
+    assert!(setting.stderr.contains("cannot be remembered") && setting.stderr.contains("free some"), "{setting:?}");
+    let unused = env.run(["serve", "--tmux-server", "elsewhere"]);
+    assert!(unused.stderr.contains("cannot be written") || on_tmux(), "{unused:?}");
     let sent = env.run(["send", id.as_str(), "something"]);
     if on_tmux() {
         // Without a note of it, it might be typed twice after a crash.

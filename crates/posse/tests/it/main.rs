@@ -11,6 +11,7 @@ mod privacy;
 mod reviewed;
 mod survival;
 mod tcp;
+mod tmux_server;
 
 use std::time::{Duration, Instant};
 

@@ -239,3 +239,32 @@ fn a_slow_or_greedy_client_is_not_waited_for() {
     );
     assert_eq!(raw(address, &huge).0, 413);
 }
+
+#[test]
+fn streams_count_among_those_who_are_connected() {
+    let env = env();
+    let address = listen(&env, &["--no-auth"]);
+    let id = env.launch(&["sleep", "1000"]);
+    let upgrade = format!(
+        "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    let connect = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(upgrade.as_bytes()).unwrap();
+        stream
+    };
+    let answered = |stream: &mut TcpStream| {
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).map(|()| assert_eq!(&head, b"HTTP/1.1 101"))
+    };
+    let mut streams: Vec<TcpStream> = (0..256).map(|_| connect()).collect();
+    streams.iter_mut().for_each(|stream| answered(stream).unwrap());
+    let mut one_more = connect();
+    one_more.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    answered(&mut one_more).unwrap_err();
+    streams.pop();
+    one_more.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    answered(&mut one_more).unwrap();
+}

@@ -1,0 +1,19 @@
+//! What the daemon is told once and remembers. Only on the private socket.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::params::Params;
+use super::{ApiError, App, types};
+use crate::hub::Command;
+
+pub(super) async fn change(
+    State(app): State<App>,
+    Params(body): Params<types::Settings>,
+) -> Result<Json<types::Success>, ApiError> {
+    if let Some(server) = body.tmux_server {
+        let server = server.checked().map_err(|error| ApiError::Invalid(error.to_string()))?;
+        app.ask(|reply| Command::UseTmuxServer(server, reply)).await??;
+    }
+    Ok(Json(types::Success { success: true }))
+}
