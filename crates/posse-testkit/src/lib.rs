@@ -7,6 +7,7 @@
 pub mod bench;
 pub mod env;
 pub mod http;
+pub mod models;
 pub mod process;
 pub mod seat;
 pub mod stream;
