@@ -88,10 +88,16 @@ impl ModelServer {
         });
     }
 
-    /// Waits until the log fits, and gives it. `fits` looks at the log it is given and not at the server.
+    /// Waits until the log fits; the answer is whether it did in time. `fits` looks at the log it is given and not
+    /// at the server.
+    pub fn comes_within(&self, patience: Duration, fits: impl Fn(&Log) -> bool) -> bool {
+        self.shared.wait(patience, |state| fits(&state.log))
+    }
+
+    /// Waits until the log fits, which it has to, and gives it.
     #[track_caller]
     pub fn wait_for(&self, fits: impl Fn(&Log) -> bool, patience: Duration) -> Log {
-        let came = self.shared.wait(patience, |state| fits(&state.log));
+        let came = self.comes_within(patience, fits);
         let log = self.log();
         assert!(came, "it never came; what the model server saw:\n{log}");
         log

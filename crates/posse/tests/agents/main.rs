@@ -16,8 +16,8 @@ use seen::Looks;
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// An agent that took a key shows it well within this time.
-const KEY_PATIENCE: Duration = Duration::from_millis(700);
+/// An agent that took a key has run a small command and told the model well within this time.
+const KEY_PATIENCE: Duration = Duration::from_secs(2);
 
 struct Session<'a> {
     server: &'a ModelServer,
@@ -49,14 +49,15 @@ impl<'a> Session<'a> {
     }
 
     /// Answers the dialog with its key. One that has just been drawn may ignore keys for a moment, so the key is
-    /// pressed again as long as the dialog is there.
+    /// pressed again as long as the dialog is there and the model has not heard of it.
     #[track_caller]
     fn allow(&mut self) {
         let Looks { dialog, allow, .. } = *self.looks;
-        self.watch.until("a question", PATIENCE, dialog);
+        let before = self.server.log().turns().count();
         for _ in 0..20 {
+            self.watch.until("a question", PATIENCE, dialog);
             self.watch.press(allow);
-            if self.watch.fits_within(KEY_PATIENCE, |screen| !dialog(screen)).is_some() {
+            if self.server.comes_within(KEY_PATIENCE, |log| log.turns().count() > before) {
                 return;
             }
         }

@@ -23,7 +23,7 @@ pub(crate) const CLAUDE: Looks = Looks {
     ready: |screen| row(screen, |row| row.starts_with("❯\u{a0}")),
     dialog: |screen| row(screen, |row| row.contains("Do you want to proceed?")),
     allow: "1",
-    error: |screen| row(screen, |row| row.contains("API Error") || row.contains("/login")),
+    error: |screen| row(screen, |row| row.contains("API Error") || row.contains("Invalid API key")),
 };
 
 pub(crate) const CODEX: Looks = Looks {
