@@ -10,6 +10,9 @@ use super::voice::{Voice, event, pieces, tokens};
 const NOT_THE_USER: [&str; 5] =
     ["<local-command", "<command-name>", "Caveat:", "[Request interrupted", "[SYSTEM NOTIFICATION"];
 
+/// Claude Code hands it back with the thought, and nobody looks at it.
+const SIGNATURE: &str = "c2NyaXB0ZWQ=";
+
 pub(super) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
     let messages = list(&body["messages"]);
     let user_texts: Vec<String> = messages
@@ -19,16 +22,19 @@ pub(super) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
         .filter_map(|text| said(text, &NOT_THE_USER))
         .collect();
     let answered = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
-    let new_blocks = messages[answered..].iter().flat_map(|message| list(&message["content"]));
+    let results_in = |messages: &[Value]| -> Vec<ToolResult> {
+        let blocks = messages.iter().flat_map(|message| list(&message["content"]));
+        blocks.filter(|block| block["type"] == "tool_result").map(tool_result).collect()
+    };
     let mut asked = Asked {
         model: string(&body["model"]),
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
-        tool_results: new_blocks.filter(|block| block["type"] == "tool_result").map(tool_result).collect(),
+        tool_results: results_in(&messages[answered..]),
         offered: list(&body["tools"]).iter().map(offered).collect(),
         kind: Kind::Conversation,
-        length: messages.len(),
+        heard: user_texts.len() + results_in(messages).len(),
     };
     asked.kind = kind(body, &asked, agent_id);
     asked
@@ -83,10 +89,13 @@ pub(super) fn refusal(failure: &Failure) -> Value {
 }
 
 pub(super) struct Answer {
+    /// All but the content.
     message: Value,
+    content: Vec<Value>,
+    /// The last block of the content has begun and not ended.
+    open: bool,
     input_tokens: u64,
     output_tokens: u64,
-    calls_tools: bool,
 }
 
 impl Answer {
@@ -95,18 +104,47 @@ impl Answer {
             "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(input_tokens, 1),
         });
-        Self { message, input_tokens, output_tokens: 1, calls_tools: false }
+        Self { message, content: Vec::new(), open: false, input_tokens, output_tokens: 1 }
     }
 
-    /// One block of content: its empty beginning, what it is filled with, and all of it.
-    fn block(&mut self, empty: &Value, deltas: Vec<Value>, whole: Value) -> Vec<String> {
-        let index = list(&self.message["content"]).len();
-        let mut events = vec![event("content_block_start", json!({ "index": index, "content_block": empty }))];
-        let delta = |delta| event("content_block_delta", json!({ "index": index, "delta": delta }));
-        events.extend(deltas.into_iter().map(delta));
-        events.push(event("content_block_stop", json!({ "index": index })));
-        if let Some(content) = self.message["content"].as_array_mut() {
-            content.push(whole);
+    /// Begins a block, after the one before has ended.
+    fn begin(&mut self, block: Value) -> Vec<String> {
+        let mut events = self.settle();
+        let index = self.content.len();
+        events.push(event("content_block_start", json!({ "index": index, "content_block": block })));
+        self.content.push(block);
+        self.open = true;
+        events
+    }
+
+    fn delta(&mut self, delta: &Value) -> String {
+        event("content_block_delta", json!({ "index": self.content.len() - 1, "delta": delta }))
+    }
+
+    /// Ends the block that is open. A thought is signed first.
+    fn settle(&mut self) -> Vec<String> {
+        if !std::mem::take(&mut self.open) {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        if let Some(thought) = self.content.last_mut().filter(|block| block["type"] == "thinking") {
+            thought["signature"] = SIGNATURE.into();
+            events.push(self.delta(&json!({ "type": "signature_delta", "signature": SIGNATURE })));
+        }
+        events.push(event("content_block_stop", json!({ "index": self.content.len() - 1 })));
+        events
+    }
+
+    /// More of a block of this kind: of the open one, or of a new one.
+    fn more(&mut self, kind: &str, field: &str, text: &str, empty: Value) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        let goes_on = self.open && self.content.last().is_some_and(|block| block["type"] == kind);
+        let mut events = if goes_on { Vec::new() } else { self.begin(empty) };
+        for piece in pieces(text) {
+            events.push(self.delta(&json!({ "type": format!("{kind}_delta"), field: piece })));
+        }
+        if let Some(block) = self.content.last_mut() {
+            block[field] = format!("{}{text}", string(&block[field])).into();
         }
         events
     }
@@ -122,29 +160,25 @@ impl Voice for Answer {
     }
 
     fn text(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
-        let deltas = pieces(text).into_iter().map(|piece| json!({ "type": "text_delta", "text": piece })).collect();
-        let of = |text: &str| json!({ "type": "text", "text": text });
-        self.block(&of(""), deltas, of(text))
+        self.more("text", "text", text, json!({ "type": "text", "text": "" }))
     }
 
     fn thought(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
-        let delta = |piece| json!({ "type": "thinking_delta", "thinking": piece });
-        let mut deltas: Vec<Value> = pieces(text).into_iter().map(delta).collect();
-        deltas.push(json!({ "type": "signature_delta", "signature": "c2NyaXB0ZWQ=" }));
-        let of = |text: &str, signature: &str| json!({ "type": "thinking", "thinking": text, "signature": signature });
-        self.block(&of("", ""), deltas, of(text, "c2NyaXB0ZWQ="))
+        self.more("thinking", "thinking", text, json!({ "type": "thinking", "thinking": "", "signature": "" }))
     }
 
     fn call(&mut self, id: &str, call: &ToolCall) -> Vec<String> {
-        self.calls_tools = true;
         let input = call.input.to_string();
         self.output_tokens += tokens(&input);
-        let delta = |piece| json!({ "type": "input_json_delta", "partial_json": piece });
-        let deltas = pieces(&input).into_iter().map(delta).collect();
-        let of = |input: &Value| json!({ "type": "tool_use", "id": id, "name": call.name, "input": input });
-        self.block(&of(&json!({})), deltas, of(&call.input))
+        let mut events = self.begin(json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }));
+        for piece in pieces(&input) {
+            events.push(self.delta(&json!({ "type": "input_json_delta", "partial_json": piece })));
+        }
+        if let Some(block) = self.content.last_mut() {
+            block["input"] = call.input.clone();
+        }
+        events.extend(self.settle());
+        events
     }
 
     fn failure(&mut self, failure: &Failure) -> Vec<String> {
@@ -152,15 +186,20 @@ impl Voice for Answer {
     }
 
     fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
-        let reason = reason.unwrap_or(if self.calls_tools { "tool_use" } else { "end_turn" }).to_owned();
+        let mut events = self.settle();
+        let calls_tools = self.content.iter().any(|block| block["type"] == "tool_use");
+        let reason = reason.unwrap_or(if calls_tools { "tool_use" } else { "end_turn" }).to_owned();
         let usage = usage(self.input_tokens, self.output_tokens);
         self.message["stop_reason"] = reason.as_str().into();
         self.message["usage"] = usage.clone();
         let delta = json!({ "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage });
-        (vec![event("message_delta", delta), event("message_stop", json!({}))], reason)
+        events.extend([event("message_delta", delta), event("message_stop", json!({}))]);
+        (events, reason)
     }
 
     fn whole(&self) -> Value {
-        self.message.clone()
+        let mut whole = self.message.clone();
+        whole["content"] = self.content.clone().into();
+        whole
     }
 }

@@ -19,7 +19,9 @@ pub(super) fn read(body: &Value) -> Asked {
         .filter_map(|text| said(text, &NOT_THE_USER))
         .collect();
     let answered = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
-    let results = messages[answered..].iter().filter(|message| message["role"] == "tool");
+    let results_in = |messages: &[Value]| -> Vec<ToolResult> {
+        messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
+    };
     let offered: Vec<Offered> = list(&body["tools"]).iter().map(offered).collect();
     // Both offer tools in every request of a conversation, and only there.
     let side = Kind::Side { name: "title", answer: "A scripted session" };
@@ -28,10 +30,10 @@ pub(super) fn read(body: &Value) -> Asked {
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
-        tool_results: results.map(tool_result).collect(),
+        tool_results: results_in(&messages[answered..]),
         kind: if offered.is_empty() { side } else { Kind::Conversation },
         offered,
-        length: messages.len(),
+        heard: user_texts.len() + results_in(messages).len(),
     }
 }
 

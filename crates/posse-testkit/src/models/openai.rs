@@ -30,16 +30,19 @@ pub(super) fn read(body: &Value) -> Asked {
         .collect();
     let is_models = |item: &Value| item["role"] == "assistant" || item["type"].as_str().is_some_and(is_call);
     let answered = items.iter().rposition(is_models).map_or(0, |at| at + 1);
-    let is_result = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("call_output"));
+    let results_in = |items: &[Value]| -> Vec<ToolResult> {
+        let is_result = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("call_output"));
+        items.iter().filter(is_result).map(tool_result).collect()
+    };
     let mut asked = Asked {
         model: string(&body["model"]),
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
-        tool_results: items[answered..].iter().filter(is_result).map(tool_result).collect(),
+        tool_results: results_in(&items[answered..]),
         offered: offered(body, items),
         kind: Kind::Conversation,
-        length: items.len(),
+        heard: user_texts.len() + results_in(items).len(),
     };
     asked.kind = kind(body);
     asked
@@ -105,8 +108,44 @@ fn error(failure: &Failure, kind_is: &str) -> Value {
     failure.object(fields)
 }
 
+/// The two kinds of items that are streamed as text.
+struct Streamed {
+    prefix: &'static str,
+    kind: &'static str,
+    part: &'static str,
+    /// Where the parts are kept, and what counts them.
+    parts: (&'static str, &'static str),
+    added: &'static str,
+    delta: &'static str,
+    done: &'static str,
+}
+
+const MESSAGE: Streamed = Streamed {
+    prefix: "msg",
+    kind: "message",
+    part: "output_text",
+    parts: ("content", "content_index"),
+    added: "response.content_part.added",
+    delta: "response.output_text.delta",
+    done: "response.output_text.done",
+};
+
+const REASONING: Streamed = Streamed {
+    prefix: "rs",
+    kind: "reasoning",
+    part: "summary_text",
+    parts: ("summary", "summary_index"),
+    added: "response.reasoning_summary_part.added",
+    delta: "response.reasoning_summary_text.delta",
+    done: "response.reasoning_summary_text.done",
+};
+
 pub(super) struct Answer {
+    /// All but the output.
     response: Value,
+    output: Vec<Value>,
+    /// The last item of the output has begun and not ended, and what it says so far.
+    open: Option<(&'static Streamed, String)>,
     offered: Vec<Offered>,
     request: u64,
     sent: u64,
@@ -120,7 +159,8 @@ impl Answer {
             "id": format!("resp_scripted{request:06}"), "object": "response", "created_at": 1_800_000_000,
             "model": asked.model, "status": "in_progress", "output": [],
         });
-        Self { response, offered: asked.offered.clone(), request, sent: 0, input_tokens, output_tokens: 0 }
+        let (output, offered) = (Vec::new(), asked.offered.clone());
+        Self { response, output, open: None, offered, request, sent: 0, input_tokens, output_tokens: 0 }
     }
 
     fn event(&mut self, name: &str, mut data: Value) -> String {
@@ -129,26 +169,75 @@ impl Answer {
         event(name, data)
     }
 
-    /// One item of output: how it begins, the events that fill it, and all of it.
-    fn item(&mut self, empty: &Value, filling: Vec<(&str, Value)>, whole: Value) -> Vec<String> {
-        let index = list(&self.response["output"]).len();
-        let mut events =
-            vec![self.event("response.output_item.added", json!({ "output_index": index, "item": empty }))];
-        for (name, mut data) in filling {
-            data["output_index"] = index.into();
-            data["item_id"] = whole["id"].clone();
-            events.push(self.event(name, data));
+    /// An event about the item that is being made, which is not among the output yet.
+    fn item_event(&mut self, name: &str, item: &str, mut data: Value) -> String {
+        data["output_index"] = self.output.len().into();
+        data["item_id"] = item.into();
+        self.event(name, data)
+    }
+
+    fn added(&mut self, item: &Value) -> String {
+        self.event("response.output_item.added", json!({ "output_index": self.output.len(), "item": item }))
+    }
+
+    fn done(&mut self, item: Value) -> String {
+        let event = self.event("response.output_item.done", json!({ "output_index": self.output.len(), "item": item }));
+        self.output.push(item);
+        event
+    }
+
+    fn id(&self, prefix: &str) -> String {
+        format!("{prefix}_scripted{:06}x{}", self.request, self.output.len())
+    }
+
+    /// An item of this kind that says this.
+    fn item(&self, how: &Streamed, text: Option<&str>) -> Value {
+        let parts: Vec<Value> = text.map(|text| part(how, text)).into_iter().collect();
+        let mut item = json!({ "id": self.id(how.prefix), "type": how.kind, how.parts.0: parts });
+        if how.kind == MESSAGE.kind {
+            item["role"] = "assistant".into();
+            item["status"] = if text.is_some() { "completed" } else { "in_progress" }.into();
+        } else if text.is_some() {
+            item["encrypted_content"] = "c2NyaXB0ZWQ=".into();
         }
-        events.push(self.event("response.output_item.done", json!({ "output_index": index, "item": whole })));
-        if let Some(output) = self.response["output"].as_array_mut() {
-            output.push(whole);
+        item
+    }
+
+    /// More of an item of this kind: of the open one, or of a new one.
+    fn more(&mut self, how: &'static Streamed, text: &str) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        let goes_on = self.open.as_ref().is_some_and(|(open, _)| open.kind == how.kind);
+        let mut events = Vec::new();
+        if !goes_on {
+            events.extend(self.settle());
+            let empty = self.item(how, None);
+            events.push(self.added(&empty));
+            let id = self.id(how.prefix);
+            events.push(self.item_event(how.added, &id, json!({ how.parts.1: 0, "part": part(how, "") })));
+            self.open = Some((how, String::new()));
+        }
+        let id = self.id(how.prefix);
+        for piece in pieces(text) {
+            events.push(self.item_event(how.delta, &id, json!({ how.parts.1: 0, "delta": piece })));
+        }
+        if let Some((_, so_far)) = &mut self.open {
+            so_far.push_str(text);
         }
         events
     }
 
-    fn id(&self, kind: &str) -> String {
-        format!("{kind}_scripted{:06}x{}", self.request, list(&self.response["output"]).len())
+    /// Ends the item that is open.
+    fn settle(&mut self) -> Vec<String> {
+        let Some((how, text)) = self.open.take() else { return Vec::new() };
+        let id = self.id(how.prefix);
+        let done = self.item_event(how.done, &id, json!({ how.parts.1: 0, "text": text }));
+        let whole = self.item(how, Some(&text));
+        vec![done, self.done(whole)]
     }
+}
+
+fn part(how: &Streamed, text: &str) -> Value {
+    json!({ "type": how.part, "text": text, "annotations": [] })
 }
 
 impl Voice for Answer {
@@ -158,60 +247,41 @@ impl Voice for Answer {
     }
 
     fn text(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
-        let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
-        let id = self.id("msg");
-        let of = |status: &str, content: Vec<Value>| json!({ "id": id, "type": "message", "role": "assistant", "status": status, "content": content });
-        let mut filling = vec![("response.content_part.added", json!({ "content_index": 0, "part": part("") }))];
-        for piece in pieces(text) {
-            filling.push(("response.output_text.delta", json!({ "content_index": 0, "delta": piece })));
-        }
-        filling.push(("response.output_text.done", json!({ "content_index": 0, "text": text })));
-        filling.push(("response.content_part.done", json!({ "content_index": 0, "part": part(text) })));
-        self.item(&of("in_progress", Vec::new()), filling, of("completed", vec![part(text)]))
+        self.more(&MESSAGE, text)
     }
 
     fn thought(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
-        let part = |text: &str| json!({ "type": "summary_text", "text": text });
-        let id = self.id("rs");
-        let empty = json!({ "id": id, "type": "reasoning", "summary": [] });
-        let whole =
-            json!({ "id": id, "type": "reasoning", "summary": [part(text)], "encrypted_content": "c2NyaXB0ZWQ=" });
-        let mut filling =
-            vec![("response.reasoning_summary_part.added", json!({ "summary_index": 0, "part": part("") }))];
-        for piece in pieces(text) {
-            filling.push(("response.reasoning_summary_text.delta", json!({ "summary_index": 0, "delta": piece })));
-        }
-        filling.push(("response.reasoning_summary_text.done", json!({ "summary_index": 0, "text": text })));
-        self.item(&empty, filling, whole)
+        self.more(&REASONING, text)
     }
 
-    fn call(&mut self, id: &str, call: &ToolCall) -> Vec<String> {
+    fn call(&mut self, call_id: &str, call: &ToolCall) -> Vec<String> {
+        let mut events = self.settle();
         let tool = self.offered.iter().find(|tool| tool.name == call.name).cloned();
         // Text for tools that take text; for the others JSON, written as text too.
         let input = call.input.as_str().map_or_else(|| call.input.to_string(), str::to_owned);
         self.output_tokens += tokens(&input);
         let freeform = tool.as_ref().is_some_and(|tool| tool.freeform);
-        let (kind, field, prefix) =
-            if freeform { ("custom_tool_call", "input", "ctc") } else { ("function_call", "arguments", "fc") };
-        let mut whole =
-            json!({ "id": self.id(prefix), "type": kind, "call_id": id, "name": call.name, "status": "completed" });
-        if let Some(group) = tool.filter(|tool| !tool.freeform).and_then(|tool| tool.namespace) {
-            whole["namespace"] = group.into();
-        }
-        let mut empty = whole.clone();
-        empty["status"] = "in_progress".into();
-        empty[field] = "".into();
-        whole[field] = input.as_str().into();
-        let (delta, done) = if freeform {
-            ("response.custom_tool_call_input.delta", "response.custom_tool_call_input.done")
+        let (kind, field, prefix, name) = if freeform {
+            ("custom_tool_call", "input", "ctc", "response.custom_tool_call_input")
         } else {
-            ("response.function_call_arguments.delta", "response.function_call_arguments.done")
+            ("function_call", "arguments", "fc", "response.function_call_arguments")
         };
-        let mut filling: Vec<_> = pieces(&input).into_iter().map(|piece| (delta, json!({ "delta": piece }))).collect();
-        filling.push((done, json!({ field: input })));
-        self.item(&empty, filling, whole)
+        let id = self.id(prefix);
+        let mut item = json!({
+            "id": id, "type": kind, "call_id": call_id, "name": call.name, "status": "in_progress", field: "",
+        });
+        if let Some(group) = tool.filter(|tool| !tool.freeform).and_then(|tool| tool.namespace) {
+            item["namespace"] = group.into();
+        }
+        events.push(self.added(&item));
+        for piece in pieces(&input) {
+            events.push(self.item_event(&format!("{name}.delta"), &id, json!({ "delta": piece })));
+        }
+        events.push(self.item_event(&format!("{name}.done"), &id, json!({ field: input })));
+        item["status"] = "completed".into();
+        item[field] = input.into();
+        events.push(self.done(item));
+        events
     }
 
     fn failure(&mut self, failure: &Failure) -> Vec<String> {
@@ -222,6 +292,7 @@ impl Voice for Answer {
     }
 
     fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+        let mut events = self.settle();
         let (name, status) = match reason {
             None => ("response.completed", "completed"),
             Some(_) => ("response.incomplete", "incomplete"),
@@ -235,11 +306,14 @@ impl Voice for Answer {
         if let Some(reason) = reason {
             self.response["incomplete_details"] = json!({ "reason": reason });
         }
-        let response = self.response.clone();
-        (vec![self.event(name, json!({ "response": response }))], reason.unwrap_or(status).to_owned())
+        let response = self.whole();
+        events.push(self.event(name, json!({ "response": response })));
+        (events, reason.unwrap_or(status).to_owned())
     }
 
     fn whole(&self) -> Value {
-        self.response.clone()
+        let mut whole = self.response.clone();
+        whole["output"] = self.output.clone().into();
+        whole
     }
 }

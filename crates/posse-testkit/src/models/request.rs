@@ -14,8 +14,8 @@ pub(super) struct Asked {
     pub(super) tool_results: Vec<ToolResult>,
     pub(super) offered: Vec<Offered>,
     pub(super) kind: Kind,
-    /// How long the conversation is, in messages.
-    pub(super) length: usize,
+    /// How many times the user said something and a tool answered, so far.
+    pub(super) heard: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Side { name: &'static str, answer: &'static str },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// Of the call it answers.
     pub id: String,
@@ -48,10 +48,11 @@ pub(super) struct Offered {
 }
 
 impl Asked {
-    /// The same for a request and its repetitions, different for any other of the conversation.
+    /// The same for a request and its repetitions, different for any other of the conversation. Codex repeats a
+    /// request with what it already heard of the answer, so that must not count.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.opening, &self.user_text, &self.tool_results, self.length).hash(&mut hasher);
+        (&self.opening, &self.user_text, self.heard).hash(&mut hasher);
         hasher.finish()
     }
 

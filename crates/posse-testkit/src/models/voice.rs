@@ -20,6 +20,8 @@ pub(super) enum Protocol {
 }
 
 /// One answer in the making. Each part of it is a list of events to stream; [`Voice::whole`] is all of it at once.
+/// Text after text is one block, which stays open until something else comes: a connection that is cut after it is
+/// cut in the middle.
 pub(super) trait Voice {
     fn open(&mut self) -> Vec<String>;
     fn text(&mut self, text: &str) -> Vec<String>;

@@ -129,13 +129,55 @@ fn shows_a_refused_key(agent: &Agent, looks: &Looks) {
     }
 }
 
+/// What a test asked to be asked is on the screen, before any prompt and any request.
+fn asks_at_the_start(agent: &Agent, looks: &Looks) {
+    for (question, options) in (looks.questions)() {
+        let server = ModelServer::start([]);
+        let home = agent.home(&server, &options);
+        let env = env();
+        let mut watch = Watch::new(&env, home.launch(&env));
+        watch.until(question, PATIENCE, |screen| screen.text().contains(question));
+        assert!(!(looks.ready)(&watch.screen()), "it takes no prompt yet");
+        assert_eq!(server.log().turns().count(), 0);
+    }
+}
+
+/// An overloaded server, then a stream that breaks off: the agent asks again and gets its answer.
+fn asks_again_after_failures(agent: &Agent, looks: &Looks) {
+    let server = ModelServer::script(
+        r#"
+        [[turn]]
+        steps = [
+          { error = { status = 529, headers = { retry-after = "0" }, times = 1 } },
+          { text = "Half an answ" }, { drop = { times = 2 } }, { text = "er and the rest." },
+        ]
+        "#,
+    );
+    let home = agent.home(&server, &Options::default());
+    let env = env();
+    let mut session = Session::start(&env, &home, &server, looks);
+    session.prompt("try hard");
+    session.shows("er and the rest.");
+    let log = server.wait_for(|log| log.ended(0), PATIENCE);
+    let expected = ["opened", "failed", "opened", "first_byte", "dropped", "opened", "first_byte", "ended"];
+    assert_eq!(log.words(), expected, "{log}");
+}
+
 /// Turns that were asked for when there were none left.
 fn over_scripted(log: &Log) -> usize {
     log.turns().filter(|(_, opened)| matches!(opened.role, Role::Turn { turn: None, .. })).count()
 }
 
-/// One module per agent and version, one test per claim.
+/// One module per agent and version, one test per claim; all of them unless some are named.
 macro_rules! agent {
+    ($name:ident, $install:expr, $looks:expr) => {
+        agent!(
+            $name,
+            $install,
+            $looks,
+            [answers_a_prompt, asks_before_a_tool, shows_a_refused_key, asks_at_the_start, asks_again_after_failures]
+        );
+    };
     ($name:ident, $install:expr, $looks:expr, [$($claim:ident),+]) => {
         mod $name {
             use super::*;
@@ -151,19 +193,9 @@ macro_rules! agent {
     };
 }
 
-agent!(
-    claude_2_1_197,
-    Agent::claude(CLAUDE[0]),
-    seen::CLAUDE,
-    [answers_a_prompt, asks_before_a_tool, shows_a_refused_key]
-);
-agent!(
-    claude_2_1_325,
-    Agent::claude(CLAUDE[1]),
-    seen::CLAUDE,
-    [answers_a_prompt, asks_before_a_tool, shows_a_refused_key]
-);
-agent!(codex_0_145, Agent::codex(CODEX[0]), seen::CODEX, [answers_a_prompt, asks_before_a_tool, shows_a_refused_key]);
-agent!(codex_0_166, Agent::codex(CODEX[1]), seen::CODEX, [answers_a_prompt, asks_before_a_tool, shows_a_refused_key]);
+agent!(claude_2_1_197, Agent::claude(CLAUDE[0]), seen::CLAUDE);
+agent!(claude_2_1_325, Agent::claude(CLAUDE[1]), seen::CLAUDE);
+agent!(codex_0_145, Agent::codex(CODEX[0]), seen::CODEX);
+agent!(codex_0_166, Agent::codex(CODEX[1]), seen::CODEX);
 agent!(opencode, Agent::opencode(OPENCODE), seen::OPENCODE, [asks_before_a_tool]);
 agent!(qwen, Agent::qwen(QWEN), seen::QWEN, [asks_before_a_tool]);

@@ -2,6 +2,7 @@
 //! tests' business but posse's.
 
 use posse_core::screen::Screen;
+use posse_testkit::agents::{Options, Permissions};
 
 pub(crate) struct Looks {
     /// It takes prompts.
@@ -12,6 +13,8 @@ pub(crate) struct Looks {
     pub(crate) allow: &'static str,
     /// The request failed for good.
     pub(crate) error: fn(&Screen) -> bool,
+    /// What it can be made to ask at the start: words of the question, and how.
+    pub(crate) questions: fn() -> Vec<(&'static str, Options)>,
 }
 
 fn row(screen: &Screen, fits: impl Fn(&str) -> bool) -> bool {
@@ -24,6 +27,14 @@ pub(crate) const CLAUDE: Looks = Looks {
     dialog: |screen| row(screen, |row| row.contains("Do you want to proceed?")),
     allow: "1",
     error: |screen| row(screen, |row| row.contains("API Error") || row.contains("Invalid API key")),
+    questions: || {
+        let bypass = Options { permissions: Permissions::Bypass, bypass_dialog: true, ..Options::default() };
+        vec![
+            ("trust", Options { trusted: false, ..Options::default() }),
+            ("API key", Options { api_key_dialog: true, ..Options::default() }),
+            ("Bypass Permissions", bypass),
+        ]
+    },
 };
 
 pub(crate) const CODEX: Looks = Looks {
@@ -32,6 +43,7 @@ pub(crate) const CODEX: Looks = Looks {
     dialog: |screen| row(screen, |row| row.starts_with("  Press enter to confirm or")),
     allow: "y",
     error: |screen| row(screen, |row| row.starts_with("■ ")),
+    questions: || vec![("trust", Options { trusted: false, ..Options::default() })],
 };
 
 fn is_host(title: &str) -> bool {
@@ -43,6 +55,7 @@ pub(crate) const OPENCODE: Looks = Looks {
     dialog: |screen| row(screen, |row| row.contains("Permission required")),
     allow: "enter",
     error: |_| false,
+    questions: Vec::new,
 };
 
 pub(crate) const QWEN: Looks = Looks {
@@ -50,4 +63,5 @@ pub(crate) const QWEN: Looks = Looks {
     dialog: |screen| row(screen, |row| row.contains("Yes, allow once")),
     allow: "1",
     error: |_| false,
+    questions: Vec::new,
 };
