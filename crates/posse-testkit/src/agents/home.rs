@@ -33,6 +33,7 @@ impl AgentHome {
         }
         // Agents know their project by its real path.
         let directory = root.path().join("project").canonicalize().unwrap();
+        make_repository(&directory).unwrap();
         let mut home = Self { command: vec![program.display().to_string()], env: BTreeMap::new(), directory, root };
         home.set("HOME", &home.home().display().to_string());
         // What they put into the common directory for temporary files stays behind otherwise. Codex also refuses to
@@ -83,6 +84,16 @@ impl AgentHome {
         let root = self.root.path().to_str();
         process::all().into_iter().filter(|process| process.variable(MARK).as_deref() == root).collect()
     }
+}
+
+/// The least that git takes for a repository. Projects are repositories, and Codex does not even ask for trust in an
+/// empty directory.
+fn make_repository(directory: &Path) -> std::io::Result<()> {
+    for name in ["objects", "refs"] {
+        std::fs::create_dir_all(directory.join(".git").join(name))?;
+    }
+    std::fs::write(directory.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+    std::fs::write(directory.join("README.md"), "A project for tests.\n")
 }
 
 impl Drop for AgentHome {
