@@ -4,11 +4,14 @@
 //! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
 //! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
 
+pub mod agents;
 pub mod bench;
 pub mod env;
 pub mod http;
+pub mod models;
 pub mod process;
 pub mod seat;
 pub mod stream;
+pub mod watch;
 
 pub use env::TestEnv;

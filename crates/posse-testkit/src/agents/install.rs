@@ -1,0 +1,133 @@
+//! Agents from npm, in pinned versions, installed once into a directory of their own.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Something npm says when it cannot get through.
+const NO_NETWORK: [&str; 7] =
+    ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT"];
+
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("reach npm: {0}")]
+    Unreachable(String),
+    #[error("install {package}: {output}")]
+    Npm { package: String, output: String },
+    #[error("run {program} after installing it: {output}")]
+    Broken { program: PathBuf, output: String },
+    #[error("install into {directory}: {error}")]
+    Io { directory: PathBuf, error: io::Error },
+}
+
+/// A package, pinned, and the program in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Package<'a> {
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    pub(super) program: &'a str,
+}
+
+impl Package<'_> {
+    /// The program's path; installs it if it is not there yet. Others who want it meanwhile wait.
+    pub(super) fn installed(&self) -> Result<PathBuf, InstallError> {
+        let cache = cache();
+        let fails = |error| InstallError::Io { directory: cache.clone(), error };
+        let base = self.name.rsplit('/').next().unwrap_or(self.name);
+        let name = format!("{base}-{}", self.version);
+        let directory = cache.join(&name);
+        let program = self.program_in(&directory);
+        if program.exists() {
+            return Ok(program);
+        }
+        fs::create_dir_all(&cache).map_err(fails)?;
+        // The kernel frees the lock with the process; the file stays, for the next one to lock.
+        let lock = File::create(cache.join(format!("{name}.lock"))).map_err(fails)?;
+        lock.lock().map_err(fails)?;
+        if program.exists() {
+            return Ok(program);
+        }
+        let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(&cache).map_err(fails)?;
+        self.npm(unfinished.path())?;
+        self.check(unfinished.path())?;
+        fs::rename(unfinished.path(), &directory).map_err(fails)?;
+        Ok(program)
+    }
+
+    fn program_in(&self, directory: &Path) -> PathBuf {
+        directory.join("node_modules/.bin").join(self.program)
+    }
+
+    fn npm(&self, directory: &Path) -> Result<(), InstallError> {
+        let package = format!("{}@{}", self.name, self.version);
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
+        // Two of them fetch or link their binary in a script. A machine that is offline should say so soon.
+        npm.args(["--ignore-scripts=false", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--prefix", "."]);
+        let ran = npm.arg(&package).current_dir(directory).output();
+        let ran = ran.map_err(|error| InstallError::Unreachable(format!("cannot run npm: {error}")))?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let output = text(&ran);
+        if NO_NETWORK.iter().any(|word| output.contains(word)) {
+            let first = output.lines().find(|line| NO_NETWORK.iter().any(|word| line.contains(word)));
+            return Err(InstallError::Unreachable(first.unwrap_or_default().to_owned()));
+        }
+        Err(InstallError::Npm { package, output })
+    }
+
+    /// It runs, and says the version we wanted.
+    fn check(&self, directory: &Path) -> Result<(), InstallError> {
+        let program = self.program_in(directory);
+        let runs = || {
+            let ran = Command::new(&program).arg("--version").env("HOME", directory).output();
+            let said = ran.map_or_else(|error| error.to_string(), |ran| text(&ran));
+            if said.contains(self.version) { Ok(()) } else { Err(said) }
+        };
+        if runs().is_ok() {
+            return Ok(());
+        }
+        // Where scripts are forbidden after all, Claude Code's has to be run by hand.
+        let script = directory.join("node_modules").join(self.name).join("install.cjs");
+        if script.exists() {
+            let _ = Command::new("node").arg(&script).current_dir(directory).output();
+        }
+        runs().map_err(|output| InstallError::Broken { program, output })
+    }
+}
+
+fn text(ran: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))
+}
+
+/// `$POSSE_TEST_AGENTS`, or beside what cargo builds.
+fn cache() -> PathBuf {
+    let given = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let target =
+        || given("CARGO_TARGET_DIR").unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let cache = given("POSSE_TEST_AGENTS").unwrap_or_else(|| target().join("agents"));
+    // The agents are started from other directories than this one.
+    std::path::absolute(&cache).unwrap_or(cache)
+}
+
+/// Whether a missing agent is a failure. Where everything must be tested, a test that skips itself would lie.
+fn required() -> bool {
+    let set = |name| std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+    set("CI") || set("POSSE_REQUIRE_AGENTS")
+}
+
+/// What was installed; `None`, and one line that says why, when npm cannot be reached. Any other failure is the
+/// test's, and so is this one where `CI` or `POSSE_REQUIRE_AGENTS=1` is set.
+#[track_caller]
+pub fn or_skip<T>(installed: Result<T, InstallError>) -> Option<T> {
+    match installed {
+        Ok(agent) => Some(agent),
+        Err(error @ InstallError::Unreachable(_)) if !required() => {
+            println!("SKIPPED, because we could not {error}");
+            None
+        }
+        Err(error) => panic!("could not {error}"),
+    }
+}
