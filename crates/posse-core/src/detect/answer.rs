@@ -46,23 +46,28 @@ impl Detector {
 impl Answer {
     fn find(&self, lines: &[String]) -> Result<String, NoAnswer> {
         let start = self.start(lines).ok_or(NoAnswer::NoResponse)?;
-        let stops = |line: &String| self.stop.as_ref().is_some_and(|stop| stop.is_match(line));
-        let stop = (start + 1..lines.len()).find(|at| stops(&lines[*at]));
-        if self.needs_stop && stop.is_none() {
+        let (first, rest) = lines[start..].split_first().ok_or(NoAnswer::NoResponse)?;
+        let cut = self.marker.find(first).map_or(0, |found| found.end());
+        let (first, rest) = if self.skip_question { ("", after_paragraph(rest)) } else { (&first[cut..], rest) };
+        let mut answer = String::new();
+        let mut ended = false;
+        for (nth, line) in std::iter::once(first).chain(rest.iter().map(String::as_str)).enumerate() {
+            // The row of the marker is always kept; only a prompt can stand behind the answer on one row.
+            let stop = self.stop.as_ref().filter(|_| nth > 0 || self.needs_stop).and_then(|stop| stop.find(line));
+            let text = stop.map_or(line, |stop| if self.needs_stop { &line[..stop.start()] } else { "" });
+            let text = if nth == 0 { text.trim_start() } else { self.without_indent(text) };
+            answer.push_str(text.trim_end());
+            answer.push('\n');
+            if stop.is_some() {
+                ended = true;
+                break;
+            }
+        }
+        if self.needs_stop && !ended {
             return Err(NoAnswer::MissingPrompt);
         }
-        let lines = &lines[start..stop.unwrap_or(lines.len())];
-        let (first, rest) = lines.split_first().ok_or(NoAnswer::NoResponse)?;
-        let cut = self.marker.find(first).map_or(0, |found| found.end());
-        let rest = if self.skip_question { after_paragraph(rest) } else { rest };
-        let first = if self.skip_question { "" } else { first[cut..].trim() };
-        let mut answer = first.to_owned();
-        for line in rest {
-            answer.push('\n');
-            answer.push_str(self.without_indent(line).trim_end());
-        }
-        let answer = answer.trim_matches('\n').trim_end();
-        if answer.trim().is_empty() { Err(NoAnswer::Empty) } else { Ok(answer.to_owned()) }
+        let answer = answer.trim_start_matches('\n').trim_end();
+        if answer.is_empty() { Err(NoAnswer::Empty) } else { Ok(answer.to_owned()) }
     }
 
     /// The last marker; one of a tool only where there is no other.

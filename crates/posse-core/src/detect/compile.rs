@@ -122,6 +122,11 @@ impl Collector<'_> {
         Ok(ids)
     }
 
+    /// One pattern for each that is written, also where a name stands for several.
+    fn each(&mut self, place: &str, patterns: &[Pattern]) -> Result<Vec<PatternId>, BadRules> {
+        patterns.iter().map(|pattern| self.intern(place, &self.text(place, pattern)?)).collect()
+    }
+
     /// A place is one pattern. Several under one name are joined.
     fn place(&mut self, place: &str, pattern: Option<&Pattern>) -> Result<Option<PatternId>, BadRules> {
         let Some(pattern) = pattern else { return Ok(None) };
@@ -280,7 +285,7 @@ fn ready(
     Ok(Ready {
         region: collector.region(&place, &rule.region)?,
         any: collector.many(&place, &rule.any)?,
-        all: collector.many(&place, &rule.all)?,
+        all: collector.each(&place, &rule.all)?,
         none: collector.many(&place, &rule.none)?,
         except: collector.many(&place, &rule.except)?,
         somewhere: collector.many(&place, rule.somewhere.as_slice())?,

@@ -20,6 +20,13 @@ pub enum Patterns {
 }
 
 impl Patterns {
+    pub fn as_mut_slice(&mut self) -> &mut [Pattern] {
+        match self {
+            Patterns::One(one) => std::slice::from_mut(one),
+            Patterns::Several(several) => several,
+        }
+    }
+
     pub fn as_slice(&self) -> &[Pattern] {
         match self {
             Patterns::One(one) => std::slice::from_ref(one),
@@ -44,6 +51,17 @@ pub struct Rules {
     /// In the order in which they are tried.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// Every named pattern as written.
+    pub fn named_patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.patterns.values().flat_map(Patterns::as_slice)
+    }
+
+    pub fn named_patterns_mut(&mut self) -> impl Iterator<Item = &mut Pattern> {
+        self.patterns.values_mut().flat_map(Patterns::as_mut_slice)
+    }
 }
 
 /// Where things are on the screen.
