@@ -1,9 +1,16 @@
 //! Decisions that do not fit into rules. Each is a small pure function over rows; its patterns stay in the manifest,
 //! under their names.
 
+mod bracket_prompt;
+mod codex;
+
 use posse_core::detect::Classifier;
 
 /// The classifier of this name.
-pub fn by_name(_name: &str) -> Option<Classifier> {
-    None
+pub fn by_name(name: &str) -> Option<Classifier> {
+    match name {
+        "codex_turns" => Some(codex::turns),
+        "bracket_prompts" => Some(bracket_prompt::prompts),
+        _ => None,
+    }
 }

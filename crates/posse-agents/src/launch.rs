@@ -57,7 +57,7 @@ pub struct Additions {
     pub environment: BTreeMap<String, String>,
 }
 
-/// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_name}`,
+/// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_quoted}`, `{profile_name}`,
 /// `{mcp}` and `{hooks}` (JSON), `{directory}` and `{directory_quoted}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +172,7 @@ impl Fill {
         Fill(vec![
             ("{model}", wish.model.unwrap_or_default().into()),
             ("{profile}", profile.into()),
+            ("{profile_quoted}", quoted(profile)),
             ("{profile_name}", profile_name.into()),
             ("{mcp}", wish.mcp.unwrap_or_default().into()),
             ("{directory_quoted}", quoted(wish.directory)),

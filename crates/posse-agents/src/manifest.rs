@@ -1,5 +1,7 @@
 //! What is written in a manifest, and how it is loaded.
 
+use std::sync::Arc;
+
 use posse_core::detect::rules::Rules;
 use posse_core::detect::{BadRules, Detector};
 use serde::{Deserialize, Serialize};
@@ -36,8 +38,13 @@ pub enum BadManifest {
 #[derive(Debug)]
 pub struct Provider {
     pub manifest: Manifest,
-    pub detector: Detector,
+    pub detector: Arc<Detector>,
 }
+
+/// Stands in named patterns for the name of the profile a terminal was started with.
+const PROFILE: &str = "{profile}";
+/// Any name.
+const ANY_PROFILE: &str = r"[^\[\]]+";
 
 impl Provider {
     pub fn parse(text: &str) -> Result<Self, BadManifest> {
@@ -46,13 +53,39 @@ impl Provider {
 
     pub fn from_table(table: toml::Table) -> Result<Self, BadManifest> {
         let manifest: Manifest = table.try_into().map_err(Box::new)?;
-        let detector = Detector::new(manifest.screen.clone(), crate::classify::by_name)?;
+        let detector = Arc::new(detector(&manifest, None)?);
         Ok(Self { manifest, detector })
+    }
+
+    /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the
+    /// same for every terminal.
+    pub fn for_profile(&self, profile: Option<&str>) -> Result<Arc<Detector>, BadManifest> {
+        let shows_profile = self.manifest.screen.named_patterns().any(|pattern| pattern.contains(PROFILE));
+        match profile.filter(|_| shows_profile) {
+            Some(profile) => Ok(Arc::new(detector(&self.manifest, Some(profile))?)),
+            None => Ok(Arc::clone(&self.detector)),
+        }
     }
 }
 
+fn detector(manifest: &Manifest, profile: Option<&str>) -> Result<Detector, BadRules> {
+    let profile = profile.map_or_else(|| ANY_PROFILE.to_owned(), regex::escape);
+    let mut rules = manifest.screen.clone();
+    for pattern in rules.named_patterns_mut() {
+        *pattern = pattern.replace(PROFILE, &profile);
+    }
+    Detector::new(rules, crate::classify::by_name)
+}
+
 /// The manifests we ship.
-pub const BUILT_IN: [(&str, &str); 1] = [("claude_code", include_str!("../manifests/claude_code.toml"))];
+pub const BUILT_IN: [(&str, &str); 6] = [
+    ("claude_code", include_str!("../manifests/claude_code.toml")),
+    ("codex", include_str!("../manifests/codex.toml")),
+    ("opencode", include_str!("../manifests/opencode.toml")),
+    ("qwen", include_str!("../manifests/qwen.toml")),
+    ("q_cli", include_str!("../manifests/q_cli.toml")),
+    ("kiro_cli", include_str!("../manifests/kiro_cli.toml")),
+];
 
 /// A provider we ship.
 pub fn built_in(id: &str) -> Option<Result<Provider, BadManifest>> {

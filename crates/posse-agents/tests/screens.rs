@@ -50,3 +50,23 @@ fn claude_code_2_1_197() {
 fn claude_code_2_1_325() {
     check("claude_code", "claude_code/2.1.325");
 }
+
+#[test]
+fn codex_0_166_0() {
+    check("codex", "codex/0.166.0");
+}
+
+#[test]
+fn codex_0_145_0() {
+    check("codex", "codex/0.145.0");
+}
+
+#[test]
+fn opencode_1_18_33() {
+    check("opencode", "opencode/1.18.33");
+}
+
+#[test]
+fn qwen_0_15_10() {
+    check("qwen", "qwen/0.15.10");
+}

@@ -3,9 +3,10 @@
 use regex::{Regex, RegexSet};
 
 use super::Look;
+use super::answer::Answer;
 use super::engine::{Classifier, Memo};
 use super::layout::Region;
-use super::rules::{Pattern, Rule, Rules};
+use super::rules::{AnswerRule, Pattern, Rule, Rules};
 
 /// Why rules cannot be used. The message names the rule.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +35,13 @@ pub(super) struct Places {
     pub(super) frame_above: Option<PatternId>,
     pub(super) frame_below: Option<PatternId>,
     pub(super) only_below: Option<PatternId>,
+    pub(super) not_below: Option<PatternId>,
+    pub(super) info_rows: usize,
     pub(super) placeholder: Option<Regex>,
     pub(super) prompt_echo: Option<PatternId>,
     pub(super) menu_cursor: Option<PatternId>,
     pub(super) dialog_frame: Option<PatternId>,
+    pub(super) dialog_start: Option<PatternId>,
     pub(super) decoration: Option<PatternId>,
 }
 
@@ -64,6 +68,7 @@ pub(super) struct Ready {
     pub(super) except: Vec<PatternId>,
     pub(super) somewhere: Vec<PatternId>,
     pub(super) stale: Vec<PatternId>,
+    pub(super) right_below: Vec<PatternId>,
     pub(super) classifier: Option<Classifier>,
 }
 
@@ -79,6 +84,7 @@ pub struct Detector {
     pub(super) places: Places,
     pub(super) labels: Labels,
     pub(super) tools: Vec<Tool>,
+    pub(super) answers: Vec<Answer>,
 }
 
 /// Collects patterns; the same text is compiled once.
@@ -116,6 +122,11 @@ impl Collector<'_> {
         Ok(ids)
     }
 
+    /// One pattern for each that is written, also where a name stands for several.
+    fn each(&mut self, place: &str, patterns: &[Pattern]) -> Result<Vec<PatternId>, BadRules> {
+        patterns.iter().map(|pattern| self.intern(place, &self.text(place, pattern)?)).collect()
+    }
+
     /// A place is one pattern. Several under one name are joined.
     fn place(&mut self, place: &str, pattern: Option<&Pattern>) -> Result<Option<PatternId>, BadRules> {
         let Some(pattern) = pattern else { return Ok(None) };
@@ -147,6 +158,7 @@ impl Collector<'_> {
             },
             _ if !argument.is_empty() => return Err(unknown()),
             "screen" => Region::Screen,
+            "conversation" => Region::Conversation,
             "turn" => Region::Turn,
             "composer" => Region::Composer,
             "below_composer" => Region::BelowComposer,
@@ -189,10 +201,13 @@ impl Detector {
             frame_above: collector.place("layout.frame_above", layout.frame_above.as_ref())?,
             frame_below: collector.place("layout.frame_below", layout.frame_below.as_ref())?,
             only_below: collector.place("layout.only_below", layout.only_below.as_ref())?,
+            not_below: collector.place("layout.not_below", layout.not_below.as_ref())?,
+            info_rows: layout.info_rows,
             placeholder: collector.single("layout.placeholder", layout.placeholder.as_ref())?,
             prompt_echo: collector.place("layout.prompt_echo", layout.prompt_echo.as_ref())?,
             menu_cursor: collector.place("dialog.cursors", cursor.as_ref())?,
             dialog_frame: collector.place("dialog.frame", dialog.frame.as_ref())?,
+            dialog_start: collector.place("dialog.start", dialog.start.as_ref())?,
             decoration: collector.place("dialog.decoration", dialog.decoration.as_ref())?,
         };
         let labels = Labels {
@@ -206,6 +221,15 @@ impl Detector {
             Ok(Tool { row, subject, tool: rule.tool.clone() })
         });
         let tools = tools.collect::<Result<_, _>>()?;
+        let answers = rules.answer.iter().map(|rule| {
+            let marker = regex("answer.marker", &collector.text("answer.marker", &rule.marker)?)?;
+            let marker_not = collector.single("answer.marker_not", rule.marker_not.as_ref())?;
+            let followed_by = collector.single("answer.followed_by", rule.followed_by.as_ref())?;
+            let stop = collector.single("answer.stop", rule.stop.as_ref())?;
+            let AnswerRule { skip_question, needs_stop, indent, .. } = *rule;
+            Ok(Answer { marker, marker_not, followed_by, stop, skip_question, needs_stop, indent })
+        });
+        let answers = answers.collect::<Result<_, _>>()?;
         let mut names = std::collections::BTreeMap::new();
         for name in rules.patterns.keys() {
             names.insert(name.clone(), collector.add(&format!("patterns.{name}"), &format!("@{name}"))?);
@@ -215,7 +239,7 @@ impl Detector {
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
         let set = RegexSet::new(&patterns).map_err(place)?;
         let single = patterns.iter().map(|pattern| regex("pattern", pattern)).collect::<Result<_, _>>()?;
-        let detector = Self { ready, set, single, names, places, labels, tools, rules };
+        let detector = Self { ready, set, single, names, places, labels, tools, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }
@@ -261,11 +285,12 @@ fn ready(
     Ok(Ready {
         region: collector.region(&place, &rule.region)?,
         any: collector.many(&place, &rule.any)?,
-        all: collector.many(&place, &rule.all)?,
+        all: collector.each(&place, &rule.all)?,
         none: collector.many(&place, &rule.none)?,
         except: collector.many(&place, &rule.except)?,
         somewhere: collector.many(&place, rule.somewhere.as_slice())?,
         stale: collector.many(&place, rule.stale_if_followed_by.as_slice())?,
+        right_below: collector.many(&place, rule.right_below.as_slice())?,
         classifier,
     })
 }

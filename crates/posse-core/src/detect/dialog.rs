@@ -102,7 +102,9 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
         };
         let reach = first.saturating_sub(REACH).max(from);
         let top = detector.places.dialog_frame.and_then(|frame| sight.last(reach..first, frame));
-        Some(Menu { rows: first..last, above: top.map_or(reach, |row| row + 1)..first, options })
+        let top = top.map_or(reach, |row| row + 1);
+        let start = detector.places.dialog_start.and_then(|start| sight.last(top..first, start));
+        Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, options })
     })
 }
 
@@ -188,22 +190,26 @@ fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize], column: usi
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
     let decoration = detector.places.decoration;
-    let is_text = |row: &usize| {
-        let text = sight.row(*row).trim();
-        !text.is_empty() && !decoration.is_some_and(|decoration| sight.hit(*row, decoration))
-    };
-    let rows: Vec<usize> = menu.above.clone().filter(is_text).collect();
     let clean =
         |row: usize| sight.row(row).trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃')).to_owned();
-    // The question is the paragraph right above the options.
-    let question = rows.iter().rposition(|row| !is_text(&row.saturating_sub(1)) || *row == 0).unwrap_or(0);
-    let (detail, question) = rows.split_at(question);
-    let mut question = question.iter().map(|row| clean(*row)).collect::<Vec<_>>().join(" ");
+    let is_text = |row: &usize| {
+        let decorated = decoration.is_some_and(|decoration| sight.hit(*row, decoration));
+        !decorated && !clean(*row).is_empty()
+    };
+    let rows: Vec<usize> = menu.above.clone().filter(is_text).collect();
+    let texts = |rows: &[usize]| rows.iter().map(|row| clean(*row)).collect::<Vec<String>>();
     let title = rows.first().map(|row| clean(*row)).unwrap_or_default();
-    if detail.is_empty() && question.is_empty() {
-        question.clone_from(&title);
-    }
-    let detail: Vec<String> = detail.iter().skip(1).map(|row| clean(*row)).collect();
+    let begins = |row: &usize| *row == menu.above.start || !is_text(&(row - 1));
+    let begins_with_question =
+        rows.first().is_some_and(|row| detector.places.dialog_start.is_some_and(|start| sight.hit(*row, start)));
+    let (question, detail) = if begins_with_question {
+        let end = rows.iter().skip(1).position(begins).map_or(rows.len(), |after| after + 1);
+        (texts(&rows[..end]).join(" "), texts(&rows[end..]))
+    } else {
+        // The question is the paragraph right above the options.
+        let start = rows.iter().rposition(begins).unwrap_or(0);
+        (texts(&rows[start..]).join(" "), texts(rows[..start].get(1..).unwrap_or_default()))
+    };
     let (tool, subject) = detector.subject(sight, &rows, &detail);
     let options: Vec<Choosable> = menu.options.iter().map(|choice| detector.choosable(choice)).collect();
     let id = identity(&title, &question, &detail, &options);
@@ -215,9 +221,13 @@ impl Detector {
         for rule in &self.tools {
             let Some(_) = rows.iter().find(|row| rule.row.is_match(sight.row(**row))) else { continue };
             let named = rule.subject.as_ref().and_then(|pattern| {
-                rows.iter().find_map(|row| {
-                    Some(pattern.captures(sight.row(*row))?.name("subject")?.as_str().trim().to_owned())
-                })
+                let capture =
+                    |row: &usize| Some(pattern.captures(sight.row(*row))?.name("subject")?.as_str().trim().to_owned());
+                let (at, first) = rows.iter().enumerate().find_map(|(at, row)| Some((at, capture(row)?)))?;
+                // A long one goes on in the rows right below.
+                let more = rows[at..].windows(2).take_while(|two| two[1] == two[0] + 1);
+                let more = more.map(|two| sight.row(two[1]).trim().to_owned());
+                Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n"))
             });
             let subject = named.or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));
             return (Some(rule.tool.clone()), subject);

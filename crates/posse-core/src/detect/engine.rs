@@ -78,6 +78,17 @@ impl<'a> Sight<'a> {
         rows.rev().find(|row| self.matches(*row, name))
     }
 
+    /// Where a named pattern first matches in a text of several rows.
+    pub fn find_in(&self, text: &str, name: &str) -> Option<Range<usize>> {
+        let found = self.detector.names.get(name)?.iter().filter_map(|id| self.detector.single[*id].find(text));
+        found.map(|found| found.range()).min_by_key(|range| range.start)
+    }
+
+    /// The nearest row above this one on which something stands.
+    pub fn filled_above(&self, row: usize) -> Option<usize> {
+        (0..row).rev().find(|above| !self.row(*above).trim().is_empty())
+    }
+
     pub(super) fn hit(&self, row: usize, pattern: PatternId) -> bool {
         self.rows[row].1[pattern / 64] & (1 << (pattern % 64)) != 0
     }
@@ -159,6 +170,7 @@ impl Detector {
             Gate::NoComposer => found.composer.is_some(),
             Gate::Menu => found.menu.is_none(),
             Gate::NoMenu => found.menu.is_some(),
+            Gate::NoTitle => look.title.is_some(),
             Gate::Empty => !sight.is_empty(),
         };
         if let Some(missing) = rule.when.iter().find(gate) {
@@ -167,6 +179,7 @@ impl Detector {
                 Gate::NoComposer => "the input field is on the screen".into(),
                 Gate::Menu => "no menu on the screen".into(),
                 Gate::NoMenu => "a menu is on the screen".into(),
+                Gate::NoTitle => "the title is known".into(),
                 Gate::Empty => "the screen is not empty".into(),
             });
         }
@@ -227,6 +240,10 @@ impl Detector {
         let later = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, &ready.stale)));
         if let Some(later) = later {
             return Err(format!("history: {:?} stands below it", sight.row(later)));
+        }
+        let above = last.and_then(|last| sight.filled_above(last));
+        if !ready.right_below.is_empty() && !above.is_some_and(|above| hit(above, &ready.right_below)) {
+            return Err(format!("right above it is {:?}", above.map_or("", |above| sight.row(above))));
         }
         if !ready.has_conditions() && ready.region != Region::Screen {
             last = rows.clone().next();

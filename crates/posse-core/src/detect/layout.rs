@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::compile::{Detector, Places};
+use super::compile::{Detector, PatternId, Places};
 use super::dialog::{self, Menu};
 use super::engine::Sight;
 
@@ -30,6 +30,7 @@ pub(super) enum Region {
     Screen,
     Tail(usize),
     Footer(usize),
+    Conversation,
     Turn,
     Composer,
     BelowComposer,
@@ -62,6 +63,7 @@ impl Detector {
                 let filled = (0..end).rev().filter(|row| !sight.row(*row).trim().is_empty());
                 filled.take(*count).last().unwrap_or(end)..end
             }
+            Region::Conversation => 0..composer.map_or(end, |composer| composer.rows.start),
             Region::Turn => found.turn..composer.map_or(end, |composer| composer.rows.start).max(found.turn),
             Region::Composer => composer?.rows.clone(),
             Region::BelowComposer => composer?.below..end,
@@ -78,48 +80,73 @@ impl Detector {
     }
 }
 
-/// The lowest row that is the input field.
+/// The lowest input field.
 fn composer(places: &Places, sight: &Sight<'_>) -> Option<Composer> {
     let pattern = places.composer?;
+    if let (None, Some(frame)) = (places.frame_above, places.frame_below) {
+        return block(places, sight, pattern, frame);
+    }
     (0..sight.len()).rev().filter(|row| sight.hit(*row, pattern)).find_map(|row| {
         let not = places.composer_not.is_some_and(|not| sight.hit(row, not));
         let framed = places.frame_above.is_none_or(|frame| row > 0 && sight.hit(row - 1, frame));
         if not || !framed {
             return None;
         }
-        let end = match places.frame_below {
-            Some(frame) => (row + 1..sight.len()).find(|below| sight.hit(*below, frame))?,
-            None => row + 1,
-        };
-        let alone = places.only_below.is_none_or(|only| {
-            (end..sight.len()).all(|below| sight.row(below).trim().is_empty() || sight.hit(below, only))
-        });
-        alone.then(|| Composer { rows: row..draft_end(places, sight, row, end), below: end })
+        match places.frame_below {
+            Some(frame) => {
+                let end = (row + 1..sight.len()).find(|below| sight.hit(*below, frame))?;
+                Some(Composer { rows: row..end, below: end })
+            }
+            None => open(places, sight, row),
+        }
     })
 }
 
-/// Without a frame the draft goes on to the first blank row.
-fn draft_end(places: &Places, sight: &Sight<'_>, row: usize, end: usize) -> usize {
-    if places.frame_below.is_some() {
-        return end;
-    }
-    (row + 1..sight.len()).find(|below| sight.row(*below).trim().is_empty()).unwrap_or(sight.len())
+/// A field with a border on its left: the adjacent rows above the one that closes it.
+fn block(places: &Places, sight: &Sight<'_>, pattern: PatternId, frame: PatternId) -> Option<Composer> {
+    let below = sight.last(0..sight.len(), frame)?;
+    let start = (0..below).rev().take_while(|row| sight.hit(*row, pattern)).last()?;
+    let end = below.saturating_sub(places.info_rows).max(start);
+    Some(Composer { rows: start..end, below })
 }
 
-/// What stands in the input field, without the mark before it and the indentation below it.
+/// A field without a frame: below it only the rest of the draft and, after a blank row, a footer.
+fn open(places: &Places, sight: &Sight<'_>, row: usize) -> Option<Composer> {
+    let filled = |below: &usize| !sight.row(*below).trim().is_empty();
+    let footer = (row + 1..sight.len()).rev().take_while(filled).last()?;
+    let hit = |below: usize, pattern: Option<PatternId>| pattern.is_some_and(|pattern| sight.hit(below, pattern));
+    let alone =
+        places.only_below.is_none() || (row + 1..sight.len()).filter(filled).all(|below| hit(below, places.only_below));
+    let other = (footer..sight.len()).any(|below| hit(below, places.not_below));
+    (footer > row + 1 && alone && !other).then_some(Composer { rows: row..footer, below: footer })
+}
+
+/// What stands in the input field, without the mark before it, its border and the indentation below it.
 pub(super) fn draft(places: &Places, sight: &Sight<'_>, composer: &Composer) -> String {
-    let mut rows = composer.rows.clone().map(|row| sight.row(row));
-    let first = rows.next().unwrap_or_default();
-    let mark = first.char_indices().nth(1).map_or(first.len(), |(at, _)| at);
-    let first = first[mark..].trim_matches(|c: char| c.is_whitespace() || c == '\u{200b}');
-    let mut draft = first.to_owned();
-    for row in rows {
+    let mut draft = String::new();
+    for row in composer.rows.clone() {
+        let text = sight.row(row);
+        let inside = text.trim_start().strip_prefix(['│', '┃']).map(|inside| inside.trim_end_matches(['│', '┃', ' ']));
+        let marked = row == composer.rows.start && (inside.is_none() || places.frame_above.is_some());
+        let text = inside.unwrap_or(text);
+        let text = if marked { after_mark(text.trim_start_matches(' ')) } else { text };
+        draft.push_str(text.strip_prefix("  ").unwrap_or(text).trim_end_matches(is_blank));
         draft.push('\n');
-        draft.push_str(row.strip_prefix("  ").unwrap_or(row).trim_end());
     }
-    let draft = draft.trim_end();
+    let draft = draft.trim_end_matches(is_blank).trim_start_matches(['\n', ' ', '\u{a0}']);
     if places.placeholder.as_ref().is_some_and(|pattern| pattern.is_match(draft)) {
         return String::new();
     }
     draft.to_owned()
+}
+
+/// Some agents draw their cursor as a space without width.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{200b}'
+}
+
+fn after_mark(text: &str) -> &str {
+    let mut rest = text.chars();
+    rest.next();
+    rest.as_str()
 }

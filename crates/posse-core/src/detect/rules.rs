@@ -20,6 +20,13 @@ pub enum Patterns {
 }
 
 impl Patterns {
+    pub fn as_mut_slice(&mut self) -> &mut [Pattern] {
+        match self {
+            Patterns::One(one) => std::slice::from_mut(one),
+            Patterns::Several(several) => several,
+        }
+    }
+
     pub fn as_slice(&self) -> &[Pattern] {
         match self {
             Patterns::One(one) => std::slice::from_ref(one),
@@ -38,16 +45,30 @@ pub struct Rules {
     pub layout: Layout,
     #[serde(default)]
     pub dialog: DialogRules,
+    /// Where the last answer of the agent is. The first that finds one decides.
+    #[serde(default)]
+    pub answer: Vec<AnswerRule>,
     /// In the order in which they are tried.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// Every named pattern as written.
+    pub fn named_patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.patterns.values().flat_map(Patterns::as_slice)
+    }
+
+    pub fn named_patterns_mut(&mut self) -> impl Iterator<Item = &mut Pattern> {
+        self.patterns.values_mut().flat_map(Patterns::as_mut_slice)
+    }
 }
 
 /// Where things are on the screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// The row with the input field.
+    /// The row with the input field. With `frame_below` and without `frame_above`: every row of it.
     pub composer: Option<Pattern>,
     /// A row that looks like it and is not.
     pub composer_not: Option<Pattern>,
@@ -55,8 +76,13 @@ pub struct Layout {
     pub frame_above: Option<Pattern>,
     /// The row that closes it. What stands between is the draft.
     pub frame_below: Option<Pattern>,
-    /// Every filled row below it is one of these, where it has no frame.
+    /// Every filled row below it is one of these, where it has no frame. The last paragraph is the footer, the rest draft.
     pub only_below: Option<Pattern>,
+    /// Such a row in the footer means that this is something else, where it has no frame.
+    pub not_below: Option<Pattern>,
+    /// How many rows at its end are not the draft: they tell the mode and the model.
+    #[serde(default)]
+    pub info_rows: usize,
     /// What the input field shows when it is empty.
     pub placeholder: Option<Pattern>,
     /// A prompt of the user in the conversation: the turn is what stands below the last one.
@@ -72,6 +98,8 @@ pub struct DialogRules {
     pub cursors: String,
     /// The row above which a dialog does not reach.
     pub frame: Option<Pattern>,
+    /// The row with the question, where a dialog begins with it. Otherwise the question is right above the options.
+    pub start: Option<Pattern>,
     /// Rows inside a dialog that are decoration.
     pub decoration: Option<Pattern>,
     /// Labels that allow this once and nothing else.
@@ -96,8 +124,32 @@ pub struct ToolRule {
     /// Matched against the rows of the dialog above its options.
     pub row: Pattern,
     pub tool: String,
-    /// A group named `subject` in this pattern is the command or the path. Otherwise it is the rows below.
+    /// A group named `subject` in this pattern, with the rest of its paragraph, is the command or the path. Otherwise it
+    /// is all that stands between title and question.
     pub subject: Option<Pattern>,
+}
+
+/// Where an answer begins and ends, and what of it is only layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRule {
+    /// The row where an answer begins. What it matches is cut off; the rest of the row belongs to the answer.
+    pub marker: Pattern,
+    /// Rows that look like it and are not: tools at work. They count only where there is nothing else.
+    pub marker_not: Option<Pattern>,
+    /// Only a marker with such a row somewhere below it counts.
+    pub followed_by: Option<Pattern>,
+    /// The row of the marker and the paragraph below it are what was asked.
+    #[serde(default)]
+    pub skip_question: bool,
+    /// The answer ends above the first such row.
+    pub stop: Option<Pattern>,
+    /// An answer that does not end is not one.
+    #[serde(default)]
+    pub needs_stop: bool,
+    /// How many blanks before each row are layout.
+    #[serde(default)]
+    pub indent: usize,
 }
 
 /// What a rule says.
@@ -135,6 +187,8 @@ pub enum Gate {
     /// A menu with a cursor on one of its options.
     Menu,
     NoMenu,
+    /// The title of the window is not known.
+    NoTitle,
     /// Nothing at all is on the screen.
     Empty,
 }
@@ -150,7 +204,7 @@ pub struct Rule {
     pub strength: Strength,
     #[serde(default)]
     pub when: Vec<Gate>,
-    /// `screen`, `tail:N`, `footer:N` (the last N filled rows), `turn`, `composer`, `below_composer`, `menu`,
+    /// `screen`, `tail:N`, `footer:N` (the last N filled rows), `conversation` (above the input field), `turn`, `composer`, `below_composer`, `menu`,
     /// `above_menu`, `dialog` (from its frame to the end of the screen), `after:PATTERN_NAME`, `title`, `foreground`.
     #[serde(default = "screen")]
     pub region: String,
@@ -170,6 +224,8 @@ pub struct Rule {
     pub somewhere: Option<Pattern>,
     /// Such a row below the last match, anywhere on the screen, means that it is history.
     pub stale_if_followed_by: Option<Pattern>,
+    /// The nearest filled row above the last match must be one of these.
+    pub right_below: Option<Pattern>,
     /// The rule for a code-written decision of this name, instead of conditions.
     pub classifier: Option<String>,
     /// Why this is so; people read it in `explain`.

@@ -1,0 +1,38 @@
+//! Agents that print a prompt like `[profile] 22% λ >` and leave everything they ever printed on the screen. What is
+//! still open is told by counting prompts.
+
+use posse_core::detect::layout::Found;
+use posse_core::detect::rules::Says;
+use posse_core::detect::{Decided, Sight};
+use posse_core::status::WaitingKind;
+
+pub(super) fn prompts(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
+    let end = sight.len();
+    let last_prompt = sight.last_match(0..end, "IDLE_PROMPT_PATTERN")?;
+    if let Some(row) = sight.last_match(0..end, "ERROR_PATTERN") {
+        return Some(Decided { says: Says::Error, kind: None, row: Some(row) });
+    }
+    if let Some((row, prompts)) = permission(sight)
+        && prompts <= 1
+    {
+        let kind = Some(WaitingKind::Permission);
+        return Some(Decided { says: Says::WaitingUserAnswer, kind, row: Some(row) });
+    }
+    let says = match sight.last_match(0..end, "RESPONSE_MARKER") {
+        None => Says::Idle,
+        Some(answer) if last_prompt >= answer => Says::Completed,
+        Some(_) => Says::Processing,
+    };
+    Some(Decided { says, kind: None, row: Some(last_prompt) })
+}
+
+/// The last question, and on how many lines a prompt stands after it. The prompt under an open question is one; an
+/// answered one has the next prompt as well. A prompt drawn over itself on one line is still one line.
+fn permission(sight: &Sight<'_>) -> Option<(usize, usize)> {
+    (0..sight.len()).rev().filter(|row| sight.matches(*row, "PERMISSION_START")).find_map(|row| {
+        let text = (row..sight.len()).map(|row| sight.row(row)).collect::<Vec<_>>().join("\n");
+        let asked = sight.find_in(&text, "PERMISSION_PROMPT_PATTERNS")?;
+        let prompts = text[asked.end..].split('\n').filter(|line| sight.find_in(line, "IDLE_PROMPT_PATTERN").is_some());
+        Some((row, prompts.count()))
+    })
+}

@@ -1,0 +1,98 @@
+//! The last answer of the agent, taken out of the text above its input field.
+
+use regex::Regex;
+
+use super::compile::Detector;
+
+/// Why there is no answer in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    #[error("no response from the agent is on the screen")]
+    NoResponse,
+    #[error("the response is empty")]
+    Empty,
+    #[error("no prompt follows the response: it has not ended")]
+    MissingPrompt,
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) marker: Regex,
+    pub(super) marker_not: Option<Regex>,
+    pub(super) followed_by: Option<Regex>,
+    pub(super) stop: Option<Regex>,
+    pub(super) skip_question: bool,
+    pub(super) needs_stop: bool,
+    pub(super) indent: usize,
+}
+
+impl Detector {
+    /// The last answer in lines without escapes: history first, then the screen.
+    pub fn last_answer(&self, lines: &[String]) -> Result<String, NoAnswer> {
+        // The first rule that found something says what is wrong with it.
+        let mut failure = NoAnswer::NoResponse;
+        for rule in &self.answers {
+            match rule.find(lines) {
+                Ok(answer) => return Ok(answer),
+                Err(NoAnswer::NoResponse) => {}
+                Err(other) if failure == NoAnswer::NoResponse => failure = other,
+                Err(_) => {}
+            }
+        }
+        Err(failure)
+    }
+}
+
+impl Answer {
+    fn find(&self, lines: &[String]) -> Result<String, NoAnswer> {
+        let start = self.start(lines).ok_or(NoAnswer::NoResponse)?;
+        let (first, rest) = lines[start..].split_first().ok_or(NoAnswer::NoResponse)?;
+        let cut = self.marker.find(first).map_or(0, |found| found.end());
+        let (first, rest) = if self.skip_question { ("", after_paragraph(rest)) } else { (&first[cut..], rest) };
+        let mut answer = String::new();
+        let mut ended = false;
+        for (nth, line) in std::iter::once(first).chain(rest.iter().map(String::as_str)).enumerate() {
+            // The row of the marker is always kept; only a prompt can stand behind the answer on one row.
+            let stop = self.stop.as_ref().filter(|_| nth > 0 || self.needs_stop).and_then(|stop| stop.find(line));
+            let text = stop.map_or(line, |stop| if self.needs_stop { &line[..stop.start()] } else { "" });
+            let text = if nth == 0 { text.trim_start() } else { self.without_indent(text) };
+            answer.push_str(text.trim_end());
+            answer.push('\n');
+            if stop.is_some() {
+                ended = true;
+                break;
+            }
+        }
+        if self.needs_stop && !ended {
+            return Err(NoAnswer::MissingPrompt);
+        }
+        let answer = answer.trim_start_matches('\n').trim_end();
+        if answer.is_empty() { Err(NoAnswer::Empty) } else { Ok(answer.to_owned()) }
+    }
+
+    /// The last marker; one of a tool only where there is no other.
+    fn start(&self, lines: &[String]) -> Option<usize> {
+        let end = match &self.followed_by {
+            Some(pattern) => lines.iter().rposition(|line| pattern.is_match(line))?,
+            None => lines.len(),
+        };
+        let lines = &lines[..end];
+        let marks = |line: &String| self.marker.is_match(line);
+        let is_tool = |line: &String| self.marker_not.as_ref().is_some_and(|not| not.is_match(line));
+        let spoken = lines.iter().rposition(|line| marks(line) && !is_tool(line));
+        spoken.or_else(|| lines.iter().rposition(marks))
+    }
+
+    fn without_indent<'l>(&self, line: &'l str) -> &'l str {
+        let blanks = line.bytes().take(self.indent).take_while(|byte| *byte == b' ').count();
+        &line[blanks..]
+    }
+}
+
+/// What comes after the first paragraph.
+fn after_paragraph(lines: &[String]) -> &[String] {
+    let filled = |line: &String| !line.trim().is_empty();
+    let start = lines.iter().position(filled).unwrap_or(lines.len());
+    let length = lines[start..].iter().take_while(|line| filled(line)).count();
+    &lines[start + length..]
+}
