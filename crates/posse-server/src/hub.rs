@@ -64,6 +64,8 @@ pub(crate) enum Change {
     Title(String),
     Size(Size),
     Signal(Signal),
+    /// Something for the log.
+    Note(&'static str, serde_json::Value),
     /// Whether somebody is attached.
     Watched(bool),
     /// This input is to be written down before it is sent.
@@ -479,6 +481,7 @@ impl Hub {
                 let data = serde_json::to_value(&signal).unwrap_or_default();
                 self.publish(event("signal", Some(id), data));
             }
+            Change::Note(kind, data) => self.emit(kind, Some(id), data, vec![]),
             Change::Watched(watched) => entry.watched = watched,
             Change::InputAhead { writer, sequence } => {
                 let change = store::Change::Ahead { terminal: id, writer, sequence };

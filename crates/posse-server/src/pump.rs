@@ -4,11 +4,19 @@
 //! the number of the offset at which they ended, so that a daemon that replays output after a crash does not
 //! answer twice. Only changes leave for the hub. Between two events nothing runs: an idle terminal has no timer.
 
+mod agent;
+mod deliver;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use posse_agents::Provider;
+use posse_agents::start::Confirmed;
+use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
+use posse_core::detect::Explanation;
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
@@ -19,6 +27,8 @@ use posse_term::emulator::{Emulator, HistoryLimit, Reply};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+
+use agent::{Agent, Happened, Wanted};
 
 use crate::hub::{Change, Message};
 use crate::record::Backend;
@@ -51,6 +61,16 @@ pub(crate) enum InputError {
     Uncertain,
     #[error("the database cannot be written, and without it this could be typed twice")]
     NotNoted,
+    #[error("no question is open")]
+    NoQuestion,
+    #[error("{0}")]
+    Question(NotAnswered),
+    #[error("{0}")]
+    NotAnswered(Unanswered),
+    #[error("{0}")]
+    NotDelivered(Failure),
+    #[error("no agent is in this terminal")]
+    NoAgent,
 }
 
 /// What text of a terminal.
@@ -68,6 +88,8 @@ pub(crate) enum Text {
 pub(crate) enum Origin {
     Request(oneshot::Sender<Result<(), InputError>>),
     Watcher(u64),
+    /// What is being done with the agent.
+    Agent(KeyId),
 }
 
 pub(crate) struct Input {
@@ -85,6 +107,21 @@ pub(crate) enum Command {
     /// Whether the program asked for pastes to be marked as such.
     BracketedPaste(oneshot::Sender<bool>),
     Input(Input),
+    /// A message for the agent, or, in a terminal without one, text and Enter.
+    Message {
+        order: Order,
+        writer: WriterId,
+        sequence: u64,
+        reply: oneshot::Sender<Result<(), InputError>>,
+    },
+    /// Answer the agent's question.
+    Answer {
+        wish: Wish,
+        question: Option<String>,
+        reply: oneshot::Sender<Result<(), InputError>>,
+    },
+    /// How the screen is read now; `None` in a terminal without an agent.
+    Explain(oneshot::Sender<Option<Explanation>>),
     /// The size it has when nobody looks.
     Resize(Size),
     Watch {
@@ -102,6 +139,8 @@ pub(crate) enum Event {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(Command),
+    /// A hook of the agent, as it told.
+    Hook(serde_json::Value),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,
@@ -148,6 +187,8 @@ pub(crate) struct Settings {
     pub(crate) history: HistoryLimit,
     /// Where the last screen goes when the program ends.
     pub(crate) last_screen: PathBuf,
+    /// The agent in it, its profile, and what the operator said.
+    pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
     pub(crate) hub: mpsc::UnboundedSender<Message>,
 }
 
@@ -166,6 +207,10 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         backend: settings.backend,
         known_inputs: settings.known_inputs,
         unsent: HashMap::new(),
+        undelivered: HashMap::new(),
+        agent: settings.agent.map(|(provider, profile, said)| Agent::new(provider, profile.as_deref(), said)),
+        writer: WriterId(crate::random().max(1)),
+        typed: 0,
         emulator: emulator.unwrap_or_else(|| Emulator::new(settings.size, settings.history)),
         life: Life::resumed(settings.status, exit.is_some()),
         base_size: settings.size,
@@ -198,6 +243,12 @@ struct Pump {
     known_inputs: Vec<KnownInput>,
     /// Input that waits to be written down.
     unsent: HashMap<(WriterId, u64), Vec<u8>>,
+    /// Messages that wait to be written down.
+    undelivered: HashMap<(WriterId, u64), Order>,
+    agent: Option<Agent>,
+    /// Who types what the agent gets from us, and how often.
+    writer: WriterId,
+    typed: u64,
     emulator: Emulator,
     life: Life,
     base_size: Size,
@@ -229,7 +280,7 @@ struct Pump {
 impl Pump {
     async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Event>) {
         loop {
-            let deadline = self.frames.deadline().into_iter().chain(self.nudge_ends).min();
+            let deadline = self.frames.deadline().into_iter().chain(self.nudge_ends).chain(self.agent_deadline()).min();
             let event = match deadline {
                 None => queue.recv().await,
                 Some(deadline) => match tokio::time::timeout_at(deadline, queue.recv()).await {
@@ -251,11 +302,22 @@ impl Pump {
                     }
                 }
                 Some(Event::KeeperLost) => self.ended(Exit::Lost).await,
-                Some(Event::InputNoted { writer, sequence, written }) => self.input_noted(writer, sequence, written),
+                Some(Event::InputNoted { writer, sequence, written }) => {
+                    if !self.delivery_noted(writer, sequence, written) {
+                        self.input_noted(writer, sequence, written);
+                    }
+                }
+                Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }
         }
+    }
+
+    fn agent_deadline(&self) -> Option<Instant> {
+        let life = self.agent.as_ref().and_then(|_| self.life.deadline());
+        let work = self.agent.as_ref().and_then(Agent::deadline);
+        life.into_iter().chain(work).min().map(crate::instant)
     }
 
     fn catching_up(&self) -> bool {
@@ -291,8 +353,9 @@ impl Pump {
                 self.input_done(writer, sequence, Err(why));
             }
             KeeperEvent::Spawned { .. } => {
-                let change = self.life.handle(&LifeEvent::Started, crate::now()).cloned();
-                self.tell_status(change);
+                if self.agent.is_none() {
+                    self.live(&LifeEvent::Running);
+                }
             }
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
@@ -369,6 +432,7 @@ impl Pump {
     }
 
     fn signal(&mut self, signal: &Signal) {
+        self.hear(signal);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
             let _ = self.hub.send(Message::Change(self.id, Change::Signal(signal.clone())));
         }
@@ -377,6 +441,7 @@ impl Pump {
     /// The end of a frame: the screen is complete, and worth a look.
     fn look(&mut self) {
         self.tell_title();
+        self.read_screen();
     }
 
     fn tell_title(&mut self) {
@@ -410,6 +475,9 @@ impl Pump {
         if self.nudge_ends.is_some_and(|end| end <= now) {
             self.nudge_ends = None;
             self.fit_views();
+        }
+        if self.agent_deadline().is_some_and(|due| due <= now) {
+            self.agent_time();
         }
     }
 
@@ -481,17 +549,25 @@ impl Pump {
     }
 
     fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
-        if self.backend == Backend::Tmux && outcome.is_ok() && writer != WriterId::RESPONDER {
+        if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
+            self.settle(writer, sequence, outcome.is_ok());
+        }
+        self.answer_all(writer, sequence, outcome);
+    }
+
+    /// Writes down that an input has arrived, or certainly has not and may be sent again.
+    fn settle(&mut self, writer: WriterId, sequence: u64, arrived: bool) {
+        if arrived {
             self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
-            self.known_inputs.push(KnownInput { writer, sequence, arrived: true });
+            self.known_inputs.push(KnownInput { writer, sequence, arrived });
             // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
-            let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived: true }));
-        } else if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
-            // Certainly not: it may be sent again.
-            let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived: false }));
         }
+        let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived }));
+    }
+
+    fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
         for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
             self.answer(sequence, origin, outcome);
         }
@@ -502,6 +578,8 @@ impl Pump {
             (Origin::Request(reply), outcome) => {
                 let _ = reply.send(outcome);
             }
+            (Origin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
+            (Origin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
             (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
             (Origin::Watcher(watcher), Err(why)) => {
                 let why = match why {
@@ -511,6 +589,12 @@ impl Pump {
                     InputError::Status(_) => "status",
                     InputError::Uncertain => "uncertain",
                     InputError::NotNoted => "not_noted",
+                    // Nobody sends these through a stream.
+                    InputError::NoQuestion
+                    | InputError::Question(_)
+                    | InputError::NotAnswered(_)
+                    | InputError::NotDelivered(_)
+                    | InputError::NoAgent => "agent",
                 };
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
             }
@@ -531,6 +615,18 @@ impl Pump {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
             Command::Input(input) => self.input(input),
+            Command::Message { order, writer, sequence, reply } => {
+                let origin = Origin::Request(reply);
+                match &self.agent {
+                    Some(_) => self.deliver(order, writer, sequence, origin),
+                    None => self.answer(sequence, origin, Err(InputError::NoAgent)),
+                }
+            }
+            Command::Answer { wish, question, reply } => self.ask_agent(Wanted::Answer { wish, question }, reply),
+            Command::Explain(reply) => {
+                let screen = self.emulator.screen();
+                let _ = reply.send(self.agent.as_ref().map(|agent| agent.explain(&screen)));
+            }
             Command::Resize(size) => {
                 self.base_size = size;
                 self.fit_views();
@@ -558,6 +654,11 @@ impl Pump {
             }
             Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
             Text::Last => {
+                if let Some(agent) = &self.agent {
+                    let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
+                    lines.extend_from_slice(rows);
+                    return agent.last_answer(&lines).ok();
+                }
                 let text = match self.last_input {
                     Some(line) if !screen.alternate => self.emulator.text_below(line),
                     _ => screen.text(),
@@ -589,7 +690,8 @@ impl Pump {
         }
         self.exit = Some(exit);
         self.look();
-        let status = self.life.handle(&LifeEvent::Exited(exit), crate::now()).cloned();
+        self.drive(&Happened::Gone);
+        let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
         let why = match (self.backend, exit) {
             // What was sent to tmux may have arrived before the end.
             (Backend::Tmux, _) => InputError::Uncertain,

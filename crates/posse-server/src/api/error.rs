@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use posse_core::delivery::{Left, Why};
 use posse_core::ids::{BadName, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
@@ -164,6 +165,23 @@ impl ApiError {
                 }
                 InputError::NotNoted => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was typed")),
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
+                InputError::NoQuestion => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
+                InputError::NoAgent => (S::CONFLICT, "no_agent", Some("type into it with `posse send`")),
+                InputError::Question(_) => {
+                    (S::CONFLICT, "waiting", Some("`posse approve` or `posse deny` answers it; so does `posse attach`"))
+                }
+                InputError::NotAnswered(_) => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
+                InputError::NotDelivered(failure) => match (failure.why, failure.left) {
+                    (_, Left::Unknown) => (S::CONFLICT, "uncertain", Some("look at the terminal before sending it again")),
+                    (Why::Dialog(_), _) => {
+                        (S::CONFLICT, "waiting", Some("`posse approve` or `posse deny` answers the question"))
+                    }
+                    (Why::Status(_) | Why::Epoch(_), _) => (S::CONFLICT, "status", Some("look again before sending")),
+                    (Why::Busy, _) => (S::CONFLICT, "busy", Some("`posse wait` for it first")),
+                    (Why::Gone, _) => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
+                    (Why::Empty, _) => (S::BAD_REQUEST, "invalid", None),
+                    _ => (S::CONFLICT, "not_delivered", Some("look at it with `posse attach`")),
+                },
             },
             Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
             Self::StartTimeout(_) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_term::wire::MAX_INPUT;
@@ -13,8 +14,8 @@ use super::agents::{self, Asked};
 use super::params::{Id, Params};
 use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, What};
-use crate::pump::{self, Handle, Origin, Text};
+use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
+use crate::pump::{self, Handle, InputError, Origin, Text};
 use crate::record::{COMMAND, SHELL};
 use crate::tmux_server::TmuxServer;
 
@@ -180,8 +181,16 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
         _ => return Err(ApiError::Invalid("writer and sequence go together, and sequences start at 1".into())),
     };
     let pump = find(&app, id).await?;
-    let enter = body.enter.unwrap_or(true);
-    let bytes = if body.raw.unwrap_or(false) {
+    let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
+    let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
+    if !raw && enter && is_agent(&app, id).await? {
+        let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
+        let order = Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
+        let done = pump.ask(|reply| pump::Command::Message { order, writer, sequence, reply });
+        done.await.ok_or(ApiError::NoTerminal(id))??;
+        return Ok(Json(Success { success: true }));
+    }
+    let bytes = if raw {
         let mut bytes = body.message.into_bytes();
         bytes.extend(enter.then_some(b'\r'));
         bytes
@@ -192,12 +201,73 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
     if bytes.len() > MAX_INPUT {
         return Err(ApiError::TooMuchInput(bytes.len()));
     }
-    let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
     let done = pump.ask(|reply| {
         let (expect, origin) = (body.expect_status, Origin::Request(reply));
         pump::Command::Input(pump::Input { writer, sequence, bytes, expect, origin })
     });
     done.await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(Success { success: true }))
+}
+
+/// Whether an agent is in a terminal, which is talked to with proof.
+async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
+    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    Ok(view.record.confirmed.is_some())
+}
+
+/// Accept the question an agent asks
+///
+/// Only with the option that allows this once and nothing else, unless another one is named.
+#[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
+    responses((status = 200, description = "It is answered, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn approve(State(app): State<App>, Id(id): Id, Params(body): Params<types::AnswerIn>) -> Answer<Success> {
+    let wish = match body.option {
+        None => Wish::Accept,
+        Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),
+        Some(option) => Wish::Option(option as usize - 1),
+    };
+    answer(&app, id, wish, body.dialog).await
+}
+
+/// Refuse the question an agent asks
+#[utoipa::path(post, path = "/terminals/{id}/deny", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
+    responses((status = 200, description = "It is refused, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn deny(State(app): State<App>, Id(id): Id, Params(body): Params<types::AnswerIn>) -> Answer<Success> {
+    if body.option.is_some() {
+        return Err(ApiError::Invalid("an option is chosen by approving".into()));
+    }
+    answer(&app, id, Wish::Deny, body.dialog).await
+}
+
+async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<Success> {
+    let pump = find(app, id).await?;
+    if !is_agent(app, id).await? {
+        return Err(InputError::NoAgent.into());
+    }
+    let done = pump.ask(|reply| pump::Command::Answer { wish, question, reply });
+    done.await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(Success { success: true }))
+}
+
+/// How an agent's screen is read now: which rule holds, on which text, and what lost
+#[utoipa::path(get, path = "/terminals/{id}/explain", tag = "agents", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = types::ExplanationView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<types::ExplanationView> {
+    let pump = find(&app, id).await?;
+    let explanation = pump.ask(pump::Command::Explain).await.ok_or(ApiError::NoTerminal(id))?;
+    let explanation = explanation.ok_or(InputError::NoAgent)?;
+    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let status = types::StatusView::from(&view.record.status);
+    Ok(Json(types::ExplanationView { status, title: view.title, explanation }))
+}
+
+/// What an agent's own hook tells. Only on the private socket.
+pub(super) async fn hook(
+    State(app): State<App>,
+    Id(id): Id,
+    Json(payload): Json<serde_json::Value>,
+) -> Answer<Success> {
+    find(&app, id).await?.send(pump::Event::Hook(payload));
     Ok(Json(Success { success: true }))
 }
 
@@ -244,10 +314,20 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
             pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, origin })
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
-    } else {
+    } else if !leave(&app, &pump, &view).await {
         let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
     }
     Ok(Json(Success { success: true }))
+}
+
+/// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.
+async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
+    let provider = view.record.confirmed.and_then(|_| app.providers.load(&view.record.provider).ok());
+    let Some(text) = provider.and_then(|provider| provider.manifest.exit.clone()) else { return false };
+    let (order, writer) = (Order { text, ..Order::default() }, WriterId(crate::random().max(1)));
+    let asked = pump.ask(|reply| pump::Command::Message { order, writer, sequence: 1, reply });
+    // An agent that leaves at once takes its screen with it, and the proof.
+    matches!(asked.await, Some(Ok(()) | Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. }))))
 }
 
 /// End a terminal with every process in it, and forget it

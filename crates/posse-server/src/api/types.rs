@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use posse_agents::launch::Mode;
 use posse_agents::profile::Profile;
-use posse_core::detect::Dialog;
+use posse_core::detect::{Dialog, Explanation};
 use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
@@ -160,6 +160,12 @@ pub struct Input {
     #[schema(value_type = Option<StatusWord>)]
     #[param(value_type = Option<StatusWord>)]
     pub expect_status: Option<StatusKind>,
+    /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// Also while the agent works, where its manifest says what becomes of it then.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub while_busy: Option<bool>,
     /// Who sends this, as a number chosen at random. With it a request may be repeated after a lost connection
     /// without being applied twice.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -167,6 +173,29 @@ pub struct Input {
     /// Counted up by that writer, from 1.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+}
+
+/// An answer to an agent's question.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AnswerIn {
+    /// Answer only this question, by the id it has in the terminal's `dialog`.
+    pub dialog: Option<String>,
+    /// Choose this option, counted from 1.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub option: Option<u32>,
+}
+
+/// How a screen is read.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ExplanationView {
+    /// What is believed of the terminal, which more than the screen decides.
+    #[serde(flatten)]
+    pub status: StatusView,
+    pub title: String,
+    #[schema(value_type = Object)]
+    pub explanation: Explanation,
 }
 
 /// A terminal to start the way the session routes do: by provider.

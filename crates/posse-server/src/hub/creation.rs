@@ -228,9 +228,12 @@ impl Hub {
         let Some(link) = self.link_of(id).cloned() else { return };
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.pid = Some(pid);
-        let mut life = Life::resumed(entry.record.status.clone(), false);
-        if let Some(status) = life.handle(&posse_core::status::Event::Started, crate::now()) {
-            entry.record.status = status.clone();
+        // Of a program that is no agent this is all that will be known.
+        if entry.record.confirmed.is_none() {
+            let mut life = Life::resumed(entry.record.status.clone(), false);
+            if let Some(status) = life.handle(&posse_core::status::Event::Running, crate::mono(), crate::now()) {
+                entry.record.status = status.clone();
+            }
         }
         let view = view(entry);
         let ring = u64::from(creating.program.ring);

@@ -117,6 +117,11 @@ impl Hub {
 
     pub(super) fn start_pump(&mut self, id: TerminalId, beginning: Beginning) {
         let Some(entry) = self.terminals.get_mut(&id) else { return };
+        let agent = entry.record.confirmed.and_then(|confirmed| {
+            let provider = self.providers.load(&entry.record.provider);
+            let provider = provider.inspect_err(|error| tracing::warn!(terminal = %id, "its screen is not read: {error}"));
+            Some((provider.ok()?, entry.record.agent_profile.clone(), confirmed))
+        });
         let live = matches!(beginning, Beginning::Live { .. });
         let settings = pump::Settings {
             id,
@@ -126,6 +131,7 @@ impl Hub {
             status: entry.record.status.clone(),
             history: self.history,
             last_screen: self.places.screens().join(id.as_str()),
+            agent,
             hub: self.messages.clone(),
         };
         // The route must be there before the keeper answers; it answers in order, after `Attach`.

@@ -1,0 +1,326 @@
+//! The agent in a terminal: its screen is read, its words are heard, messages are delivered to it and its questions
+//! answered. The decisions are in `posse-core`; this hands them what happens and does what they say.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use posse_agents::Provider;
+use posse_agents::start::Confirmed;
+use posse_core::delivery::{
+    self, Answer, Answered, Decision, Delivered, Effect, Event, KeyId, Meant, Order, Prompt, Seen, Wish, question,
+    translate,
+};
+use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
+use posse_core::ids::WriterId;
+use posse_core::screen::Screen;
+use posse_core::signal::Signal;
+use posse_core::status::{Claim, Event as LifeEvent, Life, Source, WaitingKind};
+use posse_core::time::Mono;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::InputError;
+
+/// A question of the start that comes back is answered this often. Then somebody has to look.
+const START_ANSWERS: usize = 3;
+
+/// What somebody wants of the agent.
+pub(crate) enum Wanted {
+    /// A message: a prompt, or `y` or `n` while a question is open.
+    Message(Order),
+    /// The open question answered; if one is named, only that one.
+    Answer { wish: Wish, question: Option<String> },
+}
+
+/// Who hears how it went.
+pub(crate) struct Job {
+    pub(crate) wanted: Wanted,
+    pub(crate) by: By,
+}
+
+pub(crate) enum By {
+    Request(oneshot::Sender<Result<(), InputError>>),
+    /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
+    Noted { writer: WriterId, sequence: u64 },
+    /// The start.
+    Ourselves,
+}
+
+/// What is being done.
+struct Work {
+    machine: Machine,
+    by: By,
+    /// For the log.
+    what: Value,
+}
+
+enum Machine {
+    Prompt(Box<Prompt>),
+    Answer(Box<Answer>),
+}
+
+/// What a machine wants, whichever it is.
+enum Act {
+    Type(KeyId, Vec<u8>),
+    Look,
+    Over(Result<(), InputError>),
+}
+
+/// What to do now, for the pump.
+pub(super) enum Do {
+    Type(KeyId, Vec<u8>),
+    Look,
+    /// A job is over.
+    Over { by: By, result: Result<(), InputError>, log: Option<(&'static str, Value)>, life: Option<LifeEvent> },
+}
+
+/// What happened, for the machine at work.
+pub(super) enum Happened {
+    Read,
+    Typed(KeyId),
+    TypingFailed(KeyId),
+    Said(Claim),
+    Time,
+    Gone,
+}
+
+pub(super) struct Agent {
+    pub(super) provider: Arc<Provider>,
+    detector: Arc<Detector>,
+    confirmed: Confirmed,
+    memo: Memo,
+    reading: Option<Reading>,
+    cursor_row: Option<String>,
+    /// Since when the input field, or this question, has been on the screen.
+    composer_since: Option<Mono>,
+    question_since: Option<(String, Mono)>,
+    work: Option<Work>,
+    queue: VecDeque<Job>,
+    start_answers: usize,
+}
+
+impl Agent {
+    pub(super) fn new(provider: Arc<Provider>, profile: Option<&str>, confirmed: Confirmed) -> Self {
+        // What cannot be made for a profile is read as for any.
+        let detector = provider.for_profile(profile).unwrap_or_else(|_| provider.detector.clone());
+        Self {
+            provider,
+            detector,
+            confirmed,
+            memo: Memo::default(),
+            reading: None,
+            cursor_row: None,
+            composer_since: None,
+            question_since: None,
+            work: None,
+            queue: VecDeque::new(),
+            start_answers: 0,
+        }
+    }
+
+    /// Looks at the screen. The reading goes into the terminal's life.
+    pub(super) fn look(&mut self, screen: &Screen, now: Mono) -> LifeEvent {
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+        let reading = self.detector.read(look, &mut self.memo);
+        self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
+        self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
+        self.question_since = question(&reading).map(|question| match self.question_since.take() {
+            Some((known, since)) if known == question => (known, since),
+            _ => (question, now),
+        });
+        LifeEvent::Read(reading)
+    }
+
+    pub(super) fn looked(&mut self, event: LifeEvent) {
+        if let LifeEvent::Read(reading) = event {
+            self.reading = Some(reading);
+        }
+    }
+
+    /// What a signal says of the agent.
+    pub(super) fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
+        self.provider.signals.hear(signal)
+    }
+
+    /// What one of the tool's hooks says.
+    pub(super) fn hook(&self, payload: &Value) -> Option<(Source, Claim)> {
+        self.provider.signals.hook(payload)
+    }
+
+    pub(super) fn explain(&self, screen: &Screen) -> Explanation {
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+        self.detector.explain(look, &mut Memo::default())
+    }
+
+    /// The last thing it said.
+    pub(super) fn last_answer(&self, lines: &[String]) -> Result<String, String> {
+        self.detector.last_answer(lines).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Mono> {
+        match &self.work.as_ref()?.machine {
+            Machine::Prompt(prompt) => prompt.deadline(),
+            Machine::Answer(answer) => answer.deadline(),
+        }
+    }
+
+    /// A question of the start that the operator has answered in advance.
+    pub(super) fn start_answer(&mut self) -> Option<Job> {
+        let dialog = self.reading.as_ref()?.dialog.as_ref()?;
+        let startup = dialog.kind == WaitingKind::Startup && self.work.is_none() && self.queue.is_empty();
+        let option = self.provider.manifest.start.as_ref()?.answer(dialog, self.confirmed)?;
+        if !startup || self.start_answers >= START_ANSWERS {
+            return None;
+        }
+        self.start_answers += 1;
+        let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
+        Some(Job { wanted: Wanted::Answer { wish, question }, by: By::Ourselves })
+    }
+
+    /// Takes on a job; one is done after the other.
+    pub(super) fn take(&mut self, job: Job, bracketed: bool, now: Mono) -> Vec<Do> {
+        self.queue.push_back(job);
+        self.next(bracketed, now)
+    }
+
+    /// Begins the next job, if none is being done.
+    pub(super) fn next(&mut self, bracketed: bool, now: Mono) -> Vec<Do> {
+        let mut acts = Vec::new();
+        while self.work.is_none()
+            && let Some(job) = self.queue.pop_front()
+        {
+            match self.begin(job.wanted, bracketed, now) {
+                Ok((machine, what)) => {
+                    self.work = Some(Work { machine, by: job.by, what });
+                    acts.push(Do::Look);
+                }
+                Err(error) => acts.push(Do::Over { by: job.by, result: Err(error), log: None, life: None }),
+            }
+        }
+        acts
+    }
+
+    fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value), InputError> {
+        let decision = match wanted {
+            Wanted::Answer { wish, question: named } => {
+                let open = self.reading.as_ref().and_then(question);
+                // People and the start may answer every kind of question; each option says what it does.
+                let also = vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup];
+                let question = named.or(open).ok_or(InputError::NoQuestion)?;
+                Decision { also, ..Decision::new(question, wish) }
+            }
+            Wanted::Message(order) => match self.reading.as_ref().map(|reading| translate(&order.text, reading)) {
+                Some(Meant::Refused(why)) => return Err(InputError::Question(why)),
+                Some(Meant::Answer(decision)) => decision,
+                Some(Meant::Prompt) | None => return Ok(self.prompt(order, bracketed, now)),
+            },
+        };
+        if let Some(reading) = &self.reading {
+            decision.check(reading).map_err(InputError::Question)?;
+        }
+        let since = self.question_since.as_ref().filter(|(known, _)| *known == decision.question).map(|(_, at)| *at);
+        let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
+        let what = json!({ "wish": wish_word(decision.wish, dialog), "dialog": dialog });
+        let decision = Decision { since, ..decision };
+        Ok((Machine::Answer(Box::new(Answer::new(decision, self.provider.keys.clone(), now))), what))
+    }
+
+    fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> (Machine, Value) {
+        let what = json!({ "characters": order.text.chars().count() });
+        let prompt = if self.detector.has_composer() {
+            let order = Order { composer_since: self.composer_since, ..order };
+            Prompt::new(order, self.provider.submit.clone(), now)
+        } else {
+            Prompt::raw(&order.text, bracketed, now)
+        };
+        (Machine::Prompt(Box::new(prompt)), what)
+    }
+
+    /// Tells the machine at work what happened.
+    pub(super) fn drive(&mut self, happened: &Happened, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
+        let Some(work) = &mut self.work else { return Vec::new() };
+        let echo;
+        let event = match happened {
+            Happened::Read => {
+                let Some(reading) = &self.reading else { return Vec::new() };
+                echo = self.detector.last_prompt(&self.memo);
+                Event::Read(Seen {
+                    reading,
+                    status: life.status(),
+                    about_to_ask: life.about_to_ask(now),
+                    echo: echo.as_deref(),
+                    cursor_row: self.cursor_row.as_deref(),
+                    printed,
+                })
+            }
+            Happened::Typed(id) => Event::Typed(*id),
+            Happened::TypingFailed(id) => Event::TypingFailed(*id),
+            Happened::Said(claim) => match said(claim) {
+                Some(claim) => Event::Said(claim),
+                None => return Vec::new(),
+            },
+            Happened::Time => Event::Time,
+            Happened::Gone => Event::Gone,
+        };
+        let acts: Vec<Act> = match &mut work.machine {
+            Machine::Prompt(prompt) => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
+            Machine::Answer(answer) => answer.handle(event, now).into_iter().map(of_answer).collect(),
+        };
+        acts.into_iter().filter_map(|act| self.act(act)).collect()
+    }
+
+    fn act(&mut self, act: Act) -> Option<Do> {
+        let result = match act {
+            Act::Type(id, bytes) => return Some(Do::Type(id, bytes)),
+            Act::Look => return Some(Do::Look),
+            Act::Over(result) => result,
+        };
+        let Work { machine, by, what } = self.work.take()?;
+        let (kind, event) = match machine {
+            Machine::Prompt(_) => ("prompt_delivered", LifeEvent::Prompted),
+            Machine::Answer(_) => ("question_answered", LifeEvent::Answered),
+        };
+        let mut log = what;
+        log["result"] = result.as_ref().map_or_else(|error| error.to_string(), |()| "done".into()).into();
+        let life = result.is_ok().then_some(event);
+        Some(Do::Over { by, result, log: Some((kind, log)), life })
+    }
+}
+
+fn wish_word(wish: Wish, dialog: Option<&posse_core::detect::Dialog>) -> String {
+    match wish {
+        Wish::Accept => "accept".into(),
+        Wish::Deny => "deny".into(),
+        Wish::Option(at) => {
+            let label = dialog.and_then(|dialog| dialog.options.get(at)).map(|option| option.label.as_str());
+            format!("option {}: {}", at + 1, label.unwrap_or("?"))
+        }
+    }
+}
+
+fn said(claim: &Claim) -> Option<delivery::Claim> {
+    match claim {
+        Claim::Working => Some(delivery::Claim::Working),
+        Claim::Asking(_) => Some(delivery::Claim::Asking),
+        Claim::Ready | Claim::TurnOver | Claim::Failed(_) => Some(delivery::Claim::Quiet),
+        Claim::Nothing => None,
+    }
+}
+
+fn of_prompt(effect: Effect<Delivered, delivery::Failure>) -> Act {
+    match effect {
+        Effect::Type { id, bytes } => Act::Type(id, bytes),
+        Effect::Look => Act::Look,
+        Effect::Done(_) => Act::Over(Ok(())),
+        Effect::Failed(failure) => Act::Over(Err(InputError::NotDelivered(failure))),
+    }
+}
+
+fn of_answer(effect: Effect<Answered, delivery::Unanswered>) -> Act {
+    match effect {
+        Effect::Type { id, bytes } => Act::Type(id, bytes),
+        Effect::Look => Act::Look,
+        Effect::Done(_) => Act::Over(Ok(())),
+        Effect::Failed(failure) => Act::Over(Err(InputError::NotAnswered(failure))),
+    }
+}

@@ -1,0 +1,169 @@
+//! Between the pump and its agent: looks, claims, jobs.
+
+use posse_core::delivery::{Failure, KeyId, Left, Order};
+use posse_core::ids::WriterId;
+use posse_core::signal::Signal;
+use posse_core::status::{Claim, Event as LifeEvent, Source};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::agent::{By, Do, Happened, Job, Wanted};
+use super::{Input, InputError, Origin, Pump};
+use crate::hub::{Change, Message};
+use crate::store::KnownInput;
+
+impl Pump {
+    /// Reads the screen, as of now. While output of before is replayed it is not the present.
+    pub(super) fn read_screen(&mut self) {
+        if self.catching_up() {
+            return;
+        }
+        let Some(agent) = &mut self.agent else { return };
+        let event = agent.look(&self.emulator.screen(), crate::mono());
+        self.live(&event);
+        if let Some(agent) = &mut self.agent {
+            agent.looked(event);
+        }
+        self.drive(&Happened::Read);
+        if let Some(job) = self.agent.as_mut().and_then(super::agent::Agent::start_answer) {
+            self.take(job);
+        }
+    }
+
+    /// Something happened in the terminal's life; everyone is told if its status is another one now.
+    pub(super) fn live(&mut self, event: &LifeEvent) {
+        let change = self.life.handle(event, crate::mono(), crate::now()).cloned();
+        self.tell_status(change);
+    }
+
+    pub(super) fn hear(&mut self, signal: &Signal) {
+        if !self.catching_up()
+            && let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal))
+        {
+            self.said(source, claim);
+        }
+    }
+
+    pub(super) fn hook(&mut self, payload: &Value) {
+        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hook(payload)) {
+            self.said(source, claim);
+        }
+    }
+
+    fn said(&mut self, source: Source, claim: Claim) {
+        self.live(&LifeEvent::Said(source, claim.clone()));
+        self.drive(&Happened::Said(claim));
+    }
+
+    /// Time has passed.
+    pub(super) fn agent_time(&mut self) {
+        self.live(&LifeEvent::Time);
+        self.drive(&Happened::Time);
+    }
+
+    /// What a request wants of the agent.
+    pub(super) fn ask_agent(&mut self, wanted: Wanted, reply: oneshot::Sender<Result<(), InputError>>) {
+        self.take(Job { wanted, by: By::Request(reply) });
+    }
+
+    /// A message that carries a number, so that it can be repeated by someone who is not sure of it. It is written down
+    /// before anything is typed: a daemon that comes after this one must not type it again.
+    pub(super) fn deliver(&mut self, order: Order, writer: WriterId, sequence: u64, origin: Origin) {
+        match self.known_input(writer, sequence) {
+            Some(true) => return self.answer(sequence, origin, Ok(())),
+            Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
+            None => {}
+        }
+        let key = (writer, sequence);
+        // A repeat that comes before the first one is through waits with it.
+        if !self.inputs.contains_key(&key) {
+            self.undelivered.insert(key, order);
+            let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
+        }
+        self.inputs.entry(key).or_default().push(origin);
+    }
+
+    /// A message was written down, or could not be.
+    pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) -> bool {
+        let Some(order) = self.undelivered.remove(&(writer, sequence)) else { return false };
+        if written {
+            self.take(Job { wanted: Wanted::Message(order), by: By::Noted { writer, sequence } });
+        } else {
+            self.answer_all(writer, sequence, Err(InputError::NotNoted));
+        }
+        true
+    }
+
+    fn take(&mut self, job: Job) {
+        let bracketed = self.emulator.input_modes().bracketed_paste;
+        let acts = match &mut self.agent {
+            Some(agent) if self.link.is_some() => agent.take(job, bracketed, crate::mono()),
+            _ => vec![Do::Over { by: job.by, result: Err(InputError::Ended), log: None, life: None }],
+        };
+        self.obey(acts);
+    }
+
+    pub(super) fn drive(&mut self, happened: &Happened) {
+        let printed = self.emulator.offset();
+        let Some(agent) = &mut self.agent else { return };
+        let acts = agent.drive(happened, &self.life, printed, crate::mono());
+        self.obey(acts);
+    }
+
+    fn obey(&mut self, acts: Vec<Do>) {
+        let mut look = false;
+        for act in acts {
+            match act {
+                Do::Type(key, bytes) => self.type_key(key, bytes),
+                Do::Look => look = true,
+                Do::Over { by, result, log, life } => {
+                    if let Some((kind, data)) = log {
+                        let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
+                    }
+                    if let Some(event) = life {
+                        self.live(&event);
+                    }
+                    self.job_over(by, result);
+                    let bracketed = self.emulator.input_modes().bracketed_paste;
+                    let next = self.agent.as_mut().map(|agent| agent.next(bracketed, crate::mono()));
+                    self.obey(next.unwrap_or_default());
+                }
+            }
+        }
+        if look {
+            if self.emulator.in_frame() {
+                // The look comes with the end of the frame.
+                self.frames.printed(false, tokio::time::Instant::now());
+            } else {
+                self.read_screen();
+            }
+        }
+    }
+
+    fn job_over(&mut self, by: By, result: Result<(), InputError>) {
+        match by {
+            By::Request(reply) => drop(reply.send(result)),
+            By::Noted { writer, sequence } => {
+                match result {
+                    // Nobody knows, now or later.
+                    Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. })) => {
+                        self.known_inputs.push(KnownInput { writer, sequence, arrived: false });
+                    }
+                    _ => self.settle(writer, sequence, result.is_ok()),
+                }
+                self.answer_all(writer, sequence, result);
+            }
+            By::Ourselves => {
+                if let Err(error) = result {
+                    tracing::warn!(terminal = %self.id, "a question of the start was not answered: {error}");
+                }
+            }
+        }
+    }
+
+    fn type_key(&mut self, key: KeyId, bytes: Vec<u8>) {
+        self.typed += 1;
+        let (writer, sequence) = (self.writer, self.typed);
+        self.input(Input { writer, sequence, bytes, expect: None, origin: Origin::Agent(key) });
+    }
+}
