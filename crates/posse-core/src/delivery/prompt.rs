@@ -1,0 +1,489 @@
+//! Gets one message into an agent: waits for an empty input field, pastes, sees the text there, submits, sees it taken.
+
+use std::time::Duration;
+
+use super::rules::{Submit, WhileBusy};
+use super::shown::{Recognised, clean, paste};
+use super::typist::{KeyId, Typist};
+use super::{Claim, Clock, Event, Rang, Seen};
+use crate::detect::{Reading, Strength};
+use crate::keys::key;
+use crate::status::{StatusKind, WaitingKind};
+use crate::time::Mono;
+
+/// How long the input field may take to appear: agents that have ended a turn show it within 180 ms, and a view someone
+/// has opened over it is rarely closed sooner than this.
+const READY: Duration = Duration::from_secs(3);
+/// How long a key that clears a draft may take to show: ten times the slowest frame.
+const CLEAR: Duration = Duration::from_secs(2);
+/// Drafts of more lines are not cleared; somebody has put work into them.
+const CLEARINGS: usize = 64;
+/// How long a paste may take to be seen: 36 KB took less than a second on a busy machine.
+const SEE: Duration = Duration::from_secs(5);
+/// A submit that is not seen after this long is looked into: ten times the 16 to 62 ms measured until a turn begins.
+const RETRY: Duration = Duration::from_millis(400);
+/// How long to wait for a sign that the message was taken, or that a key was read. A stalled program catches up or does
+/// not; five seconds is the longest stall seen on an overloaded machine.
+const TAKE: Duration = Duration::from_secs(5);
+/// Codex takes an Enter sooner than 100 ms after a typed character for a line break of a paste.
+const AFTER_TYPING: Duration = Duration::from_millis(120);
+/// A key that was lost three times is lost for a reason.
+const PRESSES: u32 = 3;
+
+/// When a message may be typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// Only while the agent does nothing.
+    #[default]
+    Quiet,
+    /// Also while it works, if its rules say what becomes of it then.
+    AlsoBusy,
+}
+
+/// A message, and what must be true for it to be typed.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    pub text: String,
+    pub when: When,
+    /// Refuse unless this is the status.
+    pub expect: Option<StatusKind>,
+    /// Refuse unless this is the status it was decided on.
+    pub epoch: Option<u64>,
+    /// Since when the input field has been there, if that is known.
+    pub composer_since: Option<Mono>,
+}
+
+/// What shows that a message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It has left the input field.
+    Emptied,
+    /// It stands in the conversation.
+    Echoed,
+    /// The program says that it works, and the input field is gone.
+    Claimed,
+    /// None: a program we cannot read.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    pub proof: Proof,
+    /// How often the submit key was pressed.
+    pub presses: u32,
+}
+
+/// What became of the text of a message that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// None of it was typed.
+    Nothing,
+    /// It stands in the input field, not submitted. The next message clears it.
+    Draft,
+    /// It was not submitted, and may stand in the input field.
+    MaybeDraft,
+    /// Nobody knows whether it was submitted.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    #[error("there is nothing to send")]
+    Empty,
+    #[error("a question is open or about to be, and a message would answer it")]
+    Dialog(Option<WaitingKind>),
+    #[error("the terminal is {0} now")]
+    Status(StatusKind),
+    #[error("the terminal has moved on since this was decided (now at {0})")]
+    Epoch(u64),
+    #[error("the agent is at work, and a question may open at any moment")]
+    Busy,
+    #[error("there is no input field on the screen")]
+    NoComposer,
+    #[error("the input field holds a draft that cannot be cleared")]
+    Draft,
+    #[error("the text was typed and is not seen in the input field")]
+    NotSeen,
+    #[error("the agent did not take the message")]
+    NotTaken,
+    #[error("the terminal did not take the keys")]
+    Typing,
+    #[error("the program has ended")]
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Failure {
+    pub why: Why,
+    pub left: Left,
+}
+
+type Effect = super::Effect<Delivered, Failure>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing has been typed; the input field is not ready.
+    Waiting,
+    /// Keys have been pressed on a draft that read so before.
+    Clearing {
+        before: String,
+        presses: usize,
+    },
+    /// Typed, not seen.
+    Pasting,
+    /// Seen; the gap before the submit key runs.
+    Pausing,
+    /// The submit key was pressed.
+    Submitted,
+    /// It did nothing that can be seen; a character was typed after it.
+    Probing,
+    /// The character was seen behind the text, so the submit key was read and lost. It is being taken back.
+    Erasing,
+    /// Typed without looking.
+    Raw,
+    Over,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    order: Order,
+    how: Submit,
+    text: Recognised,
+    step: Step,
+    clock: Clock,
+    typist: Typist,
+    checked: bool,
+    /// The screen shows work that is believed to be over.
+    held: bool,
+    /// What was in the input field, and the last echo, when the submit key was pressed.
+    draft: String,
+    echo: Option<String>,
+    claimed: bool,
+    /// Whether the last look showed a question.
+    asked: Option<Option<WaitingKind>>,
+    presses: u32,
+}
+
+impl Prompt {
+    pub fn new(order: Order, how: Submit, now: Mono) -> Self {
+        let order = Order { text: clean(&order.text), ..order };
+        Self {
+            text: Recognised::new(&order.text, how.pasted.clone()),
+            order,
+            how,
+            step: Step::Waiting,
+            clock: Clock { look: Some(now), give_up: now + READY },
+            typist: Typist::default(),
+            checked: false,
+            held: false,
+            draft: String::new(),
+            echo: None,
+            claimed: false,
+            asked: None,
+            presses: 0,
+        }
+    }
+
+    /// For a program we cannot read: text and Enter at once, without proof.
+    pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
+        let key = key("enter").unwrap_or_default();
+        let how = Submit {
+            bracketed,
+            key,
+            gap: Duration::ZERO,
+            ready: Duration::ZERO,
+            clear: Vec::new(),
+            see: false,
+            pasted: None,
+            probe: String::new(),
+            while_busy: WhileBusy::Queues,
+        };
+        let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
+        prompt.step = Step::Raw;
+        prompt
+    }
+
+    pub fn deadline(&self) -> Option<Mono> {
+        (self.step != Step::Over).then(|| self.clock.deadline())
+    }
+
+    pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
+        if self.step == Step::Over {
+            return Vec::new();
+        }
+        if self.step == Step::Raw {
+            return self.raw_event(event, now);
+        }
+        match event {
+            Event::Gone => self.fail(Why::Gone),
+            Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
+            Event::Typed(id) if self.typist.typed(id, now) => self.typed(now),
+            // Said after a question was seen, it speaks of the question's answer.
+            Event::Said(Claim::Working) if self.presses > 0 && self.asked.is_none() => {
+                self.claimed = true;
+                vec![Effect::Look]
+            }
+            Event::TypingFailed(_) | Event::Typed(_) | Event::Said(_) => Vec::new(),
+            Event::Read(seen) => self.read(seen, now),
+            Event::Time => match self.clock.ring(now) {
+                Rang::Nothing => Vec::new(),
+                Rang::Look => vec![Effect::Look],
+                Rang::GiveUp => self.give_up(),
+            },
+        }
+    }
+
+    fn raw_event(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
+        match event {
+            Event::Gone => self.fail(Why::Gone),
+            Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
+            Event::Typed(id) if self.typist.typed(id, now) => self.done(Proof::None),
+            _ if !self.typist.has_typed() => {
+                self.presses = 1;
+                self.clock = Clock { look: None, give_up: now + TAKE };
+                let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
+                bytes.extend_from_slice(&self.how.key);
+                vec![self.key(bytes)]
+            }
+            _ if now >= self.clock.give_up => self.fail(Why::NotTaken),
+            _ => Vec::new(),
+        }
+    }
+
+    fn read(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.clock.looked(now);
+        if !self.checked {
+            self.checked = true;
+            if let Some(why) = self.refused(seen) {
+                return self.fail(why);
+            }
+        }
+        self.asked = asks(seen).then_some(seen.reading.waiting_kind.or(seen.status.waiting_kind));
+        let submitted = matches!(self.step, Step::Submitted | Step::Probing);
+        if let (Some(kind), false) = (self.asked, submitted) {
+            return self.fail(Why::Dialog(kind));
+        }
+        if ended(seen.reading) {
+            return self.fail(Why::Gone);
+        }
+        let draft = seen.reading.draft.as_deref();
+        match (&self.step, draft) {
+            (Step::Waiting, Some(draft)) => self.begin(draft, seen, now),
+            (Step::Clearing { .. }, Some("")) => self.type_text(now),
+            (Step::Clearing { before, presses }, Some(draft)) if draft != before && self.typist.taken().is_some() => {
+                let presses = *presses;
+                self.clear(draft, presses, now)
+            }
+            (Step::Pasting | Step::Pausing, Some(draft)) => self.submit_if_seen(draft, seen, now),
+            (Step::Submitted, draft) => self.judge(draft, seen, now),
+            (Step::Probing, draft) => self.judge_probe(draft, seen, now),
+            (Step::Erasing, Some(draft)) if draft == self.draft || self.text.shown_by(draft) => {
+                self.submit_again(draft, seen, now)
+            }
+            (Step::Erasing, Some("")) => self.fail_with(Why::NotTaken, Left::Unknown),
+            _ => Vec::new(),
+        }
+    }
+
+    fn refused(&self, seen: Seen<'_>) -> Option<Why> {
+        let status = seen.status;
+        if self.order.text.trim().is_empty() {
+            return Some(Why::Empty);
+        }
+        if self.order.expect.is_some_and(|expected| expected != status.kind) {
+            return Some(Why::Status(status.kind));
+        }
+        self.order.epoch.filter(|epoch| *epoch != status.epoch).map(|_| Why::Epoch(status.epoch))
+    }
+
+    /// Whether it works, and must not get a message for that reason.
+    fn too_busy(&self, seen: Seen<'_>) -> bool {
+        let allowed = self.order.when == When::AlsoBusy && self.how.while_busy != WhileBusy::Refuse;
+        !allowed && (works(seen) || seen.status.kind == StatusKind::Processing)
+    }
+
+    fn begin(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let since = *self.order.composer_since.get_or_insert(now);
+        if self.too_busy(seen) {
+            // A turn may be known to be over a moment before the screen shows it.
+            self.held = true;
+            let refuse = seen.status.kind == StatusKind::Processing;
+            return if refuse { self.fail(Why::Busy) } else { Vec::new() };
+        }
+        if now < since + self.how.ready {
+            self.clock.look = Some(since + self.how.ready);
+            return Vec::new();
+        }
+        if draft.is_empty() { self.type_text(now) } else { self.clear(draft, 0, now) }
+    }
+
+    fn clear(&mut self, draft: &str, presses: usize, now: Mono) -> Vec<Effect> {
+        if self.how.clear.is_empty() || presses >= CLEARINGS {
+            return self.fail(Why::Draft);
+        }
+        self.go(Step::Clearing { before: draft.to_owned(), presses: presses + 1 }, now, CLEAR);
+        vec![self.key(self.how.clear.clone())]
+    }
+
+    fn type_text(&mut self, now: Mono) -> Vec<Effect> {
+        self.go(Step::Pasting, now, SEE);
+        vec![self.key(self.pasted())]
+    }
+
+    fn typed(&mut self, now: Mono) -> Vec<Effect> {
+        // What has to wait is looked at again when the wait is over.
+        self.clock.look = Some(match self.step {
+            Step::Pasting | Step::Pausing => now + self.how.gap.max(Duration::from_millis(1)),
+            Step::Erasing => now + AFTER_TYPING,
+            Step::Submitted => now + RETRY,
+            _ => return Vec::new(),
+        });
+        Vec::new()
+    }
+
+    fn submit_if_seen(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.how.see && !self.text.shown_by(draft) {
+            return Vec::new();
+        }
+        self.step = Step::Pausing;
+        self.submit(draft, seen, self.how.gap, now)
+    }
+
+    fn submit_again(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.presses >= PRESSES {
+            return self.fail(Why::NotTaken);
+        }
+        self.submit(draft, seen, self.how.gap.max(AFTER_TYPING), now)
+    }
+
+    fn submit(&mut self, draft: &str, seen: Seen<'_>, gap: Duration, now: Mono) -> Vec<Effect> {
+        if self.too_busy(seen) {
+            return self.fail(Why::Busy);
+        }
+        if self.typist.taken().is_none_or(|taken| now < taken + gap) {
+            return Vec::new();
+        }
+        self.presses += 1;
+        self.draft = draft.to_owned();
+        self.echo = seen.echo.map(str::to_owned);
+        self.claimed = false;
+        self.go(Step::Submitted, now, TAKE);
+        vec![self.key(self.how.key.clone())]
+    }
+
+    /// Whether it was taken, after the submit key.
+    fn judge(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if let Some(proof) = self.proof(draft, seen) {
+            return self.done(proof);
+        }
+        let late = self.typist.taken().is_some_and(|taken| now >= taken + RETRY);
+        if draft.is_none() || self.asked.is_some() || !late {
+            return Vec::new();
+        }
+        // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
+        self.go(Step::Probing, now, TAKE);
+        vec![self.key(self.how.probe.clone().into_bytes())]
+    }
+
+    fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let probe = self.how.probe.as_str();
+        if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(probe, draft, &self.draft)) {
+            self.draft = draft.strip_suffix(probe).unwrap_or(draft).to_owned();
+            self.go(Step::Erasing, now, TAKE);
+            return vec![self.key(vec![0x7f])];
+        }
+        match self.proof(draft, seen) {
+            // The character is in the next draft now, or will be.
+            Some(proof) => {
+                let erase = self.key(vec![0x7f]);
+                [vec![erase], self.done(proof)].concat()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn proof(&self, draft: Option<&str>, seen: Seen<'_>) -> Option<Proof> {
+        let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
+        match draft {
+            Some(draft) if draft == self.draft || self.text.is_in(draft) => None,
+            Some(_) => Some(Proof::Emptied),
+            None if echoed => Some(Proof::Echoed),
+            // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
+            None if self.order.when == When::Quiet && (self.claimed || works(seen)) => Some(Proof::Claimed),
+            None => None,
+        }
+    }
+
+    fn give_up(&mut self) -> Vec<Effect> {
+        let why = match self.step {
+            Step::Waiting if self.held => Why::Busy,
+            Step::Waiting => Why::NoComposer,
+            Step::Clearing { .. } => Why::Draft,
+            Step::Pasting | Step::Pausing => Why::NotSeen,
+            _ => self.asked.map_or(Why::NotTaken, Why::Dialog),
+        };
+        self.fail(why)
+    }
+
+    fn fail(&mut self, why: Why) -> Vec<Effect> {
+        let left = match self.step {
+            Step::Waiting | Step::Clearing { .. } | Step::Over => Left::Nothing,
+            Step::Pasting => Left::MaybeDraft,
+            Step::Pausing | Step::Erasing => Left::Draft,
+            Step::Submitted if why == Why::Typing => Left::Draft,
+            Step::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
+            Step::Submitted | Step::Probing | Step::Raw => Left::Unknown,
+        };
+        self.fail_with(why, left)
+    }
+
+    fn fail_with(&mut self, why: Why, left: Left) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Failed(Failure { why, left })]
+    }
+
+    fn done(&mut self, proof: Proof) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Done(Delivered { proof, presses: self.presses })]
+    }
+
+    fn go(&mut self, step: Step, now: Mono, patience: Duration) {
+        self.step = step;
+        self.clock = Clock { look: Some(now + super::LOOK_AGAIN), give_up: now + patience };
+    }
+
+    fn key(&mut self, bytes: Vec<u8>) -> Effect {
+        let id: KeyId = self.typist.next();
+        Effect::Type { id, bytes }
+    }
+
+    fn pasted(&self) -> Vec<u8> {
+        paste(&self.order.text, self.how.bracketed)
+    }
+}
+
+/// Whether a question is open, or about to be.
+fn asks(seen: Seen<'_>) -> bool {
+    let waiting = |kind| kind == StatusKind::WaitingUserAnswer;
+    seen.about_to_ask
+        || seen.reading.dialog.is_some()
+        || seen.reading.status.is_some_and(waiting)
+        || waiting(seen.status.kind)
+}
+
+/// Whether the screen says that it works. A screen nobody recognises says so too, and does not count.
+fn works(seen: Seen<'_>) -> bool {
+    seen.reading.status == Some(StatusKind::Processing) && seen.reading.strength != Strength::Fallback
+}
+
+/// An error that stands on no row of the screen is that the program is gone; what it drew last may still be there.
+fn ended(reading: &Reading) -> bool {
+    let on_screen = reading.evidence.as_ref().is_some_and(|evidence| evidence.row.is_some());
+    reading.status == Some(StatusKind::Error) && !on_screen
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;
