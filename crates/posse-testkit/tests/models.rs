@@ -242,3 +242,15 @@ fn a_server_that_is_dropped_ends_its_answers() {
     drop(server);
     assert!(all(stream).contains("message_start"));
 }
+
+#[test]
+fn the_scenarios_in_the_readme_are_right() {
+    let readme = include_str!("../README.md");
+    let blocks: Vec<_> = readme.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let scenario =
+            posse_testkit::models::Scenario::parse(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
+        assert_eq!(scenario.turns.len(), 2);
+    }
+}
