@@ -113,7 +113,9 @@ pub fn description() -> String {
 /// For the private socket: everything, and what only the owner may do.
 fn private_router(app: App) -> Router {
     let (router, _) = routes().split_for_parts();
-    let router = router.route("/stop", post(terminals::stop)).route("/listen", post(listen::listen));
+    let router = router
+        .route("/stop", post(terminals::stop))
+        .route("/terminals/{id}/hook", post(terminals::hook)).route("/listen", post(listen::listen));
     let router = router.route("/settings", post(settings::change));
     finish(router, app)
 }

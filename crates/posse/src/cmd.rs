@@ -1,10 +1,12 @@
 //! The commands. Each file holds what was typed (`Args`), what it does (`run`) and its help.
 
 mod actor;
+mod answer;
 mod attach;
 mod completions;
 mod demo;
 mod exit;
+mod explain;
 mod hook;
 mod keep;
 mod kill;
@@ -60,6 +62,9 @@ enum Command {
     Output(output::Args),
     Attach(attach::Args),
     Wait(wait::Args),
+    Approve(answer::Approve),
+    Deny(answer::Deny),
+    Explain(explain::Args),
     Exit(exit::Args),
     Kill(kill::Args),
     Logs(logs::Args),
@@ -88,6 +93,9 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Output(args) => on_runtime(output::run(args, ui)),
         Command::Attach(args) => on_runtime(attach::run(args, ui)),
         Command::Wait(args) => on_runtime(wait::run(args, ui)),
+        Command::Approve(args) => on_runtime(answer::approve(args, ui)),
+        Command::Deny(args) => on_runtime(answer::deny(args, ui)),
+        Command::Explain(args) => on_runtime(explain::run(args, ui)),
         Command::Exit(args) => on_runtime(exit::run(args, ui)),
         Command::Kill(args) => on_runtime(kill::run(args, ui)),
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
