@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use posse_core::delivery::{BadKeys, DialogKeys, Keys, Submit, SubmitRules};
 use posse_core::detect::rules::Rules;
 use posse_core::detect::{BadRules, Detector};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::Launch;
+use crate::signals_tmp::{SignalRules, Signals};
 use crate::start::Start;
 
 /// One agent, as written.
@@ -22,6 +24,15 @@ pub struct Manifest {
     pub start: Option<Start>,
     /// What is said to it so that it leaves.
     pub exit: Option<String>,
+    /// How messages are typed and submitted.
+    #[serde(default)]
+    pub submit: SubmitRules,
+    /// How its questions are answered.
+    #[serde(default)]
+    pub answer: DialogKeys,
+    /// What its words mean.
+    #[serde(default)]
+    pub signals: SignalRules,
     /// How its screen is read.
     pub screen: Rules,
 }
@@ -32,6 +43,8 @@ pub enum BadManifest {
     Toml(#[from] Box<toml::de::Error>),
     #[error("{0}")]
     Rules(#[from] BadRules),
+    #[error("{0}")]
+    Keys(#[from] BadKeys),
 }
 
 /// An agent, ready for use.
@@ -39,6 +52,9 @@ pub enum BadManifest {
 pub struct Provider {
     pub manifest: Manifest,
     pub detector: Arc<Detector>,
+    pub submit: Submit,
+    pub keys: Keys,
+    pub signals: Signals,
 }
 
 /// Stands in named patterns for the name of the profile a terminal was started with.
@@ -54,7 +70,9 @@ impl Provider {
     pub fn from_table(table: toml::Table) -> Result<Self, BadManifest> {
         let manifest: Manifest = table.try_into().map_err(Box::new)?;
         let detector = Arc::new(detector(&manifest, None)?);
-        Ok(Self { manifest, detector })
+        let (submit, keys) = (Submit::new(&manifest.submit)?, Keys::new(&manifest.answer)?);
+        let signals = Signals::new(&manifest.signals)?;
+        Ok(Self { manifest, detector, submit, keys, signals })
     }
 
     /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the

@@ -26,6 +26,13 @@ fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }
 
+static BEGINNING: std::sync::LazyLock<tokio::time::Instant> = std::sync::LazyLock::new(tokio::time::Instant::now);
+
+/// Time since this daemon first asked.
+fn mono() -> posse_core::time::Mono {
+    posse_core::time::Mono(BEGINNING.elapsed())
+}
+
 fn timestamp(wall: posse_core::time::Wall) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default()
 }
@@ -35,4 +42,9 @@ fn random() -> u64 {
     let mut bytes = [0u8; 8];
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     u64::from_ne_bytes(bytes)
+}
+
+/// The same point on the runtime's clock.
+fn instant(mono: posse_core::time::Mono) -> tokio::time::Instant {
+    *BEGINNING + mono.0
 }

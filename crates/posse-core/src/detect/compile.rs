@@ -244,6 +244,11 @@ impl Detector {
         Ok(detector)
     }
 
+    /// Whether the input field of this agent is known. Without it nothing can be proven about what was typed.
+    pub fn has_composer(&self) -> bool {
+        self.places.composer.is_some()
+    }
+
     pub fn rules(&self) -> &Rules {
         &self.rules
     }

@@ -2,6 +2,7 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod attach;
 mod bad_input;
 mod basics;

@@ -1,0 +1,207 @@
+//! Agents: launched, read, talked to, answered. Scripted ones, which look and behave like the real ones.
+
+use std::fs;
+use std::path::PathBuf;
+
+use posse_testkit::TestEnv;
+use serde_json::Value;
+
+use crate::env;
+
+/// Puts a scripted agent in the place of a real one: the user's own manifest says what is run.
+fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
+    let directory = env.places().providers();
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join(format!("{provider}.scenario"));
+    let log = directory.join(format!("{provider}.jsonl"));
+    fs::write(&file, format!("log = {log:?}\n{scenario}")).unwrap();
+    let manifest = format!(
+        "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {file:?}] }}\nmodes = {{ ask = {{ arguments = [] }} }}\n\
+         hooks = {{ events = [], arguments = [] }}\ntrusted = {{ arguments = [] }}\n",
+        env.posse_path()
+    );
+    fs::write(directory.join(format!("{provider}.toml")), manifest).unwrap();
+    log
+}
+
+/// How often something happened, as the agent saw it.
+fn count(log: &PathBuf, event: &str) -> usize {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count()
+}
+
+#[track_caller]
+fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
+    env.run(["wait", name, "--until", until, "--timeout", "20s"]).ok();
+    env.run(["show", name, "--json"]).json()
+}
+
+const CLAUDE: &str = r#"
+    look = "claude"
+    dialog_deaf_ms = 200
+    [[turn]]
+    on = "danger"
+    steps = [
+      { think = "300ms" },
+      { ask = { kind = "permission", command = "rm -r target", detail = "Remove the build directory" } },
+      { tool = { name = "Bash", input = "rm -r target", for = "300ms", output = "done" } },
+      { say = "All clean." },
+    ]
+    [[turn]]
+    on = "fail"
+    steps = [{ think = "200ms" }, { error = "API Error: 529 overloaded" }]
+    [[turn]]
+    steps = [{ think = "300ms" }, { stream = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
+"#;
+
+const CODEX: &str = r#"
+    look = "codex"
+    burst_guard_ms = 100
+    [[turn]]
+    on = "danger"
+    steps = [
+      { think = "300ms" },
+      { ask = { kind = "permission", command = "rm -r target", announce = "900ms" } },
+      { tool = { name = "Bash", input = "rm -r target", for = "300ms", output = "done" } },
+      { say = "All clean." },
+    ]
+    [[turn]]
+    steps = [{ think = "300ms" }, { stream = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
+"#;
+
+fn a_turn(provider: &str, scenario: &str) {
+    let env = env();
+    let log = actor(&env, provider, scenario);
+    let launched = env.run(["launch", provider, "--name", "a", "--json"]).json();
+    assert_eq!((&launched["status"], &launched["mode"]), (&"idle".into(), &"ask".into()), "{launched}");
+
+    env.run(["send", "a", "what is it?"]).ok();
+    let shown = wait(&env, "a", "completed");
+    assert_eq!(shown["waiting_kind"], Value::Null);
+    assert_eq!(count(&log, "submitted"), 1);
+    let last = env.run(["output", "a", "--last"]).ok();
+    assert_eq!(last.trim(), "Here is the answer, bit by bit, for everyone.");
+
+    env.run(["send", "a", "something with danger"]).ok();
+    let shown = wait(&env, "a", "waiting_user_answer");
+    assert_eq!(shown["waiting_kind"], "permission", "{shown}");
+    let refused = env.run(["send", "a", "and another thing"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("question") && refused.stderr.contains("posse approve"), "{}", refused.stderr);
+    assert_eq!(count(&log, "submitted"), 2, "nothing was typed into the dialog");
+    assert_eq!(count(&log, "dialog_closed"), 0);
+    env.run(["send", "a", "y"]).ok();
+    wait(&env, "a", "completed");
+    assert_eq!(count(&log, "dialog_closed"), 1);
+    assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":true"));
+
+    env.run(["send", "a", "danger again"]).ok();
+    let shown = wait(&env, "a", "waiting_user_answer");
+    let wrong = env.run(["approve", "a", "--dialog", "0123456789abcdef"]);
+    assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
+    env.run(["deny", "a", "--dialog", shown["dialog"]["id"].as_str().unwrap()]).ok();
+    env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
+    assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":false"));
+    let log = env.run(["logs"]).ok();
+    assert!(log.contains("question_answered") && log.contains("prompt_delivered"), "{log}");
+
+    env.run(["exit", "a"]).ok();
+    env.run(["wait", "a", "--until", "exited", "--timeout", "20s"]).ok();
+}
+
+#[test]
+fn a_turn_of_claude_code() {
+    a_turn("claude_code", CLAUDE);
+}
+
+#[test]
+fn a_turn_of_codex() {
+    a_turn("codex", CODEX);
+}
+
+#[test]
+fn an_error_of_the_service_is_an_error() {
+    let env = env();
+    actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["send", "a", "please fail"]).ok();
+    let shown = wait(&env, "a", "error");
+    assert!(shown["reason"].as_str().unwrap().contains("box.api_error"), "{shown}");
+    env.run(["send", "a", "and now?"]).ok();
+    wait(&env, "a", "completed");
+}
+
+#[test]
+fn a_directory_is_trusted_only_if_the_operator_says_so() {
+    let scenario = r#"
+        look = "claude"
+        start = [{ ask = { kind = "startup", text = "Quick safety check", options = ["No, exit", "Yes, I trust this folder"], accept = 2, numbered = false } }]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    assert_eq!(launched["status"], "waiting_user_answer", "{launched}");
+    assert_eq!(launched["waiting_kind"], "startup");
+    let refused = env.run(["send", "a", "hello"]);
+    assert_eq!(refused.code, Some(1));
+    let plain = env.run(["approve", "a"]);
+    assert!(plain.stderr.contains("plainly"), "{}", plain.stderr);
+    assert_eq!(count(&log, "dialog_closed"), 0);
+    env.run(["approve", "a", "--option", "2"]).ok();
+    wait(&env, "a", "idle");
+
+    let launched = env.run(["launch", "claude_code", "--name", "b", "--trust", "--json"]).json();
+    assert_eq!(launched["status"], "idle", "{launched}");
+    assert_eq!(count(&log, "dialog_closed"), 2);
+}
+
+#[test]
+fn a_missing_agent_says_how_to_get_it() {
+    let env = env();
+    fs::create_dir_all(env.places().providers()).unwrap();
+    fs::write(env.places().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
+    let missing = env.run(["launch", "claude_code"]);
+    assert!(missing.stderr.contains("no-such-claude") && missing.stderr.contains("npm install"), "{}", missing.stderr);
+    let unknown = env.run(["launch", "claude"]);
+    assert!(unknown.stderr.contains("claude_code"), "{}", unknown.stderr);
+    assert!(env.run(["provider", "check"]).ok().contains("claude_code"));
+    fs::write(env.places().providers().join("codex.toml"), "[launhc]\n").unwrap();
+    let broken = env.run(["provider", "check"]);
+    assert_eq!(broken.code, Some(1));
+    assert!(broken.stdout.contains("launhc") && broken.stdout.contains("codex.toml"), "{}", broken.stdout);
+}
+
+#[test]
+fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
+    let env = env();
+    let log = actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["send", "a", "danger"]).ok();
+    let before = wait(&env, "a", "waiting_user_answer");
+    env.kill_daemon();
+    let after = env.run(["show", "a", "--json"]).json();
+    assert_eq!(after["dialog"]["id"], before["dialog"]["id"], "{after}");
+    env.run(["approve", "a", "--dialog", before["dialog"]["id"].as_str().unwrap()]).ok();
+    wait(&env, "a", "completed");
+    assert_eq!(count(&log, "dialog_closed"), 1);
+}
+
+#[test]
+fn a_status_can_be_explained() {
+    let env = env();
+    actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    let explained = env.run(["explain", "a"]).ok();
+    assert!(explained.contains("box.idle") && explained.contains("decided"), "{explained}");
+    let screen = env.work().join("screen.txt");
+    let arguments = ["explain", "--provider", "claude_code", "--screen", screen.to_str().unwrap(), "--json"];
+    fs::write(&screen, "Would you like to run the following command?\n").unwrap();
+    let explained = env.run(arguments).json();
+    assert_eq!(
+        (&explained["status"], &explained["waiting_kind"], &explained["rule"]),
+        (&"waiting_user_answer".into(), &"permission".into(), &"seed.permission".into())
+    );
+    // The same with escape sequences in it.
+    fs::write(&screen, "\x1b[1mWould you like\x1b[0m to \x1b[32mrun\x1b[0m it?\n\x1b[2m❯\x1b[0m \n").unwrap();
+    assert_eq!(env.run(arguments).json()["status"], "idle", "answered: a prompt follows");
+}
