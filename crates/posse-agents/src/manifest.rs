@@ -57,7 +57,7 @@ pub struct Provider {
     pub signals: Signals,
 }
 
-/// Stands in named patterns for the name of the profile a terminal was started with.
+/// Stands in named patterns and in examples for the name of the profile a terminal was started with.
 const PROFILE: &str = "{profile}";
 /// Any name.
 const ANY_PROFILE: &str = r"[^\[\]]+";
@@ -87,10 +87,14 @@ impl Provider {
 }
 
 fn detector(manifest: &Manifest, profile: Option<&str>) -> Result<Detector, BadRules> {
-    let profile = profile.map_or_else(|| ANY_PROFILE.to_owned(), regex::escape);
+    let pattern = profile.map_or_else(|| ANY_PROFILE.to_owned(), regex::escape);
     let mut rules = manifest.screen.clone();
-    for pattern in rules.named_patterns_mut() {
-        *pattern = pattern.replace(PROFILE, &profile);
+    for named in rules.named_patterns_mut() {
+        *named = named.replace(PROFILE, &pattern);
+    }
+    let examples = rules.rules.iter_mut().flat_map(|rule| rule.holds.iter_mut().chain(&mut rule.fails));
+    for example in examples {
+        *example = example.replace(PROFILE, profile.unwrap_or("any"));
     }
     Detector::new(rules, crate::classify::by_name)
 }

@@ -70,17 +70,17 @@ impl Answer {
         if answer.is_empty() { Err(NoAnswer::Empty) } else { Ok(answer.to_owned()) }
     }
 
-    /// The last marker; one of a tool only where there is no other.
+    /// The last marker that is not one of a tool. Whether it is one may show only in the row below.
     fn start(&self, lines: &[String]) -> Option<usize> {
         let end = match &self.followed_by {
             Some(pattern) => lines.iter().rposition(|line| pattern.is_match(line))?,
             None => lines.len(),
         };
-        let lines = &lines[..end];
-        let marks = |line: &String| self.marker.is_match(line);
-        let is_tool = |line: &String| self.marker_not.as_ref().is_some_and(|not| not.is_match(line));
-        let spoken = lines.iter().rposition(|line| marks(line) && !is_tool(line));
-        spoken.or_else(|| lines.iter().rposition(marks))
+        (0..end).rev().filter(|at| self.marker.is_match(&lines[*at])).find(|at| {
+            let Some(not) = &self.marker_not else { return true };
+            let below = lines.get(at + 1).map_or("", String::as_str);
+            !not.is_match(&format!("{}\n{below}", lines[*at]))
+        })
     }
 
     fn without_indent<'l>(&self, line: &'l str) -> &'l str {

@@ -188,7 +188,7 @@ impl Detector {
             Gate::NoComposer => found.composer.is_some(),
             Gate::Menu => found.menu.is_none(),
             Gate::NoMenu => found.menu.is_some(),
-            Gate::NoTitle => look.title.is_some(),
+            Gate::NoTitle => look.title.is_some_and(|title| !title.is_empty()),
             Gate::Empty => !sight.is_empty(),
         };
         if let Some(missing) = rule.when.iter().find(gate) {

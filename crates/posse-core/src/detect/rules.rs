@@ -135,7 +135,7 @@ pub struct ToolRule {
 pub struct AnswerRule {
     /// The row where an answer begins. What it matches is cut off; the rest of the row belongs to the answer.
     pub marker: Pattern,
-    /// Rows that look like it and are not: tools at work. They count only where there is nothing else.
+    /// Rows that look like it and are not: tools at work. Matched against the row and the one below it.
     pub marker_not: Option<Pattern>,
     /// Only a marker with such a row somewhere below it counts.
     pub followed_by: Option<Pattern>,

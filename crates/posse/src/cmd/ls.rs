@@ -102,7 +102,13 @@ pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
     let rows: Vec<Vec<Cell>> = terminals
         .iter()
         .map(|t| {
-            let what = if !t.title.is_empty() {
+            let asked = t.status.dialog.as_ref().map(|dialog| match (&dialog.tool, &dialog.subject) {
+                (Some(tool), Some(subject)) => format!("asks: {tool} {}", subject.lines().next().unwrap_or_default()),
+                _ => format!("asks: {}", dialog.question),
+            });
+            let what = if let Some(asked) = asked {
+                asked
+            } else if !t.title.is_empty() {
                 t.title.clone()
             } else if t.provider == COMMAND {
                 t.command.join(" ")

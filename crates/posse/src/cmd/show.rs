@@ -46,6 +46,15 @@ fn text(shown: &Shown, ui: &Ui) -> String {
     if !t.title.is_empty() {
         facts.push(("title", plain(&t.title)));
     }
+    if let Some(mode) = t.mode {
+        facts.push(("agent", format!("{}, mode {mode}", t.provider)));
+    }
+    if let Some(dialog) = &t.status.dialog {
+        facts.push(("asks", plain(&dialog.question)));
+        for (number, option) in (1..).zip(&dialog.options) {
+            facts.push(("", format!("{number}. {}", plain(&option.label))));
+        }
+    }
     if let Some(pid) = t.pid {
         facts.push(("process", pid.to_string()));
     }
