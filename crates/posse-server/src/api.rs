@@ -115,7 +115,8 @@ fn private_router(app: App) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
         .route("/stop", post(terminals::stop))
-        .route("/terminals/{id}/hook", post(terminals::hook)).route("/listen", post(listen::listen));
+        .route("/terminals/{id}/hook", post(terminals::hook))
+        .route("/listen", post(listen::listen));
     let router = router.route("/settings", post(settings::change));
     finish(router, app)
 }

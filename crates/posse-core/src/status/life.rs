@@ -317,12 +317,8 @@ impl Life {
             Says::Quiet => next(self.ready_kind(), rule),
         };
         let starting = self.phase == Phase::Starting;
-        let against = Against {
-            word: self.word.as_ref(),
-            standing,
-            fresh: starting && self.turns == Turns::None,
-            starting,
-        };
+        let against =
+            Against { word: self.word.as_ref(), standing, fresh: starting && self.turns == Turns::None, starting };
         Some((weigh::due(seen, against)?, next))
     }
 

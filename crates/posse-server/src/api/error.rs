@@ -172,7 +172,9 @@ impl ApiError {
                 }
                 InputError::NotAnswered(_) => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
                 InputError::NotDelivered(failure) => match (failure.why, failure.left) {
-                    (_, Left::Unknown) => (S::CONFLICT, "uncertain", Some("look at the terminal before sending it again")),
+                    (_, Left::Unknown) => {
+                        (S::CONFLICT, "uncertain", Some("look at the terminal before sending it again"))
+                    }
                     (Why::Dialog(_), _) => {
                         (S::CONFLICT, "waiting", Some("`posse approve` or `posse deny` answers the question"))
                     }

@@ -185,7 +185,8 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
     let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
     if !raw && enter && is_agent(&app, id).await? {
         let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
-        let order = Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
+        let order =
+            Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
         let done = pump.ask(|reply| pump::Command::Message { order, writer, sequence, reply });
         done.await.ok_or(ApiError::NoTerminal(id))??;
         return Ok(Json(Success { success: true }));
@@ -220,7 +221,11 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 /// Only with the option that allows this once and nothing else, unless another one is named.
 #[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
     responses((status = 200, description = "It is answered, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn approve(State(app): State<App>, Id(id): Id, Params(body): Params<types::AnswerIn>) -> Answer<Success> {
+pub(super) async fn approve(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(body): Params<types::AnswerIn>,
+) -> Answer<Success> {
     let wish = match body.option {
         None => Wish::Accept,
         Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),

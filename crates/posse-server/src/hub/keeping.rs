@@ -66,7 +66,8 @@ impl Hub {
             Some(pump) => pump.send(pump::Event::KeeperLost),
             None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
-                let status = life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::mono(), crate::now()).cloned();
+                let status =
+                    life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::mono(), crate::now()).cloned();
                 for change in status
                     .map(Change::Status)
                     .into_iter()
@@ -119,7 +120,8 @@ impl Hub {
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         let agent = entry.record.confirmed.and_then(|confirmed| {
             let provider = self.providers.load(&entry.record.provider);
-            let provider = provider.inspect_err(|error| tracing::warn!(terminal = %id, "its screen is not read: {error}"));
+            let provider =
+                provider.inspect_err(|error| tracing::warn!(terminal = %id, "its screen is not read: {error}"));
             Some((provider.ok()?, entry.record.agent_profile.clone(), confirmed))
         });
         let live = matches!(beginning, Beginning::Live { .. });

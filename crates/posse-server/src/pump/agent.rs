@@ -41,7 +41,10 @@ pub(crate) struct Job {
 pub(crate) enum By {
     Request(oneshot::Sender<Result<(), InputError>>),
     /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
-    Noted { writer: WriterId, sequence: u64 },
+    Noted {
+        writer: WriterId,
+        sequence: u64,
+    },
     /// The start.
     Ourselves,
 }
@@ -71,7 +74,12 @@ pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
     /// A job is over.
-    Over { by: By, result: Result<(), InputError>, log: Option<(&'static str, Value)>, life: Option<LifeEvent> },
+    Over {
+        by: By,
+        result: Result<(), InputError>,
+        log: Option<(&'static str, Value)>,
+        life: Option<LifeEvent>,
+    },
 }
 
 /// What happened, for the machine at work.
