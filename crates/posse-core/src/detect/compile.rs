@@ -87,6 +87,8 @@ pub struct Detector {
     pub(super) places: Places,
     pub(super) labels: Labels,
     pub(super) tools: Vec<Tool>,
+    /// One for each question in text.
+    pub(super) text_questions: Vec<PatternId>,
     pub(super) answers: Vec<Answer>,
 }
 
@@ -231,6 +233,10 @@ impl Detector {
             Ok(Tool { row, subject, tool: rule.tool.clone() })
         });
         let tools = tools.collect::<Result<_, _>>()?;
+        let mut text_questions = Vec::new();
+        for question in &rules.dialog.text {
+            text_questions.extend(collector.place("dialog.text.row", Some(&question.row))?);
+        }
         let answers = rules.answer.iter().map(|rule| {
             let marker = regex("answer.marker", &collector.text("answer.marker", &rule.marker)?)?;
             let marker_not = collector.single("answer.marker_not", rule.marker_not.as_ref())?;
@@ -249,7 +255,7 @@ impl Detector {
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
         let set = RegexSetBuilder::new(&patterns).dfa_size_limit(DFA_BYTES).build().map_err(place)?;
         let single = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map_err(place)?;
-        let detector = Self { ready, set, single, names, places, labels, tools, answers, rules };
+        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }

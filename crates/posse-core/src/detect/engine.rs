@@ -269,7 +269,10 @@ impl Detector {
             rule: rule.id.clone(),
             strength: rule.strength,
             evidence: ready.and_then(|ready| self.evidence(ready, held, look, sight)),
-            dialog: dialog.and_then(|kind| dialog::read(self, sight, found, kind)),
+            dialog: dialog.and_then(|kind| match found.menu {
+                Some(_) => dialog::read(self, sight, found, kind),
+                None => dialog::read_text(self, sight, held.row?, kind),
+            }),
             draft: self.draft(sight, found),
         }
     }
