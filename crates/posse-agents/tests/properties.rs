@@ -88,7 +88,7 @@ fn screen() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn any_screen_can_be_read(rows in screen(), title in prop::option::of(piece()), foreground in prop::option::of(any::<String>())) {

@@ -77,6 +77,24 @@ fn claude_code_permission_prompts() {
     );
 }
 
+#[test]
+fn questions_in_text_are_answered_by_typing() {
+    let asked = "Allow this action? Use 't' to trust. [y/n/t]:\n\n[dev] > ";
+    for (provider, text) in [
+        ("claude_code", "Would you like to run the following command?\n\n  npm test\n"),
+        ("codex", "You Fix it\nApprove this command? [y/n]\n"),
+        ("q_cli", asked),
+        ("kiro_cli", asked),
+    ] {
+        let detector = detector(provider, Some("dev"));
+        let dialog = read(&detector, &lines(text)).dialog.unwrap();
+        let accept = &dialog.options[dialog.accepting().unwrap()];
+        assert_eq!((accept.key.as_deref(), accept.then_enter), (Some("y"), true), "{provider}");
+        let other = read(&detector, &lines(&format!("about something else\n{text}"))).dialog.unwrap();
+        assert_ne!(dialog.id, other.id, "{provider}");
+    }
+}
+
 fn below(text: &str, rows: usize) -> String {
     let rows: Vec<String> = (0..rows).map(|row| format!("line {row}")).collect();
     format!("{text}\n{}", rows.join("\n"))

@@ -1,6 +1,6 @@
 //! Rules made ready: patterns compiled once, names resolved, examples checked.
 
-use regex::{Regex, RegexSet};
+use regex::{Regex, RegexSet, RegexSetBuilder};
 
 use super::Look;
 use super::answer::Answer;
@@ -24,6 +24,9 @@ pub enum BadRules {
     #[error("rule {id:?} {expected} on its own example:\n{example}")]
     Example { id: String, expected: &'static str, example: String },
 }
+
+/// Room for the automaton of all patterns of an agent. With too little it is thrown away and made again and again.
+const DFA_BYTES: usize = 8 << 20;
 
 /// An index into the set of all patterns.
 pub(super) type PatternId = usize;
@@ -84,6 +87,8 @@ pub struct Detector {
     pub(super) places: Places,
     pub(super) labels: Labels,
     pub(super) tools: Vec<Tool>,
+    /// One for each question in text.
+    pub(super) text_questions: Vec<PatternId>,
     pub(super) answers: Vec<Answer>,
 }
 
@@ -106,11 +111,12 @@ impl Collector<'_> {
     }
 
     fn intern(&mut self, place: &str, text: &str) -> Result<PatternId, BadRules> {
-        if let Some(known) = self.patterns.iter().position(|known| known == text) {
+        regex(place, text)?;
+        let text = fast(text);
+        if let Some(known) = self.patterns.iter().position(|known| *known == text) {
             return Ok(known);
         }
-        regex(place, text)?;
-        self.patterns.push(text.to_owned());
+        self.patterns.push(text);
         Ok(self.patterns.len() - 1)
     }
 
@@ -172,8 +178,14 @@ impl Collector<'_> {
     }
 }
 
+/// Where a word ends is decided by ASCII letters only. With those of all scripts every row that is not ASCII, as rows with
+/// borders are, is matched about fifty times slower.
+fn fast(pattern: &str) -> String {
+    pattern.replace(r"\b", r"(?-u:\b)")
+}
+
 fn regex(place: &str, pattern: &str) -> Result<Regex, BadRules> {
-    Regex::new(pattern).map_err(|error| BadRules::Regex {
+    Regex::new(&fast(pattern)).map_err(|error| BadRules::Regex {
         place: place.into(),
         pattern: pattern.into(),
         error: Box::new(error),
@@ -221,6 +233,10 @@ impl Detector {
             Ok(Tool { row, subject, tool: rule.tool.clone() })
         });
         let tools = tools.collect::<Result<_, _>>()?;
+        let mut text_questions = Vec::new();
+        for question in &rules.dialog.text {
+            text_questions.extend(collector.place("dialog.text.row", Some(&question.row))?);
+        }
         let answers = rules.answer.iter().map(|rule| {
             let marker = regex("answer.marker", &collector.text("answer.marker", &rule.marker)?)?;
             let marker_not = collector.single("answer.marker_not", rule.marker_not.as_ref())?;
@@ -237,9 +253,9 @@ impl Detector {
         let patterns = collector.patterns;
         let place =
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
-        let set = RegexSet::new(&patterns).map_err(place)?;
-        let single = patterns.iter().map(|pattern| regex("pattern", pattern)).collect::<Result<_, _>>()?;
-        let detector = Self { ready, set, single, names, places, labels, tools, answers, rules };
+        let set = RegexSetBuilder::new(&patterns).dfa_size_limit(DFA_BYTES).build().map_err(place)?;
+        let single = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map_err(place)?;
+        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }
@@ -247,6 +263,11 @@ impl Detector {
     /// Whether the input field of this agent is known. Without it nothing can be proven about what was typed.
     pub fn has_composer(&self) -> bool {
         self.places.composer.is_some()
+    }
+
+    /// A pattern as its author wrote it.
+    pub(super) fn written(&self, pattern: PatternId) -> String {
+        self.single[pattern].as_str().replace(r"(?-u:\b)", r"\b")
     }
 
     pub fn rules(&self) -> &Rules {

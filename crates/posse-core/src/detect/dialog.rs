@@ -50,6 +50,9 @@ pub struct Choosable {
     pub meaning: Meaning,
     /// The key that chooses it at once; without one it is reached by the arrow keys.
     pub key: Option<String>,
+    /// The key is only typed; Enter must follow once it is seen.
+    #[serde(default)]
+    pub then_enter: bool,
     /// Whether the cursor is on it.
     pub selected: bool,
 }
@@ -186,6 +189,28 @@ fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize], column: usi
     (starts[0], end, options)
 }
 
+/// How many rows above a question in text tell what it is about.
+const TEXT_REACH: usize = 10;
+
+/// A question that is a row of text. The rows above it tell it from the same question about something else.
+pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
+    let mut asked = detector.text_questions.iter().zip(&detector.rules.dialog.text);
+    let (_, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
+    let above = (row.saturating_sub(TEXT_REACH)..row).map(|row| sight.row(row).trim().to_owned());
+    let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
+    let options = asked.options.iter().map(|option| Choosable {
+        label: option.label.clone(),
+        meaning: option.meaning,
+        key: Some(option.key.clone()),
+        then_enter: true,
+        selected: false,
+    });
+    let options: Vec<Choosable> = options.collect();
+    let title = sight.row(row).trim().to_owned();
+    let id = identity(&title, "", &detail, &options);
+    Some(Dialog { id, kind, question: title.clone(), title, detail, tool: None, subject: None, options })
+}
+
 /// The dialog around a menu.
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
@@ -253,7 +278,7 @@ impl Detector {
         };
         let digit = choice.number.filter(|number| self.rules.dialog.digits && (1..=9).contains(number));
         let key = hinted.or_else(|| digit.map(|number| number.to_string()));
-        Choosable { label: label.to_owned(), meaning, key, selected: choice.selected }
+        Choosable { label: label.to_owned(), meaning, key, then_enter: false, selected: choice.selected }
     }
 }
 

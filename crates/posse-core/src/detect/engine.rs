@@ -239,10 +239,10 @@ impl Detector {
         let counts = |row: &usize, patterns: &[PatternId]| hit(*row, patterns) && !hit(*row, &ready.except);
         let last_of = |patterns: &[PatternId]| rows.clone().rev().find(|row| counts(row, patterns));
         if let Some(missing) = ready.all.iter().find(|pattern| last_of(&[**pattern]).is_none()) {
-            return Err(format!("no row matches {}", self.single[*missing].as_str()));
+            return Err(format!("no row matches {}", self.written(*missing)));
         }
         if !ready.somewhere.is_empty() && !(0..sight.len()).any(|row| hit(row, &ready.somewhere)) {
-            return Err(format!("nowhere on the screen is {}", self.single[ready.somewhere[0]].as_str()));
+            return Err(format!("nowhere on the screen is {}", self.written(ready.somewhere[0])));
         }
         if let Some(row) = last_of(&ready.none) {
             return Err(format!("excluded by {:?}", sight.row(row)));
@@ -287,7 +287,10 @@ impl Detector {
             rule: rule.id.clone(),
             strength: rule.strength,
             evidence: ready.and_then(|ready| self.evidence(ready, held, look, sight)),
-            dialog: dialog.and_then(|kind| dialog::read(self, sight, found, kind)),
+            dialog: dialog.and_then(|kind| match found.menu {
+                Some(_) => dialog::read(self, sight, found, kind),
+                None => dialog::read_text(self, sight, held.row?, kind),
+            }),
             draft: self.draft(sight, found),
             ends_turn: rule.ends_turn,
             content: content(sight, found),

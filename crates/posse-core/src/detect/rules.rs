@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Strength;
+use super::dialog::Meaning;
 use crate::status::{StatusKind, WaitingKind};
 
 /// A pattern as written: a regular expression, or `@NAME` for a named one.
@@ -113,9 +114,30 @@ pub struct DialogRules {
     /// Numbers choose, at once.
     #[serde(default)]
     pub digits: bool,
+    /// Questions without a menu.
+    #[serde(default)]
+    pub text: Vec<TextQuestion>,
     /// What a dialog is about, by its first row.
     #[serde(default)]
     pub tool: Vec<ToolRule>,
+}
+
+/// A question that is a row of text and is answered by typing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextQuestion {
+    /// The row with the question.
+    pub row: Pattern,
+    pub options: Vec<TextOption>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextOption {
+    pub label: String,
+    pub meaning: Meaning,
+    /// What is typed; Enter follows.
+    pub key: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -79,6 +79,22 @@ impl AgentHome {
         id.trim().parse().unwrap_or_else(|error| panic!("no id: {error}"))
     }
 
+    /// Starts the agent the way people do: by its provider, which finds it in the path.
+    #[track_caller]
+    pub fn launch_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> serde_json::Value {
+        let programs = Path::new(&self.command[0]).parent().map(|path| path.display().to_string()).unwrap_or_default();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut arguments =
+            vec!["launch".to_owned(), provider.into(), "--json".into(), "--size".into(), "120x40".into()];
+        arguments.extend(["--directory".into(), self.directory.display().to_string()]);
+        arguments.extend(["--env".into(), format!("PATH={programs}:{path}")]);
+        for (name, value) in &self.env {
+            arguments.extend(["--env".into(), format!("{name}={value}")]);
+        }
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        env.run(arguments).json()
+    }
+
     /// Every process that was started from here and still runs.
     pub fn processes(&self) -> Vec<process::Process> {
         let root = self.root.path().to_str();
