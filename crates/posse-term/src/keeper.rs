@@ -204,6 +204,8 @@ impl Keeper {
                 // Nobody was seen, but nobody looked either.
                 Err(_) => 1,
             };
+            // A program that is dead and not reaped yet cannot be forgotten yet.
+            let left = left.max(usize::from(matches!(leader, Some(Leader::Running(_)))));
             let over = left == 0 || now >= ending.kill_at + KILLING;
             if over {
                 for peer in peers.values_mut().filter(|peer| peer.greeted) {

@@ -80,7 +80,7 @@ pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
             _ if label.contains("always") => Meaning::Widen,
             _ => Meaning::Other,
         };
-        Choosable { label: label.to_owned(), meaning, key, selected }
+        Choosable { label: label.to_owned(), meaning, key, then_enter: false, selected }
     };
     let dialog = Dialog {
         id: id.to_owned(),

@@ -136,7 +136,9 @@ fn read_process(pid: i32) -> Option<Process> {
 /// parentheses and spaces included, so the fields are counted from its end.
 fn parse_stat(stat: &str) -> Option<(i32, i32, u64)> {
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X") {
+    // A process whose first thread has ended looks like a zombie and is none as long as it has others.
+    let threads: u32 = fields.get(17)?.parse().ok()?;
+    if *fields.first()? == "X" || (*fields.first()? == "Z" && threads <= 1) {
         return None;
     }
     Some((fields.get(1)?.parse().ok()?, fields.get(3)?.parse().ok()?, fields.get(19)?.parse().ok()?))
@@ -217,6 +219,8 @@ mod tests {
         let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         assert_eq!(parse_stat(&format!("10 (a) b (c)) {tail}")), Some((7, 10, 4242)));
         assert_eq!(parse_stat(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
+        let threads = tail.replace('S', "Z").replace(" 0 1 0 ", " 0 3 0 ");
+        assert_eq!(parse_stat(&format!("10 (a) {threads}")), Some((7, 10, 4242)), "but not one with threads");
         assert_eq!(parse_stat("nonsense"), None);
     }
 

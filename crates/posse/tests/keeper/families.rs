@@ -223,3 +223,20 @@ fn orphans_are_reaped() {
     until("all are reaped", || keeper.zombies() == 0);
     assert_eq!(peer.summary(id).exit, None);
 }
+
+/// Its first thread has ended, so it looks like a zombie; it is ended all the same, and gone before that is said.
+#[test]
+fn a_program_without_its_first_thread_is_ended() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let program = "import ctypes, threading, time\n\
+                   threading.Thread(target=time.sleep, args=(1000,)).start()\n\
+                   print('all started', flush=True)\n\
+                   ctypes.CDLL(None).pthread_exit(None)";
+    let (id, _) = start_family(&keeper, &mut peer, &format!("exec python3 -c \"{program}\""), 0, 0);
+    assert_eq!(peer.end(id, 200), 0);
+    peer.send(&Request::Forget { id });
+    peer.wait("it to be forgotten", |event| {
+        matches!(event, Event::Forgotten { id: gone } if *gone == id).then_some(())
+    });
+}
