@@ -10,6 +10,7 @@ mod environment;
 mod hub;
 mod pump;
 pub mod record;
+mod recording;
 mod retention;
 mod serve;
 mod store;
