@@ -34,10 +34,16 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    fn send(&self, id: TerminalId, event: Event) {
+    /// Tells the pump of a running terminal.
+    pub(crate) fn send(&self, id: TerminalId, event: PumpEvent) {
         if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
-            handle.send(PumpEvent::Keeper(event));
+            handle.send(event);
         }
+    }
+
+    /// All those whose terminals run.
+    pub(crate) fn handles(&self) -> Vec<Handle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }
 
@@ -152,7 +158,7 @@ fn forward(backend: Backend, event: Event, routes: &Routes, hub: &mpsc::Unbounde
         | Event::Checkpoint { id, .. }
         | Event::InputDone { id, .. }
         | Event::InputRefused { id, .. }
-        | Event::Exited { id, .. } => return routes.send(id, event),
+        | Event::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
         Event::Spawned { id, pid } => News::Spawned { id, pid },
         Event::SpawnFailed { id, why, message } => {
             News::SpawnFailed { id, why, message: String::from_utf8_lossy(&message).into_owned() }

@@ -7,25 +7,21 @@
 mod creation;
 mod keeping;
 mod stopping;
+mod tidying;
 mod tmux_server;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use posse_agents::Provider;
-use posse_agents::launch::LaunchError;
-use posse_agents::profile::Profile;
-use posse_agents::start::Confirmed;
-use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_core::signal::Signal;
-use posse_core::status::{Exit, Status};
 use posse_term::client::Link;
 use posse_term::emulator::HistoryLimit;
 use posse_term::places::Places;
-use posse_term::wire::{Request, SpawnRefusal, Summary};
+use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -33,221 +29,17 @@ use crate::backends::{Routes, Want};
 use crate::providers::Providers;
 use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
+use crate::recording::Recorder;
 use crate::retention;
 use crate::store::{self, KnownInput, Outcome, Writer};
 use crate::tmux_server::TmuxServer;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
-use tmux_server::Choice;
+pub(crate) use words::*;
 
 /// How long a family is given to end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
-
-pub(crate) enum Message {
-    Command(Command),
-    Change(TerminalId, Change),
-    Backend(Backend, News),
-    /// The store has dealt with an event.
-    Stored(LogEvent, Outcome),
-    /// The store has dealt with our last event, and everyone was told.
-    FarewellTold,
-    /// The store has dealt with the record of a terminal to be started.
-    CreationStored(TerminalId, LogEvent, Outcome),
-    /// The store has dealt with the wish for another tmux server.
-    TmuxServerStored(Choice, LogEvent, Outcome),
-}
-
-/// What a pump has to say.
-pub(crate) enum Change {
-    Status(Status),
-    Title(String),
-    Size(Size),
-    Signal(Signal),
-    /// Something for the log.
-    Note(&'static str, serde_json::Value),
-    /// Whether somebody is attached.
-    Watched(bool),
-    /// This input is to be written down before it is sent.
-    InputAhead {
-        writer: WriterId,
-        sequence: u64,
-    },
-    /// It has arrived, or certainly has not.
-    InputSettled {
-        writer: WriterId,
-        sequence: u64,
-        arrived: bool,
-    },
-    Ended {
-        exit: Exit,
-        screen_saved: bool,
-    },
-}
-
-/// What a backend has to say.
-pub(crate) enum News {
-    /// It is connected, and this is what it has.
-    Up(Link, Vec<Summary>),
-    Spawned {
-        id: TerminalId,
-        pid: u32,
-    },
-    SpawnFailed {
-        id: TerminalId,
-        why: SpawnRefusal,
-        message: String,
-    },
-    Ended {
-        id: TerminalId,
-        left: u32,
-    },
-    /// It will not start us again when we go.
-    Resting,
-    /// It could not be started.
-    Failed(String),
-    Lost(String),
-}
-
-/// Which session a new terminal belongs to.
-pub(crate) enum SessionChoice {
-    /// One that must not exist yet; without a name one is made up.
-    New(Option<Name>),
-    /// One that must exist.
-    Existing(Name),
-    /// This one, whether it exists or not.
-    Any(Name),
-}
-
-/// What to start.
-pub(crate) enum What {
-    /// A program and its arguments, under the provider of this name.
-    Command(&'static str, Vec<String>),
-    Agent(Box<AgentStart>),
-}
-
-/// An agent to start.
-pub(crate) struct AgentStart {
-    pub(crate) provider: Arc<Provider>,
-    pub(crate) confirmed: Confirmed,
-    pub(crate) model: Option<String>,
-    pub(crate) profile: Option<Profile>,
-    /// More arguments for it, as they are.
-    pub(crate) more: Vec<String>,
-}
-
-/// A terminal to start, checked as far as that can be done without starting it.
-pub(crate) struct Creation {
-    pub(crate) backend: Backend,
-    /// Where terminals in tmux live from now on.
-    pub(crate) tmux_server: Option<TmuxServer>,
-    pub(crate) what: What,
-    pub(crate) agent_profile: Option<String>,
-    pub(crate) name: Option<Name>,
-    pub(crate) session: SessionChoice,
-    pub(crate) directory: PathBuf,
-    pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) size: Size,
-    pub(crate) ring: u32,
-    /// Answer when it is written down, without waiting for the program to run.
-    pub(crate) at_once: bool,
-}
-
-pub(crate) enum Command {
-    Create(Box<Creation>, oneshot::Sender<Result<View, CreateError>>),
-    List(oneshot::Sender<Vec<View>>),
-    Show(TerminalId, oneshot::Sender<Option<View>>),
-    /// The pump of a terminal.
-    Find(TerminalId, oneshot::Sender<Option<Handle>>),
-    Resize(TerminalId, Size),
-    Touch(TerminalId),
-    HangUp(TerminalId),
-    Delete {
-        id: TerminalId,
-        grace_ms: u32,
-        reply: oneshot::Sender<Option<Deleted>>,
-    },
-    Stop {
-        all: bool,
-        reply: oneshot::Sender<Stopped>,
-    },
-    /// Remember a setting, or forget it. Answered when that is written.
-    Set {
-        name: &'static str,
-        value: Option<String>,
-        reply: oneshot::Sender<Result<(), SettingError>>,
-    },
-    /// Terminals in tmux live on this server from now on. Answered when that is written.
-    UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
-    Health(oneshot::Sender<Health>),
-}
-
-/// A terminal as the world sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct View {
-    pub(crate) record: Record,
-    pub(crate) title: String,
-    pub(crate) size: Size,
-    /// Somebody is attached.
-    pub(crate) watched: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CreateError {
-    #[error("the name {0} is taken")]
-    NameTaken(Name),
-    #[error("there is a session {0} already")]
-    SessionTaken(Name),
-    #[error("there is no session {0}")]
-    NoSession(Name),
-    #[error("{1}")]
-    Refused(SpawnRefusal, String),
-    #[error("the database cannot be written: {0}")]
-    Store(String),
-    #[error("no keeper is running to start it: {0}")]
-    NoKeeper(String),
-    #[error("{0}")]
-    NoTmux(String),
-    #[error("it was ended before it had started")]
-    Ended,
-    #[error("{0}")]
-    Agent(#[from] LaunchError),
-    #[error("{program} is not installed, or not in PATH")]
-    NotInstalled { program: String, install: String },
-    #[error("it ended while it was starting: {0}")]
-    Failed(String),
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-}
-
-/// Why something is not as somebody wants it from now on.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingError {
-    #[error("the database cannot be written: {0}")]
-    Store(String),
-    #[error("terminals live on the {server} tmux server: {terminals}")]
-    TmuxInUse { server: TmuxServer, terminals: String },
-    #[error("tmux is just being connected to")]
-    TmuxBusy,
-}
-
-#[derive(Debug)]
-pub(crate) struct Deleted {
-    /// Processes that could not be ended.
-    pub(crate) left: u32,
-}
-
-/// What goes on when the daemon stops.
-#[derive(Debug)]
-pub(crate) struct Stopped {
-    pub(crate) running: Vec<View>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Health {
-    /// What keeps the daemon from working as it should, in words.
-    pub(crate) problem: Option<String>,
-}
 
 struct Entry {
     record: Record,
@@ -272,6 +64,7 @@ pub(crate) struct Hub {
     events: broadcast::Sender<Arc<LogEvent>>,
     newest: Arc<AtomicI64>,
     routes: Routes,
+    recorder: Recorder,
     links: BTreeMap<Backend, Link>,
     tmux_server: TmuxServer,
     /// The connection to the tmux server before, on its way out.
@@ -310,6 +103,7 @@ pub(crate) struct Parts {
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
+    pub(crate) recorder: Recorder,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
@@ -327,6 +121,7 @@ impl Hub {
             events: parts.events,
             newest: parts.newest,
             routes: parts.routes,
+            recorder: parts.recorder,
             links: BTreeMap::new(),
             tmux_server: parts.tmux_server,
             leaving_tmux: None,
@@ -366,6 +161,7 @@ impl Hub {
                 Message::Backend(backend, news) => self.news(backend, news),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::FarewellTold => self.farewell_told(),
+                Message::RecordingsGrown => self.tidy_recordings(),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
                 Message::TmuxServerStored(choice, event, outcome) => self.tmux_server_stored(choice, event, outcome),
             }
@@ -422,25 +218,6 @@ impl Hub {
             Outcome::Refused(why) => self.disk_problem = Some(why),
         }
         self.publish(event);
-    }
-
-    /// Lets go of what is old or too much.
-    fn tidy(&mut self) {
-        self.since_tidy = 0;
-        let now = crate::now();
-        for id in retention::expired(self.terminals.values().map(|entry| &entry.record), now) {
-            self.terminals.remove(&id);
-            self.routes.remove(id);
-            self.emit("terminal_deleted", Some(id), json!({ "reason": "old" }), vec![store::Change::Drop(id)]);
-        }
-        let before = now.0 - retention::AGE.as_millis() as i64;
-        self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});
-        let known: BTreeSet<TerminalId> = self.terminals.keys().copied().collect();
-        let (screens, log) = (self.places.screens(), self.places.log());
-        tokio::task::spawn_blocking(move || {
-            let _ = retention::tidy_screens(&screens, &known);
-            let _ = retention::tidy_log(&log);
-        });
     }
 
     fn publish(&self, event: LogEvent) {
@@ -588,6 +365,12 @@ impl Hub {
                 });
             }
             Command::UseTmuxServer(server, reply) => self.use_tmux_server(server, reply),
+            Command::Record(on) => {
+                self.recorder.switch(on);
+                for pump in self.routes.handles().into_iter().filter(|_| on) {
+                    pump.send(pump::Event::Command(pump::Command::Picture));
+                }
+            }
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));

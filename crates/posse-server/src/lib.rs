@@ -11,6 +11,7 @@ mod hub;
 pub mod providers;
 mod pump;
 pub mod record;
+mod recording;
 mod retention;
 mod serve;
 mod store;

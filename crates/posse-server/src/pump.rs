@@ -6,6 +6,7 @@
 
 mod agent;
 mod deliver;
+mod input;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use agent::{Agent, Happened, Wanted};
 
 use crate::hub::{Change, Message};
 use crate::record::Backend;
+use crate::recording::{Recorder, Tape};
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
 
@@ -122,6 +124,8 @@ pub(crate) enum Command {
     },
     /// How the screen is read now; `None` in a terminal without an agent.
     Explain(oneshot::Sender<Option<Explanation>>),
+    /// Show the recording what the screen looks like: it goes on from there.
+    Picture,
     /// The size it has when nobody looks.
     Resize(Size),
     Watch {
@@ -190,6 +194,7 @@ pub(crate) struct Settings {
     /// The agent in it, its profile, and what the operator said.
     pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
     pub(crate) hub: mpsc::UnboundedSender<Message>,
+    pub(crate) recorder: Recorder,
 }
 
 pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
@@ -198,6 +203,8 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     let (link, ring, caught_up_at, emulator, exit) = match beginning {
         Beginning::Live { link, ring, from, caught_up_at } => {
             link.send(Request::Attach { id, stream: Stream::Main, from });
+            // What is recorded begins where catching up ends.
+            let _ = events.send(Event::Command(Command::Picture));
             (Some(link), ring, caught_up_at, None, None)
         }
         Beginning::Ended(emulator, exit) => (None, 0, 0, emulator.map(|emulator| *emulator), Some(exit)),
@@ -217,6 +224,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         history: settings.history,
         last_screen: settings.last_screen,
         hub: settings.hub,
+        tape: Tape::new(settings.recorder, id),
         link,
         ring,
         caught_up_at,
@@ -255,6 +263,7 @@ struct Pump {
     history: HistoryLimit,
     last_screen: PathBuf,
     hub: mpsc::UnboundedSender<Message>,
+    tape: Tape,
     /// `None` once the program has ended or its keeper is gone.
     link: Option<Link>,
     ring: u64,
@@ -331,6 +340,9 @@ impl Pump {
                     self.emulator = emulator;
                     // In the middle of things: what was shown before is not continued by what comes now.
                     self.watchers.let_go();
+                    if self.tape.is_started() {
+                        self.record_picture();
+                    }
                     self.checkpointed = offset;
                     self.told_title = String::new();
                     self.tell_title();
@@ -366,6 +378,7 @@ impl Pump {
 
     fn output(&mut self, offset: u64, bytes: Vec<u8>) {
         self.tail.push(offset, &bytes);
+        let bytes = Bytes::from(bytes);
         let end = offset + bytes.len() as u64;
         let seen = self.emulator.offset();
         if end > seen {
@@ -374,8 +387,12 @@ impl Pump {
                 self.emulator.skip_to(offset);
                 self.nudge();
             }
-            let new = &bytes[seen.saturating_sub(offset) as usize..];
-            let heard = self.emulator.feed(new);
+            let new = bytes.slice(seen.saturating_sub(offset) as usize..);
+            let heard = self.emulator.feed(&new);
+            self.tape.output(&new);
+            if offset > seen && self.tape.is_started() {
+                self.record_picture();
+            }
             if let Some(link) = &self.link {
                 // tmux answers its programs itself, but for the one question it does not know.
                 let ours = |reply: &Reply| self.backend == Backend::Embedded || reply.bytes.starts_with(b"\x1b]7501;");
@@ -397,7 +414,7 @@ impl Pump {
                 self.look();
             }
         }
-        if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes: Bytes::from(bytes) }) {
+        if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes }) {
             self.fit_views();
         }
         self.account(end);
@@ -431,6 +448,14 @@ impl Pump {
         }
     }
 
+    fn record_picture(&mut self) {
+        if self.link.is_some() {
+            let printed = self.emulator.offset() > 0;
+            let picture = if printed { self.emulator.repaint() } else { Vec::new() };
+            self.tape.picture(self.emulator.size(), picture);
+        }
+    }
+
     fn signal(&mut self, signal: &Signal) {
         self.hear(signal);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
@@ -456,6 +481,7 @@ impl Pump {
             return;
         }
         self.emulator.resize(size);
+        self.tape.resized(size);
         self.watchers.tell(&Item::Resized { offset, size });
         let _ = self.hub.send(Message::Change(self.id, Change::Size(size)));
     }
@@ -498,109 +524,6 @@ impl Pump {
         }
     }
 
-    // ---- input ----
-
-    fn input(&mut self, input: Input) {
-        let Input { writer, sequence, bytes, expect, origin } = input;
-        let status = self.life.status().kind;
-        if expect.is_some_and(|expected| expected != status) {
-            return self.answer(sequence, origin, Err(InputError::Status(status)));
-        }
-        let Some(link) = &self.link else {
-            let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
-            return self.answer(sequence, origin, Err(why));
-        };
-        self.last_input = Some(self.emulator.cursor_line());
-        match self.backend {
-            Backend::Embedded => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
-            // The keeper knows what it has applied; tmux does not, so it is written down.
-            Backend::Tmux => match self.known_input(writer, sequence) {
-                Some(true) => return self.answer(sequence, origin, Ok(())),
-                Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
-                None => {
-                    // A repeat that comes before the first one is through waits with it.
-                    if !self.inputs.contains_key(&(writer, sequence)) {
-                        self.unsent.insert((writer, sequence), bytes);
-                        let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
-                    }
-                }
-            },
-        }
-        // The same input over a second connection: the keeper applies it once, and both hear of it.
-        self.inputs.entry((writer, sequence)).or_default().push(origin);
-    }
-
-    /// Whether this input is known to have arrived; `None` if nothing is known of it.
-    fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
-        let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
-        if let Some(known) = of_writer().find(|known| known.sequence == sequence) {
-            return Some(known.arrived);
-        }
-        // What a writer sent before something that arrived has arrived as well.
-        of_writer().any(|known| known.arrived && known.sequence > sequence).then_some(true)
-    }
-
-    fn input_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
-        let Some(bytes) = self.unsent.remove(&(writer, sequence)) else { return };
-        match &self.link {
-            Some(link) if written => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
-            _ => self.input_done(writer, sequence, Err(InputError::NotNoted)),
-        }
-    }
-
-    fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
-        if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
-            self.settle(writer, sequence, outcome.is_ok());
-        }
-        self.answer_all(writer, sequence, outcome);
-    }
-
-    /// Writes down that an input has arrived, or certainly has not and may be sent again.
-    fn settle(&mut self, writer: WriterId, sequence: u64, arrived: bool) {
-        if arrived {
-            self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
-            self.known_inputs.push(KnownInput { writer, sequence, arrived });
-            // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
-            let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
-            self.known_inputs.drain(..surplus);
-        }
-        let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived }));
-    }
-
-    fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
-        for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
-            self.answer(sequence, origin, outcome);
-        }
-    }
-
-    fn answer(&mut self, sequence: u64, origin: Origin, outcome: Result<(), InputError>) {
-        match (origin, outcome) {
-            (Origin::Request(reply), outcome) => {
-                let _ = reply.send(outcome);
-            }
-            (Origin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
-            (Origin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
-            (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
-            (Origin::Watcher(watcher), Err(why)) => {
-                let why = match why {
-                    InputError::Ended => "ended",
-                    InputError::Full => "full",
-                    InputError::Lost => "lost",
-                    InputError::Status(_) => "status",
-                    InputError::Uncertain => "uncertain",
-                    InputError::NotNoted => "not_noted",
-                    // Nobody sends these through a stream.
-                    InputError::NoQuestion
-                    | InputError::Question(_)
-                    | InputError::NotAnswered(_)
-                    | InputError::NotDelivered(_)
-                    | InputError::NoAgent => "agent",
-                };
-                self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
-            }
-        }
-    }
-
     // ---- commands ----
 
     fn command(&mut self, command: Command) {
@@ -627,6 +550,7 @@ impl Pump {
                 let screen = self.emulator.screen();
                 let _ = reply.send(self.agent.as_ref().map(|agent| agent.explain(&screen)));
             }
+            Command::Picture => self.record_picture(),
             Command::Resize(size) => {
                 self.base_size = size;
                 self.fit_views();
@@ -703,6 +627,10 @@ impl Pump {
                 self.answer(sequence, origin, Err(why));
             }
         }
+        if self.tape.is_behind() {
+            self.record_picture();
+        }
+        self.tape.end();
         let link = self.link.take();
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;

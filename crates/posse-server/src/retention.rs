@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use posse_core::ids::TerminalId;
 use posse_core::time::Wall;
@@ -20,6 +20,9 @@ pub(crate) const ROUND: u64 = 10_000;
 /// How large the log file may become, and how much of its end is kept beside it then.
 const LOG: u64 = 4 << 20;
 const LOG_KEPT: u64 = 1 << 20;
+
+/// The most all recordings together may take.
+pub(crate) const RECORDINGS: u64 = 1 << 30;
 
 /// Ended terminals nobody has looked after for too long.
 pub(crate) fn expired<'a>(records: impl Iterator<Item = &'a Record>, now: Wall) -> Vec<TerminalId> {
@@ -37,6 +40,66 @@ pub(crate) fn tidy_screens(directory: &Path, known: &BTreeSet<TerminalId>) -> io
         }
     }
     Ok(())
+}
+
+/// A file of a recording: see `recording`.
+struct Recording {
+    path: PathBuf,
+    id: Option<TerminalId>,
+    /// Put aside; another one goes on from there.
+    older: bool,
+    bytes: u64,
+    modified: SystemTime,
+}
+
+/// Removes recordings of terminals that are not there any more, and the oldest if there is too much of them. What is
+/// known was so at that time.
+pub(crate) fn tidy_recordings(
+    directory: &Path,
+    known: &BTreeSet<TerminalId>,
+    running: &BTreeSet<TerminalId>,
+    as_of: SystemTime,
+) -> io::Result<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        // Gone meanwhile, perhaps.
+        let Ok(found) = entry.metadata() else { continue };
+        let name = entry.file_name();
+        let stem = name.to_str().and_then(|name| name.strip_suffix(".cast")).unwrap_or_default();
+        let (id, older) = stem.strip_suffix(".1").map_or((stem, false), |id| (id, true));
+        let (bytes, modified) = (found.len(), found.modified()?);
+        files.push(Recording { path: entry.path(), id: id.parse().ok(), older, bytes, modified });
+    }
+    // Of a terminal that was started since, nothing was known.
+    files.retain(|file| file.modified < as_of || file.id.is_some_and(|id| known.contains(&id)));
+    for path in surplus(files, known, running, RECORDINGS) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Which of them go: those of nobody; then, as long as there is too much, the oldest of ended terminals; then what
+/// running ones have put aside. What is being written stays.
+fn surplus(
+    mut files: Vec<Recording>,
+    known: &BTreeSet<TerminalId>,
+    running: &BTreeSet<TerminalId>,
+    limit: u64,
+) -> Vec<PathBuf> {
+    let is = |file: &Recording, of: &BTreeSet<TerminalId>| file.id.is_some_and(|id| of.contains(&id));
+    let mut gone: Vec<PathBuf> = files.extract_if(.., |file| !is(file, known)).map(|file| file.path).collect();
+    let mut total: u64 = files.iter().map(|file| file.bytes).sum();
+    files.retain(|file| file.older || !is(file, running));
+    files.sort_by_key(|file| (is(file, running), file.modified));
+    for file in files {
+        if total <= limit {
+            break;
+        }
+        total -= file.bytes;
+        gone.push(file.path);
+    }
+    gone
 }
 
 /// Empties a log that has become too large, keeping its end in a second file. Whoever appends to it goes on at its
@@ -105,6 +168,36 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
         let kept = fs::read_to_string(path.with_extension("log.1")).unwrap();
         assert!(kept.len() as u64 == LOG_KEPT && kept.ends_with("the end\n"));
+    }
+
+    #[test]
+    fn too_many_recordings_go_oldest_first() {
+        let id = TerminalId::from_random;
+        let file = |number: u32, older: bool, bytes: u64, age: u64| Recording {
+            path: format!("{number}{}", if older { ".1" } else { "" }).into(),
+            id: Some(id(number)),
+            older,
+            bytes,
+            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(1000 - age),
+        };
+        let files = || {
+            vec![
+                file(1, false, 10, 5),
+                file(1, true, 10, 6),
+                file(2, false, 10, 1),
+                file(3, false, 10, 9), // runs
+                file(3, true, 10, 10),
+                file(4, false, 10, 0), // of nobody
+            ]
+        };
+        let (known, running) = (BTreeSet::from([id(1), id(2), id(3)]), BTreeSet::from([id(3)]));
+        let gone = |limit| -> Vec<String> {
+            surplus(files(), &known, &running, limit).iter().map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(gone(50), ["4"]);
+        assert_eq!(gone(45), ["4", "1.1"]);
+        assert_eq!(gone(30), ["4", "1.1", "1"]);
+        assert_eq!(gone(0), ["4", "1.1", "1", "2", "3.1"], "what is being written stays");
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::api::{self, App};
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
+use crate::recording::{self, Word};
 use crate::store::{self, StoreError};
-use crate::tmux_server;
+use crate::{pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -77,6 +78,14 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let (want, wanted) = mpsc::unbounded_channel();
     let routes = Routes::default();
     let providers = Arc::new(Providers::new(places.providers()));
+    let records = found.settings.get(recording::SETTING).is_none_or(|value| value != "off");
+    let (recorder, recorder_thread) = recording::start(places.recordings(), records, {
+        let (routes, messages) = (routes.clone(), messages.clone());
+        move |word| match word {
+            Word::PictureWanted(id) => routes.send(id, pump::Event::Command(pump::Command::Picture)),
+            Word::Grown => drop(messages.send(Message::RecordingsGrown)),
+        }
+    });
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -85,6 +94,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         events: events.clone(),
         newest: newest.clone(),
         routes: routes.clone(),
+        recorder,
         inputs: found.inputs,
         want,
         providers: providers.clone(),
@@ -119,6 +129,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     tokio::spawn(stop_on_signal(messages));
     tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
     hub.run(queue).await;
+    recorder_thread.finish();
     let _ = std::fs::remove_file(&socket);
     // A tmux server of ours that was let go leaves its socket behind.
     if std::os::unix::net::UnixStream::connect(places.tmux_socket()).is_err() {

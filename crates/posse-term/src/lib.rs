@@ -2,8 +2,9 @@
 //!
 //! The [`keeper`] owns the terminals and outlives the daemon; [`wire`] is what the two say to each other and
 //! [`client`] the daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers what
-//! programs ask of a terminal, both without any IO. [`places`] knows where sockets and state live.
+//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`places`] knows where sockets and state live.
 
+pub mod cast;
 pub mod client;
 pub mod emulator;
 pub mod keeper;

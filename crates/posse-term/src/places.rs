@@ -73,6 +73,7 @@ impl Places {
         private_directory(&self.home)?;
         private_directory(&common_runtime())?;
         private_directory(&self.runtime)?;
+        private_directory(&self.recordings())?;
         private_directory(&self.screens())
     }
 
@@ -137,6 +138,11 @@ impl Places {
 
     pub fn log(&self) -> PathBuf {
         self.home.join("posse.log")
+    }
+
+    /// What terminals have printed.
+    pub fn recordings(&self) -> PathBuf {
+        self.home.join("recordings")
     }
 
     /// The last screens of ended terminals.

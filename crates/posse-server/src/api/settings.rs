@@ -5,7 +5,8 @@ use axum::extract::State;
 
 use super::params::Params;
 use super::{ApiError, App, types};
-use crate::hub::Command;
+use crate::hub::{Command, Message};
+use crate::recording;
 
 pub(super) async fn change(
     State(app): State<App>,
@@ -14,6 +15,11 @@ pub(super) async fn change(
     if let Some(server) = body.tmux_server {
         let server = server.checked().map_err(|error| ApiError::Invalid(error.to_string()))?;
         app.ask(|reply| Command::UseTmuxServer(server, reply)).await??;
+    }
+    if let Some(on) = body.recordings {
+        let value = (!on).then(|| "off".to_owned());
+        app.ask(|reply| Command::Set { name: recording::SETTING, value, reply }).await??;
+        let _ = app.hub.send(Message::Command(Command::Record(on)));
     }
     Ok(Json(types::Success { success: true }))
 }

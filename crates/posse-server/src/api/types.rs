@@ -371,11 +371,13 @@ pub struct Listening {
 }
 
 /// What the daemon shall do from now on, and after a restart. What is left out stays as it is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Where terminals in tmux live.
     pub tmux_server: Option<TmuxServer>,
+    /// Whether what terminals print is recorded.
+    pub recordings: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -444,12 +446,16 @@ pub struct Usage {
     pub log_bytes: u64,
     /// The last screens of ended terminals.
     pub screens_bytes: u64,
+    /// What terminals have printed; see `recordings` beside the database.
+    pub recordings_bytes: u64,
     pub events: i64,
     pub oldest_event: Option<Timestamp>,
     /// How long ended terminals and events are kept.
     pub kept_days: u64,
     /// How many events are kept at most.
     pub kept_events: i64,
+    /// How much of recordings is kept at most.
+    pub kept_recordings_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

@@ -18,20 +18,24 @@ pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, 
         let figures = store::figures(&places.database())?;
         let database =
             ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&places.home.join(name))).sum();
-        let screens =
-            std::fs::read_dir(places.screens()).into_iter().flatten().flatten().map(|file| size(&file.path())).sum();
         Ok(types::Usage {
             home: places.home.to_string_lossy().into_owned(),
             database_bytes: database,
             log_bytes: size(&places.log()) + size(&places.log().with_extension("log.1")),
-            screens_bytes: screens,
+            screens_bytes: size_of_all(&places.screens()),
+            recordings_bytes: size_of_all(&places.recordings()),
             events: figures.events,
             oldest_event: figures.oldest.map(|at| crate::timestamp(Wall(at))),
             kept_days: retention::AGE.as_secs() / 86_400,
             kept_events: retention::EVENTS,
+            kept_recordings_bytes: retention::RECORDINGS,
         })
     });
     count.await.map_err(|_| ApiError::Stopping)?.map(Json)
+}
+
+fn size_of_all(directory: &Path) -> u64 {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|file| size(&file.path())).sum()
 }
 
 fn size(path: &Path) -> u64 {

@@ -135,6 +135,7 @@ impl Hub {
             last_screen: self.places.screens().join(id.as_str()),
             agent,
             hub: self.messages.clone(),
+            recorder: self.recorder.clone(),
         };
         // The route must be there before the keeper answers; it answers in order, after `Attach`.
         let handle = pump::start(settings, beginning);
@@ -244,6 +245,7 @@ impl Hub {
             self.routes.remove(id);
             self.terminals.remove(&id);
             let _ = std::fs::remove_file(self.places.screens().join(id.as_str()));
+            self.recorder.forget(id);
             let data = json!({ "processes_left": left });
             self.emit("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)]);
             for reply in replies {

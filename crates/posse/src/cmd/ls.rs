@@ -78,15 +78,17 @@ pub(crate) fn overview(ui: &Ui) -> Result<Exit, Error> {
 fn figures(usage: &Usage) -> String {
     let oldest = usage.oldest_event.map(|at| format!(", the oldest {} ago", age(at))).unwrap_or_default();
     format!(
-        "{}\n  journal       {:>10}  {} events{oldest}\n  last screens  {:>10}\n  log           {:>10}\n\
-         ended terminals are kept {} days, events as long and at most {}\n",
+        "{}\n  journal       {:>10}  {} events{oldest}\n  last screens  {:>10}\n  recordings    {:>10}\n  log           {:>10}\n\
+         ended terminals are kept {} days, events as long and at most {}, recordings as long and at most {}\n",
         usage.home,
         bytes(usage.database_bytes),
         usage.events,
         bytes(usage.screens_bytes),
+        bytes(usage.recordings_bytes),
         bytes(usage.log_bytes),
         usage.kept_days,
         usage.kept_events,
+        bytes(usage.kept_recordings_bytes),
     )
 }
 

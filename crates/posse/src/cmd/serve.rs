@@ -30,8 +30,11 @@ pub(crate) struct Args {
     /// [env: POSSE_TMUX_SERVER=]
     #[arg(long, value_name = "SERVER", value_parser = launch::tmux_server)]
     tmux_server: Option<TmuxServer>,
+    /// Record what terminals print, in the directory `recordings` of posse's home: `on` or `off`; remembered
+    #[arg(long, value_name = "ON|OFF", value_parser = switch)]
+    recordings: Option<bool>,
     /// Stay here and log to standard error, instead of going to the background
-    #[arg(long, conflicts_with_all = ["listen", "tmux_server"])]
+    #[arg(long, conflicts_with_all = ["listen", "tmux_server", "recordings"])]
     foreground: bool,
 }
 
@@ -45,6 +48,14 @@ fn address(text: &str) -> Result<Address, String> {
     match text {
         "off" => Ok(Address::Off),
         _ => text.parse().map(Address::At).map_err(|_| "write it like 127.0.0.1:9889, or `off`".into()),
+    }
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("write `on` or `off`".into()),
     }
 }
 
@@ -63,8 +74,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             Some(address) => Some(listen(address, !args.no_auth).await?),
             None => None,
         };
-        let settings = Settings { tmux_server: args.tmux_server()? };
-        if settings.tmux_server.is_some() {
+        let settings = Settings { tmux_server: args.tmux_server()?, recordings: args.recordings };
+        if settings != Settings::default() {
             let _: Success = Client::connect().await?.post("/settings", &settings, Repeat::Safe).await?;
         }
         let value = serde_json::json!({

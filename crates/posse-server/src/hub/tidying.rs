@@ -1,0 +1,46 @@
+//! Letting go of what is old or too much.
+
+use std::collections::BTreeSet;
+use std::time::SystemTime;
+
+use posse_core::ids::TerminalId;
+use serde_json::json;
+
+use super::Hub;
+use crate::{retention, store};
+
+impl Hub {
+    pub(super) fn tidy(&mut self) {
+        self.since_tidy = 0;
+        let now = crate::now();
+        for id in retention::expired(self.terminals.values().map(|entry| &entry.record), now) {
+            self.terminals.remove(&id);
+            self.routes.remove(id);
+            self.emit("terminal_deleted", Some(id), json!({ "reason": "old" }), vec![store::Change::Drop(id)]);
+        }
+        let before = now.0 - retention::AGE.as_millis() as i64;
+        self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});
+        let known = self.known();
+        let (screens, log) = (self.places.screens(), self.places.log());
+        tokio::task::spawn_blocking(move || {
+            let _ = retention::tidy_screens(&screens, &known);
+            let _ = retention::tidy_log(&log);
+        });
+        self.tidy_recordings();
+    }
+
+    pub(super) fn tidy_recordings(&self) {
+        let (directory, known) = (self.places.recordings(), self.known());
+        let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
+        let as_of = SystemTime::now();
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = retention::tidy_recordings(&directory, &known, &running, as_of) {
+                tracing::warn!("old recordings cannot be removed: {error}");
+            }
+        });
+    }
+
+    fn known(&self) -> BTreeSet<TerminalId> {
+        self.terminals.keys().copied().collect()
+    }
+}

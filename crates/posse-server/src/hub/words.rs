@@ -1,0 +1,232 @@
+//! What the hub hears and answers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use posse_agents::Provider;
+use posse_agents::launch::LaunchError;
+use posse_agents::profile::Profile;
+use posse_agents::start::Confirmed;
+use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::screen::Size;
+use posse_core::signal::Signal;
+use posse_core::status::{Exit, Status};
+use posse_term::client::Link;
+use posse_term::wire::{SpawnRefusal, Summary};
+use tokio::sync::oneshot;
+
+use super::tmux_server::Choice;
+use crate::pump::Handle;
+use crate::record::{Backend, LogEvent, Record};
+use crate::store::Outcome;
+use crate::tmux_server::TmuxServer;
+
+pub(crate) enum Message {
+    Command(Command),
+    Change(TerminalId, Change),
+    Backend(Backend, News),
+    /// The store has dealt with an event.
+    Stored(LogEvent, Outcome),
+    /// The store has dealt with our last event, and everyone was told.
+    FarewellTold,
+    /// There are more recordings than before.
+    RecordingsGrown,
+    /// The store has dealt with the record of a terminal to be started.
+    CreationStored(TerminalId, LogEvent, Outcome),
+    /// The store has dealt with the wish for another tmux server.
+    TmuxServerStored(Choice, LogEvent, Outcome),
+}
+
+/// What a pump has to say.
+pub(crate) enum Change {
+    Status(Status),
+    Title(String),
+    Size(Size),
+    Signal(Signal),
+    /// Something for the log.
+    Note(&'static str, serde_json::Value),
+    /// Whether somebody is attached.
+    Watched(bool),
+    /// This input is to be written down before it is sent.
+    InputAhead {
+        writer: WriterId,
+        sequence: u64,
+    },
+    /// It has arrived, or certainly has not.
+    InputSettled {
+        writer: WriterId,
+        sequence: u64,
+        arrived: bool,
+    },
+    Ended {
+        exit: Exit,
+        screen_saved: bool,
+    },
+}
+
+/// What a backend has to say.
+pub(crate) enum News {
+    /// It is connected, and this is what it has.
+    Up(Link, Vec<Summary>),
+    Spawned {
+        id: TerminalId,
+        pid: u32,
+    },
+    SpawnFailed {
+        id: TerminalId,
+        why: SpawnRefusal,
+        message: String,
+    },
+    Ended {
+        id: TerminalId,
+        left: u32,
+    },
+    /// It will not start us again when we go.
+    Resting,
+    /// It could not be started.
+    Failed(String),
+    Lost(String),
+}
+
+/// Which session a new terminal belongs to.
+pub(crate) enum SessionChoice {
+    /// One that must not exist yet; without a name one is made up.
+    New(Option<Name>),
+    /// One that must exist.
+    Existing(Name),
+    /// This one, whether it exists or not.
+    Any(Name),
+}
+
+/// What to start.
+pub(crate) enum What {
+    /// A program and its arguments, under the provider of this name.
+    Command(&'static str, Vec<String>),
+    Agent(Box<AgentStart>),
+}
+
+/// An agent to start.
+pub(crate) struct AgentStart {
+    pub(crate) provider: Arc<Provider>,
+    pub(crate) confirmed: Confirmed,
+    pub(crate) model: Option<String>,
+    pub(crate) profile: Option<Profile>,
+    /// More arguments for it, as they are.
+    pub(crate) more: Vec<String>,
+}
+
+/// A terminal to start, checked as far as that can be done without starting it.
+pub(crate) struct Creation {
+    pub(crate) backend: Backend,
+    /// Where terminals in tmux live from now on.
+    pub(crate) tmux_server: Option<TmuxServer>,
+    pub(crate) what: What,
+    pub(crate) agent_profile: Option<String>,
+    pub(crate) name: Option<Name>,
+    pub(crate) session: SessionChoice,
+    pub(crate) directory: PathBuf,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) size: Size,
+    pub(crate) ring: u32,
+    /// Answer when it is written down, without waiting for the program to run.
+    pub(crate) at_once: bool,
+}
+
+pub(crate) enum Command {
+    Create(Box<Creation>, oneshot::Sender<Result<View, CreateError>>),
+    List(oneshot::Sender<Vec<View>>),
+    Show(TerminalId, oneshot::Sender<Option<View>>),
+    /// The pump of a terminal.
+    Find(TerminalId, oneshot::Sender<Option<Handle>>),
+    Resize(TerminalId, Size),
+    Touch(TerminalId),
+    HangUp(TerminalId),
+    Delete {
+        id: TerminalId,
+        grace_ms: u32,
+        reply: oneshot::Sender<Option<Deleted>>,
+    },
+    Stop {
+        all: bool,
+        reply: oneshot::Sender<Stopped>,
+    },
+    /// Remember a setting, or forget it. Answered when that is written.
+    Set {
+        name: &'static str,
+        value: Option<String>,
+        reply: oneshot::Sender<Result<(), SettingError>>,
+    },
+    /// Terminals in tmux live on this server from now on. Answered when that is written.
+    UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
+    /// Record what terminals print from now on, or do not.
+    Record(bool),
+    Health(oneshot::Sender<Health>),
+}
+
+/// A terminal as the world sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) record: Record,
+    pub(crate) title: String,
+    pub(crate) size: Size,
+    /// Somebody is attached.
+    pub(crate) watched: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CreateError {
+    #[error("the name {0} is taken")]
+    NameTaken(Name),
+    #[error("there is a session {0} already")]
+    SessionTaken(Name),
+    #[error("there is no session {0}")]
+    NoSession(Name),
+    #[error("{1}")]
+    Refused(SpawnRefusal, String),
+    #[error("the database cannot be written: {0}")]
+    Store(String),
+    #[error("no keeper is running to start it: {0}")]
+    NoKeeper(String),
+    #[error("{0}")]
+    NoTmux(String),
+    #[error("it was ended before it had started")]
+    Ended,
+    #[error("{0}")]
+    Agent(#[from] LaunchError),
+    #[error("{program} is not installed, or not in PATH")]
+    NotInstalled { program: String, install: String },
+    #[error("it ended while it was starting: {0}")]
+    Failed(String),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// Why something is not as somebody wants it from now on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingError {
+    #[error("the database cannot be written: {0}")]
+    Store(String),
+    #[error("terminals live on the {server} tmux server: {terminals}")]
+    TmuxInUse { server: TmuxServer, terminals: String },
+    #[error("tmux is just being connected to")]
+    TmuxBusy,
+}
+
+#[derive(Debug)]
+pub(crate) struct Deleted {
+    /// Processes that could not be ended.
+    pub(crate) left: u32,
+}
+
+/// What goes on when the daemon stops.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    pub(crate) running: Vec<View>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Health {
+    /// What keeps the daemon from working as it should, in words.
+    pub(crate) problem: Option<String>,
+}

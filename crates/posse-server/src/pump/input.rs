@@ -1,0 +1,106 @@
+//! Keys on their way to a program, and who hears what became of them.
+
+use super::*;
+
+impl Pump {
+    pub(super) fn input(&mut self, input: Input) {
+        let Input { writer, sequence, bytes, expect, origin } = input;
+        let status = self.life.status().kind;
+        if expect.is_some_and(|expected| expected != status) {
+            return self.answer(sequence, origin, Err(InputError::Status(status)));
+        }
+        let Some(link) = &self.link else {
+            let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
+            return self.answer(sequence, origin, Err(why));
+        };
+        self.last_input = Some(self.emulator.cursor_line());
+        match self.backend {
+            Backend::Embedded => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
+            // The keeper knows what it has applied; tmux does not, so it is written down.
+            Backend::Tmux => match self.known_input(writer, sequence) {
+                Some(true) => return self.answer(sequence, origin, Ok(())),
+                Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
+                None => {
+                    // A repeat that comes before the first one is through waits with it.
+                    if !self.inputs.contains_key(&(writer, sequence)) {
+                        self.unsent.insert((writer, sequence), bytes);
+                        let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
+                    }
+                }
+            },
+        }
+        // The same input over a second connection: the keeper applies it once, and both hear of it.
+        self.inputs.entry((writer, sequence)).or_default().push(origin);
+    }
+
+    /// Whether this input is known to have arrived; `None` if nothing is known of it.
+    pub(super) fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
+        let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
+        if let Some(known) = of_writer().find(|known| known.sequence == sequence) {
+            return Some(known.arrived);
+        }
+        // What a writer sent before something that arrived has arrived as well.
+        of_writer().any(|known| known.arrived && known.sequence > sequence).then_some(true)
+    }
+
+    pub(super) fn input_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
+        let Some(bytes) = self.unsent.remove(&(writer, sequence)) else { return };
+        match &self.link {
+            Some(link) if written => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
+            _ => self.input_done(writer, sequence, Err(InputError::NotNoted)),
+        }
+    }
+
+    pub(super) fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
+        if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
+            self.settle(writer, sequence, outcome.is_ok());
+        }
+        self.answer_all(writer, sequence, outcome);
+    }
+
+    /// Writes down that an input has arrived, or certainly has not and may be sent again.
+    pub(super) fn settle(&mut self, writer: WriterId, sequence: u64, arrived: bool) {
+        if arrived {
+            self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
+            self.known_inputs.push(KnownInput { writer, sequence, arrived });
+            // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
+            let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
+            self.known_inputs.drain(..surplus);
+        }
+        let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived }));
+    }
+
+    pub(super) fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
+        for origin in self.inputs.remove(&(writer, sequence)).into_iter().flatten() {
+            self.answer(sequence, origin, outcome);
+        }
+    }
+
+    pub(super) fn answer(&mut self, sequence: u64, origin: Origin, outcome: Result<(), InputError>) {
+        match (origin, outcome) {
+            (Origin::Request(reply), outcome) => {
+                let _ = reply.send(outcome);
+            }
+            (Origin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
+            (Origin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
+            (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
+            (Origin::Watcher(watcher), Err(why)) => {
+                let why = match why {
+                    InputError::Ended => "ended",
+                    InputError::Full => "full",
+                    InputError::Lost => "lost",
+                    InputError::Status(_) => "status",
+                    InputError::Uncertain => "uncertain",
+                    InputError::NotNoted => "not_noted",
+                    // Nobody sends these through a stream.
+                    InputError::NoQuestion
+                    | InputError::Question(_)
+                    | InputError::NotAnswered(_)
+                    | InputError::NotDelivered(_)
+                    | InputError::NoAgent => "agent",
+                };
+                self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
+            }
+        }
+    }
+}

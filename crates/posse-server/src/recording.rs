@@ -1,0 +1,276 @@
+//! Recording what terminals print: a queue for all pumps, and one thread that writes.
+//!
+//! A pump never waits for the disk. It puts what it has into the queue, and if there is no room it leaves things out until
+//! the thread has taken what is there; then it is asked for a picture of its screen, and goes on from that. The same
+//! picture begins a new file, and goes on with an old one after a restart. So a recording may have gaps, which are
+//! marked, but what follows a gap is right.
+//!
+//! The thread sleeps until there is something, then lets more come for a moment: many terminals that print all the time
+//! wake it four times a second, and those that do not print never.
+
+mod reel;
+mod writer;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use posse_core::ids::TerminalId;
+use posse_core::screen::Size;
+
+use writer::{Outcome, Writer};
+
+/// The setting that is remembered: "off", or nothing.
+pub(crate) const SETTING: &str = "recordings";
+/// How long the thread lets things come together. A crash costs so much of a recording.
+const DELAY: Duration = Duration::from_millis(250);
+/// The most one terminal may have waiting. What prints more than this in that time is a flood nobody reads; of 100 MB
+/// the last few would be kept anyway.
+const OF_ONE: usize = 1 << 20;
+/// The most all may have waiting.
+const OF_ALL: usize = 16 << 20;
+
+/// Something to record.
+pub(crate) struct Item {
+    pub(crate) id: TerminalId,
+    /// Since 1970.
+    pub(crate) at: Duration,
+    pub(crate) what: What,
+}
+
+pub(crate) enum What {
+    /// What follows goes on from a screen that looks like this. Nothing is to be drawn if nothing was printed yet.
+    Picture {
+        size: Size,
+        bytes: Vec<u8>,
+        /// So much output before it was left out.
+        lost: u64,
+    },
+    Output(Bytes),
+    Resized(Size),
+    /// Nothing follows.
+    End,
+    /// Remove it.
+    Forget,
+}
+
+impl What {
+    fn len(&self) -> usize {
+        match self {
+            What::Picture { bytes, .. } => bytes.len(),
+            What::Output(bytes) => bytes.len(),
+            What::Resized(_) | What::End | What::Forget => 0,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    items: Vec<Item>,
+    waiting: HashMap<TerminalId, usize>,
+    bytes: usize,
+    /// Those for whom there was no room.
+    refused: BTreeSet<TerminalId>,
+    on: bool,
+    closing: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something, or enough, or no more.
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread has to say to the daemon.
+pub(crate) enum Word {
+    /// A picture of this terminal's screen is needed to go on.
+    PictureWanted(TerminalId),
+    /// A file was finished: there may be too much of them.
+    Grown,
+}
+
+/// The queue, for pumps and hub.
+#[derive(Clone)]
+pub(crate) struct Recorder(Arc<Shared>);
+
+/// The thread, ended by `finish`.
+pub(crate) struct Thread {
+    recorder: Recorder,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts the thread. Recordings go into this directory.
+pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + 'static) -> (Recorder, Thread) {
+    let shared = Arc::new(Shared { queue: Mutex::new(Queue { on, ..Queue::default() }), changed: Condvar::new() });
+    let recorder = Recorder(shared.clone());
+    let work = move || run(&shared, Writer::new(directory), &tell);
+    let thread = std::thread::Builder::new().name("recorder".into()).spawn(work);
+    if let Err(error) = &thread {
+        tracing::error!("nothing is recorded: {error}");
+        recorder.0.lock().closing = true;
+    }
+    (recorder.clone(), Thread { recorder, thread: thread.ok() })
+}
+
+impl Thread {
+    /// Writes what is left.
+    pub(crate) fn finish(mut self) {
+        self.recorder.0.lock().closing = true;
+        self.recorder.0.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Recorder {
+    /// Puts something into the queue. False if there is no room, or nobody records.
+    fn push(&self, id: TerminalId, what: What) -> bool {
+        let mut queue = self.0.lock();
+        if queue.closing || !queue.on {
+            return false;
+        }
+        let size = what.len();
+        let of_one = queue.waiting.get(&id).copied().unwrap_or(0);
+        // A single thing always fits, however large a screen is.
+        let too_much = |there: usize, limit: usize| there > 0 && there + size > limit;
+        if size > 0 && (too_much(of_one, OF_ONE) || too_much(queue.bytes, OF_ALL)) {
+            queue.refused.insert(id);
+            return false;
+        }
+        self.put(queue, id, what);
+        true
+    }
+
+    fn put(&self, mut queue: MutexGuard<'_, Queue>, id: TerminalId, what: What) {
+        let (size, before) = (what.len(), queue.bytes);
+        let first = queue.items.is_empty();
+        *queue.waiting.entry(id).or_default() += size;
+        queue.bytes += size;
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        queue.items.push(Item { id, at, what });
+        let enough = before < OF_ALL / 2 && queue.bytes >= OF_ALL / 2;
+        drop(queue);
+        if first || enough {
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Removes the recording of a terminal, also when nothing is recorded now.
+    pub(crate) fn forget(&self, id: TerminalId) {
+        self.put_surely(id, What::Forget);
+    }
+
+    /// Takes no room, and must not be missed.
+    fn put_surely(&self, id: TerminalId, what: What) {
+        let queue = self.0.lock();
+        if !queue.closing {
+            self.put(queue, id, what);
+        }
+    }
+
+    /// Begins or ends recording. Who begins asks all pumps for a picture.
+    pub(crate) fn switch(&self, on: bool) {
+        self.0.lock().on = on;
+    }
+}
+
+fn run(shared: &Shared, mut writer: Writer, tell: &impl Fn(Word)) {
+    loop {
+        let nothing = |queue: &mut Queue| queue.items.is_empty() && !queue.closing;
+        let queue = shared.changed.wait_while(shared.lock(), nothing).unwrap_or_else(PoisonError::into_inner);
+        let room = |queue: &mut Queue| queue.bytes < OF_ALL / 2 && !queue.closing;
+        let waited = shared.changed.wait_timeout_while(queue, DELAY, room);
+        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (items, closing) = (std::mem::take(&mut queue.items), queue.closing);
+        let refused = std::mem::take(&mut queue.refused);
+        queue.waiting.clear();
+        queue.bytes = 0;
+        drop(queue);
+        let Outcome { wanted, grown } = writer.write(items);
+        if closing {
+            return writer.finish();
+        }
+        wanted.into_iter().chain(refused).for_each(|id| tell(Word::PictureWanted(id)));
+        if grown {
+            tell(Word::Grown);
+        }
+    }
+}
+
+/// One terminal's side of it, in its pump.
+pub(crate) struct Tape {
+    recorder: Recorder,
+    id: TerminalId,
+    state: State,
+}
+
+enum State {
+    /// Nothing was recorded yet: it is being caught up with.
+    Blank,
+    Following,
+    /// So much was left out.
+    Behind(u64),
+}
+
+impl Tape {
+    pub(crate) fn new(recorder: Recorder, id: TerminalId) -> Self {
+        Self { recorder, id, state: State::Blank }
+    }
+
+    pub(crate) fn output(&mut self, bytes: &Bytes) {
+        match &mut self.state {
+            State::Blank => {}
+            State::Behind(lost) => *lost += bytes.len() as u64,
+            State::Following => {
+                if !self.recorder.push(self.id, What::Output(bytes.clone())) {
+                    self.state = State::Behind(bytes.len() as u64);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn resized(&mut self, size: Size) {
+        if matches!(self.state, State::Following) && !self.recorder.push(self.id, What::Resized(size)) {
+            self.state = State::Behind(0);
+        }
+    }
+
+    /// Goes on from this screen.
+    pub(crate) fn picture(&mut self, size: Size, bytes: Vec<u8>) {
+        let lost = if let State::Behind(lost) = self.state { lost } else { 0 };
+        let taken = self.recorder.push(self.id, What::Picture { size, bytes, lost });
+        self.state = if taken { State::Following } else { State::Behind(lost) };
+    }
+
+    /// There is something to go on with, should the screen change without output.
+    pub(crate) fn is_started(&self) -> bool {
+        !matches!(self.state, State::Blank)
+    }
+
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(self.state, State::Behind(_))
+    }
+
+    /// Nothing follows.
+    pub(crate) fn end(&mut self) {
+        if self.is_started() {
+            self.recorder.put_surely(self.id, What::End);
+        }
+        self.state = State::Blank;
+    }
+}
+
+#[cfg(test)]
+#[path = "recording/tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+//! What the thread does with what it took off the queue.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use posse_core::ids::TerminalId;
+
+use super::reel::{self, Reel};
+use super::{Item, What};
+
+/// How long nothing is tried after the disk refused.
+const PAUSE: Duration = Duration::from_secs(60);
+/// As much as is kept for the next time.
+const SCRATCH: usize = 512 << 10;
+
+/// What came of it.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// Those that cannot go on without a picture.
+    pub(super) wanted: BTreeSet<TerminalId>,
+    /// A file was finished.
+    pub(super) grown: bool,
+}
+
+pub(super) struct Writer {
+    directory: PathBuf,
+    reels: HashMap<TerminalId, Reel>,
+    /// Those that were asked for a picture and have not given it.
+    asked: BTreeSet<TerminalId>,
+    /// The disk refused; said once, not each time. Nothing is tried before then.
+    refused_until: Option<Instant>,
+    scratch: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self { directory, reels: HashMap::new(), asked: BTreeSet::new(), refused_until: None, scratch: Vec::new() }
+    }
+
+    pub(super) fn write(&mut self, mut items: Vec<Item>) -> Outcome {
+        let mut outcome = Outcome::default();
+        // Terminal after terminal, each in its own order.
+        items.sort_by_key(|item| item.id);
+        let mut items = items.into_iter().peekable();
+        while let Some(item) = items.next() {
+            let id = item.id;
+            let last = items.peek().is_none_or(|next| next.id != id);
+            if let Err(error) = self.item(item, last, &mut outcome) {
+                self.refused(&error);
+            }
+        }
+        if self.scratch.capacity() > SCRATCH {
+            self.scratch = Vec::new();
+        }
+        self.asked.extend(&outcome.wanted);
+        outcome
+    }
+
+    fn item(&mut self, item: Item, last: bool, outcome: &mut Outcome) -> io::Result<()> {
+        let Item { id, at, what } = item;
+        let paused = self.refused_until.is_some_and(|until| Instant::now() < until);
+        match what {
+            What::Picture { size, bytes, lost } => {
+                self.asked.remove(&id);
+                if paused {
+                    return Ok(());
+                }
+                let mut reel = match self.reels.remove(&id) {
+                    Some(reel) => reel,
+                    None => Reel::open(&self.directory, id, size, at)?,
+                };
+                if reel.is_full() {
+                    reel.finish(at, &mut self.scratch);
+                    reel.write(&mut self.scratch, true)?;
+                    reel = reel.next(&reel::older_path(&self.directory, id), size, at)?;
+                    outcome.grown = true;
+                }
+                reel.picture(size, &bytes, lost, at, &mut self.scratch);
+                self.reels.insert(id, reel);
+            }
+            What::Output(bytes) => match self.reels.get_mut(&id) {
+                Some(reel) => reel.output(&bytes, at, &mut self.scratch),
+                None => self.ask(id, paused, outcome),
+            },
+            What::Resized(size) => match self.reels.get_mut(&id) {
+                Some(reel) => reel.resized(size, at, &mut self.scratch),
+                None => self.ask(id, paused, outcome),
+            },
+            What::End => {
+                if let Some(mut reel) = self.reels.remove(&id) {
+                    reel.finish(at, &mut self.scratch);
+                    reel.write(&mut self.scratch, true)?;
+                }
+                self.asked.remove(&id);
+                outcome.grown = true;
+            }
+            What::Forget => {
+                self.reels.remove(&id);
+                self.asked.remove(&id);
+                self.scratch.clear();
+                for path in [reel::path(&self.directory, id), reel::older_path(&self.directory, id)] {
+                    let _ = std::fs::remove_file(path);
+                }
+            }
+        }
+        let Some(reel) = self.reels.get_mut(&id) else { return Ok(()) };
+        reel.write(&mut self.scratch, last)?;
+        if last && self.refused_until.take().is_some() {
+            tracing::info!("terminals are recorded again");
+        }
+        let (full, overfull) = (reel.is_full(), reel.is_overfull());
+        if overfull {
+            self.reels.remove(&id);
+        }
+        if full {
+            self.ask(id, paused, outcome);
+        }
+        Ok(())
+    }
+
+    fn ask(&self, id: TerminalId, paused: bool, outcome: &mut Outcome) {
+        if !paused && !self.asked.contains(&id) {
+            outcome.wanted.insert(id);
+        }
+    }
+
+    /// A recording is not worth a word each time, and never a terminal.
+    fn refused(&mut self, error: &io::Error) {
+        if self.refused_until.is_none() {
+            tracing::warn!("terminals are not recorded while the disk refuses: {error}");
+        }
+        self.refused_until = Some(Instant::now() + PAUSE);
+        self.scratch.clear();
+        self.reels.clear();
+        self.asked.clear();
+    }
+
+    /// Writes what is held back in each.
+    pub(super) fn finish(mut self) {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        for reel in self.reels.values_mut() {
+            reel.finish(at, &mut self.scratch);
+            if reel.write(&mut self.scratch, true).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Recordings of terminals: asciicast v2, as `asciinema play` and others read it. No files here, only text and bytes.
+//!
+//! A header line, then one line per event: `[seconds,"o",text]` for output, `[seconds,"r","COLUMNSxROWS"]` for a new size,
+//! `[seconds,"m",text]` for a mark. Times are from the header's timestamp on.
+//!
+//! The format carries text, terminals carry bytes. A character that was cut by the end of a chunk waits for the next one,
+//! and so gets that one's time. Where the bytes are no UTF-8 at all, the `"o"` event has replacement characters, which is
+//! what a terminal would show, and a `"b"` event right behind it has the same piece exactly, in hexadecimal. Players skip
+//! events they do not know; [`Reader`] gives back the exact bytes.
+
+use std::io::{self, BufRead};
+use std::time::Duration;
+
+use posse_core::screen::{BadSize, Size};
+use serde::{Deserialize, Serialize};
+
+/// The most output in one line. With every byte escaped a line stays well below [`MAX_LINE`].
+const PIECE: usize = 16 << 10;
+/// No line that [`Encoder`] writes is longer: whoever looks for the last whole one need not look further back.
+pub const MAX_LINE: usize = 128 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub size: Size,
+    /// When it begins, in seconds since 1970.
+    pub began: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Since the header's `began`, in whole microseconds.
+    pub at: Duration,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Output(Vec<u8>),
+    Resized(Size),
+    Mark(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CastError {
+    #[error("the recording cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("this is no recording of version 2: {0}")]
+    Header(String),
+    #[error("line {line} of the recording makes no sense: {why}")]
+    Line { line: usize, why: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeaderLine {
+    version: u8,
+    width: u16,
+    height: u16,
+    timestamp: Option<u64>,
+}
+
+impl Header {
+    pub fn line(&self) -> String {
+        let Self { size, began } = self;
+        format!("{{\"version\":2,\"width\":{},\"height\":{},\"timestamp\":{began}}}\n", size.cols(), size.rows())
+    }
+
+    pub fn parse(line: &[u8]) -> Result<Self, CastError> {
+        let wrong = |why: String| CastError::Header(why);
+        let found: HeaderLine = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+        if found.version != 2 {
+            return Err(wrong(format!("version {}", found.version)));
+        }
+        let size = Size::new(found.height, found.width).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { size, began: found.timestamp.unwrap_or(0) })
+    }
+}
+
+/// Writes the lines after the header.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    /// The beginning of a character.
+    held: Vec<u8>,
+}
+
+impl Encoder {
+    pub fn output(&mut self, at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
+        for piece in bytes.chunks(PIECE) {
+            if self.held.is_empty() {
+                let (whole, rest) = piece.split_at(piece.len() - cut(piece));
+                write_output(at, whole, out);
+                self.held.extend_from_slice(rest);
+            } else {
+                self.held.extend_from_slice(piece);
+                let rest = self.held.split_off(self.held.len() - cut(&self.held));
+                write_output(at, &self.held, out);
+                self.held = rest;
+            }
+        }
+    }
+
+    pub fn resized(&mut self, at: Duration, size: Size, out: &mut Vec<u8>) {
+        self.finish(at, out);
+        write_line(at, "r", &size.to_string(), out);
+    }
+
+    pub fn mark(&mut self, at: Duration, text: &str, out: &mut Vec<u8>) {
+        self.finish(at, out);
+        write_line(at, "m", text, out);
+    }
+
+    /// Writes what is held: nothing will complete it.
+    pub fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {
+        write_output(at, &std::mem::take(&mut self.held), out);
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn cut(bytes: &[u8]) -> usize {
+    let begins =
+        |tail: &[u8]| std::str::from_utf8(tail).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none());
+    (1..=bytes.len().min(3)).find(|length| begins(&bytes[bytes.len() - length..])).unwrap_or(0)
+}
+
+fn write_output(at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.is_empty() {
+        return;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => write_line(at, "o", text, out),
+        Err(_) => {
+            write_line(at, "o", &String::from_utf8_lossy(bytes), out);
+            let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+            let exact: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
+            write_line(at, "b", &exact, out);
+        }
+    }
+}
+
+fn write_line(at: Duration, code: &str, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("[{}.{:06},\"{code}\",", at.as_secs(), at.subsec_micros()).as_bytes());
+    // Text always has a form in JSON, and a vector takes all of it.
+    let _ = serde_json::to_writer(&mut *out, text);
+    out.extend_from_slice(b"]\n");
+}
+
+/// Reads a recording, event by event.
+///
+/// A last line without an end was being written when somebody was killed, and is left out.
+pub struct Reader<R> {
+    input: R,
+    header: Header,
+    line: usize,
+    /// Read already: what follows may say more of it.
+    next: Option<Event>,
+}
+
+/// What a line is.
+enum Line {
+    Event(Event),
+    /// The exact bytes of the output before.
+    Exact(Vec<u8>),
+    /// Of a kind that is not ours.
+    Other,
+}
+
+impl<R: BufRead> Reader<R> {
+    pub fn new(mut input: R) -> Result<Self, CastError> {
+        let mut line = Vec::new();
+        input.read_until(b'\n', &mut line)?;
+        Ok(Self { input, header: Header::parse(&line)?, line: 1, next: None })
+    }
+
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    fn read_line(&mut self) -> Result<Option<Line>, CastError> {
+        let mut text = Vec::new();
+        self.input.read_until(b'\n', &mut text)?;
+        if text.last() != Some(&b'\n') {
+            return Ok(None);
+        }
+        self.line += 1;
+        let line = self.line;
+        parse(&text).map(Some).map_err(|why| CastError::Line { line, why })
+    }
+
+    fn read(&mut self) -> Result<Option<Event>, CastError> {
+        loop {
+            match self.read_line()? {
+                None => return Ok(self.next.take()),
+                Some(Line::Other) => {}
+                Some(Line::Exact(bytes)) => {
+                    if let Some(Event { what: What::Output(shown), .. }) = &mut self.next {
+                        *shown = bytes;
+                    }
+                }
+                Some(Line::Event(event)) => {
+                    if let Some(before) = self.next.replace(event) {
+                        return Ok(Some(before));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Event, CastError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Line, String> {
+    let (seconds, code, text): (f64, String, String) =
+        serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if !(0.0..1e12).contains(&seconds) {
+        return Err(format!("{seconds} is no time"));
+    }
+    let what = match code.as_str() {
+        "o" => What::Output(text.into_bytes()),
+        "r" => What::Resized(text.parse().map_err(|error: BadSize| error.to_string())?),
+        "m" => What::Mark(text),
+        "b" => return exact(&text).map(Line::Exact).ok_or_else(|| "odd hexadecimal".into()),
+        _ => return Ok(Line::Other),
+    };
+    Ok(Line::Event(Event { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))
+}
+
+fn exact(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let (pairs, rest) = digits.as_deref()?.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| (high << 4 | low) as u8).collect())
+}
+
+#[cfg(test)]
+#[path = "cast_tests.rs"]
+mod tests;

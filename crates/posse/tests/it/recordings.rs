@@ -1,0 +1,123 @@
+//! What terminals print is recorded, over crashes of the daemon, and no longer than it should be.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use posse_core::screen::Screen;
+use posse_term::cast::{Reader, What};
+use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_testkit::TestEnv;
+
+use crate::{env, text_when};
+
+const TYPEWRITER: &[&str] =
+    &["sh", "-c", "printf '\\033[1mready\\033[m\\n'; while read line; do echo \"got $line\"; done"];
+
+fn path(env: &TestEnv, id: TerminalId) -> PathBuf {
+    env.places().recordings().join(format!("{id}.cast"))
+}
+
+/// What a recording shows at its end, once it shows this. Nothing tells when the file has grown.
+#[track_caller]
+fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> Screen {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        let screen = File::open(path(env, id)).ok().and_then(|file| {
+            let reader = Reader::new(BufReader::new(file)).ok()?;
+            let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());
+            for event in reader {
+                match event.unwrap().what {
+                    What::Output(bytes) => drop(emulator.feed(&bytes)),
+                    What::Resized(size) => emulator.resize(size),
+                    What::Mark(_) => {}
+                }
+            }
+            Some(emulator.screen())
+        });
+        match screen {
+            Some(screen) if fits(&screen.text()) => return screen,
+            last => assert!(Instant::now() < give_up, "never recorded; it shows {:?}", last.map(|s| s.text())),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_recording_shows_what_the_terminal_did() {
+    let env = env();
+    let id = env.launch(TYPEWRITER);
+    env.run(["send", id.as_str(), "first é€😀"]).ok();
+    text_when(&env, id, |text| text.contains("got first"));
+    replay_until(&env, id, |text| text.contains("got first é€😀"));
+    env.kill_daemon();
+    env.run(["send", id.as_str(), "second"]).ok();
+    text_when(&env, id, |text| text.contains("got second"));
+    let recorded = replay_until(&env, id, |text| text.contains("got first é€😀") && text.contains("got second"));
+    let shown: Screen = env.http().get(&format!("/terminals/{id}/screen")).unwrap();
+    assert_eq!(recorded.rows, shown.rows);
+    assert_eq!(std::fs::metadata(path(&env, id)).unwrap().permissions().mode() & 0o777, 0o600);
+
+    // Stopped in order, nothing waits.
+    env.run(["send", id.as_str(), "third"]).ok();
+    text_when(&env, id, |text| text.contains("got third"));
+    env.run(["stop"]).ok();
+    let recorded = std::fs::read_to_string(path(&env, id)).unwrap();
+    assert!(recorded.contains("got third"));
+
+    let usage = env.run(["ls", "--all", "--json"]).json();
+    let files: u64 =
+        std::fs::read_dir(env.places().recordings()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
+    assert!(files > 0 && usage["usage"]["recordings_bytes"].as_u64().unwrap() >= files, "{usage}");
+    assert!(env.run(["ls", "--all"]).ok().contains("recordings"));
+    env.run(["kill", id.as_str()]).ok();
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while path(&env, id).exists() {
+        assert!(Instant::now() < give_up, "the recording of a terminal that is forgotten stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_ended_terminal_keeps_its_recording() {
+    let env = env();
+    let id = env.launch(&["sh", "-c", "read line; echo the last words"]);
+    env.run(["send", id.as_str(), "go"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited"]).ok();
+    replay_until(&env, id, |text| text.contains("the last words"));
+    env.run(["stop"]).ok();
+    env.run(["ls"]).ok();
+    assert!(path(&env, id).exists());
+}
+
+#[test]
+fn recordings_can_be_switched_off_and_on() {
+    let env = env();
+    env.run(["serve", "--recordings", "off"]).ok();
+    assert_eq!(env.run(["serve", "--recordings", "maybe"]).code, Some(64));
+    let id = env.launch(TYPEWRITER);
+    env.kill_daemon();
+    env.run(["send", id.as_str(), "quiet"]).ok();
+    text_when(&env, id, |text| text.contains("got quiet"));
+    env.run(["stop"]).ok();
+    assert_eq!(std::fs::read_dir(env.places().recordings()).unwrap().count(), 0, "also after a crash");
+    env.run(["serve", "--recordings", "on"]).ok();
+    replay_until(&env, id, |text| text.contains("ready") && text.contains("got quiet"));
+}
+
+#[test]
+fn a_flood_is_bounded_and_its_end_is_right() {
+    let env = env();
+    let id =
+        env.launch(&["sh", "-c", "head -c 60000000 /dev/zero | tr '\\0' 'y'; echo; echo the end; exec sleep 1000"]);
+    text_when(&env, id, |text| text.contains("the end"));
+    let recorded = replay_until(&env, id, |text| text.contains("the end"));
+    let shown: Screen = env.http().get(&format!("/terminals/{id}/screen")).unwrap();
+    assert_eq!(recorded.rows, shown.rows);
+    let files = std::fs::read_dir(env.places().recordings()).unwrap();
+    let total: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(total < 24 << 20, "{total}");
+}
