@@ -63,4 +63,11 @@ pub struct Reading {
     pub dialog: Option<Dialog>,
     /// What stands in the input field; `None` when there is no input field.
     pub draft: Option<String>,
+    /// The rule found the row with which this agent closes a turn: quiet, and not only for a moment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_turn: bool,
+    /// A digest of the conversation: what stands above the input field, or everything. As long as text streams in it
+    /// differs from look to look. Means nothing to people and nothing to another build.
+    #[serde(skip)]
+    pub content: u64,
 }

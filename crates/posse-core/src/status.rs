@@ -1,13 +1,28 @@
-//! The life of one terminal: what happened × now → what we believe.
+//! What we believe about a terminal, and why.
 //!
-//! Today only process facts speak: a running program is `processing`, an ended one is `error`.
-//! Readings of the screen and signals will enter through the same `handle`.
+//! `Life` takes in what happens to one terminal and decides its status: what its screen was read to say (`detect`),
+//! what the agent said of itself (`signal`), what we did, and the end of the process. Who is believed, first to last:
+//! the end of the process, what the agent says of itself, its title and progress, the screen, silence.
+//!
+//! What an agent says is an edge, not a level: it holds until the screen shows something else, because agents do not
+//! report everything (nothing is said when a question is answered or when someone presses Esc) and because what they
+//! say can be lost, late or said twice. How long each word holds against each screen is in `weigh`.
+
+mod life;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tables;
+mod weigh;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use life::Life;
+
+use crate::detect::{Dialog, Reading};
 use crate::time::Wall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,6 +85,9 @@ pub struct Status {
     /// The rule or the fact that decided, in words for people.
     pub reason: String,
     pub waiting_kind: Option<WaitingKind>,
+    /// The question, once it is on the screen and could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<Dialog>,
     /// When this status began.
     pub since: Wall,
     /// Counts the changes of this terminal's status. A command that carries the epoch it was decided
@@ -117,90 +135,91 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
+/// Where an agent said something of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// OSC 7501.
+    Osc,
+    Hook,
+    SessionFile,
+    Title,
+    /// OSC 9;4.
+    Progress,
+}
+
+impl Source {
+    pub const ALL: [Source; 5] = [Self::Osc, Self::Hook, Self::SessionFile, Self::Title, Self::Progress];
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Osc => "OSC 7501",
+            Source::Hook => "hook",
+            Source::SessionFile => "session file",
+            Source::Title => "title",
+            Source::Progress => "progress",
+        })
+    }
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    Working,
+    /// It asks, or is about to: the question may not be on the screen yet.
+    Asking(Option<WaitingKind>),
+    /// It waits for a prompt, whether or not there was a turn before.
+    Ready,
+    /// A turn has ended.
+    TurnOver,
+    /// A turn has ended in an error, of this class.
+    Failed(String),
+    /// It takes back what it said here, and says nothing instead.
+    Nothing,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Claim::Working => f.write_str("working"),
+            Claim::Asking(_) => f.write_str("asking"),
+            Claim::Ready => f.write_str("ready"),
+            Claim::TurnOver => f.write_str("turn over"),
+            Claim::Failed(class) => write!(f, "failed: {class}"),
+            Claim::Nothing => f.write_str("nothing"),
+        }
+    }
+}
+
 /// What can happen to a terminal, as far as its status is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
+// An event is made, handled and gone. A box would be an allocation for every look at a screen.
+#[allow(clippy::large_enum_variant)]
 pub enum Event {
-    Started,
+    /// It runs, and we know nothing more about it: a program without a manifest. An agent stays `starting` until there
+    /// is evidence.
+    Running,
     Exited(Exit),
-}
-
-/// Remembers one terminal's status and decides the next one.
-#[derive(Clone, Debug)]
-pub struct Life {
-    status: Status,
-    ended: bool,
-}
-
-impl Life {
-    /// A terminal whose program is being started.
-    pub fn starting(now: Wall) -> Self {
-        Self { status: status(StatusKind::Processing, "starting".into(), now, 0), ended: false }
-    }
-
-    /// A terminal known from before, as it was last seen.
-    pub fn resumed(status: Status, ended: bool) -> Self {
-        Self { status, ended }
-    }
-
-    pub fn status(&self) -> &Status {
-        &self.status
-    }
-
-    /// Takes in what happened; `Some` is the new status, to be told to everyone. An ended program
-    /// stays ended whatever arrives late.
-    pub fn handle(&mut self, event: &Event, now: Wall) -> Option<&Status> {
-        if self.ended {
-            return None;
-        }
-        let (kind, reason) = match event {
-            Event::Started => (StatusKind::Processing, "running".to_owned()),
-            Event::Exited(exit) => {
-                self.ended = true;
-                (StatusKind::Error, exit.to_string())
-            }
-        };
-        if kind == self.status.kind && reason == self.status.reason {
-            return None;
-        }
-        // The same status for another reason is not a new spell of it: `since` stands.
-        let since = if kind == self.status.kind { self.status.since } else { now };
-        self.status = status(kind, reason, since, self.status.epoch + 1);
-        Some(&self.status)
-    }
-}
-
-fn status(kind: StatusKind, reason: String, since: Wall, epoch: u64) -> Status {
-    Status { kind, reason, waiting_kind: None, since, epoch }
+    /// Its screen was looked at.
+    Read(Reading),
+    /// It said something of itself.
+    Said(Source, Claim),
+    /// We submitted a prompt, and saw it taken.
+    Prompted,
+    /// We answered the question.
+    Answered,
+    /// Output was lost, and with it perhaps the end of what was said before.
+    Missed,
+    /// The deadline has come, or may have.
+    Time,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Kind, reason, since, epoch.
-    type Told = (StatusKind, &'static str, i64, u64);
-
-    /// Events one second apart, and the status told after each (or nothing).
-    fn check(events: &[(Event, Option<Told>)]) {
-        let mut life = Life::starting(Wall(0));
-        for (second, (event, expected)) in (1..).zip(events) {
-            let told = life.handle(event, Wall(second * 1000)).cloned();
-            let told = told.as_ref().map(|s| (s.kind, s.reason.as_str(), s.since.0, s.epoch));
-            assert_eq!(told, *expected, "after {event:?}");
-        }
-    }
-
-    #[test]
-    fn process_facts_decide() {
-        use StatusKind::{Error, Processing};
-        let exited = |code| Event::Exited(Exit::Code(code));
-        check(&[(Event::Started, Some((Processing, "running", 0, 1)))]);
-        check(&[(Event::Started, Some((Processing, "running", 0, 1))), (Event::Started, None)]);
-        check(&[(exited(0), Some((Error, "exited with 0", 1000, 1)))]);
-        check(&[(exited(3), Some((Error, "exited with 3", 1000, 1))), (Event::Started, None), (exited(0), None)]);
-        check(&[(Event::Exited(Exit::Signal(9)), Some((Error, "ended by SIGKILL", 1000, 1)))]);
-        check(&[(Event::Exited(Exit::Lost), Some((Error, "lost: its keeper is gone", 1000, 1)))]);
-    }
 
     #[test]
     fn every_status_has_one_spelling() {
@@ -208,5 +227,13 @@ mod tests {
             assert_eq!(kind.as_str().parse(), Ok(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
+    }
+
+    #[test]
+    fn a_status_from_before_dialogs_can_be_read() {
+        let old = r#"{"status":"idle","reason":"rule box.idle","waiting_kind":null,"since":3,"epoch":2}"#;
+        let status: Status = serde_json::from_str(old).unwrap();
+        assert_eq!(status.dialog, None);
+        assert_eq!(serde_json::to_string(&status).unwrap(), old, "and is written the same");
     }
 }

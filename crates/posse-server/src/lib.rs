@@ -24,6 +24,12 @@ fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }
 
+/// Time since this daemon first asked.
+fn mono() -> posse_core::time::Mono {
+    static BEGINNING: std::sync::LazyLock<tokio::time::Instant> = std::sync::LazyLock::new(tokio::time::Instant::now);
+    posse_core::time::Mono(BEGINNING.elapsed())
+}
+
 fn timestamp(wall: posse_core::time::Wall) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default()
 }

@@ -291,7 +291,7 @@ impl Pump {
                 self.input_done(writer, sequence, Err(why));
             }
             KeeperEvent::Spawned { .. } => {
-                let change = self.life.handle(&LifeEvent::Started, crate::now()).cloned();
+                let change = self.life.handle(&LifeEvent::Running, crate::mono(), crate::now()).cloned();
                 self.tell_status(change);
             }
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
@@ -589,7 +589,7 @@ impl Pump {
         }
         self.exit = Some(exit);
         self.look();
-        let status = self.life.handle(&LifeEvent::Exited(exit), crate::now()).cloned();
+        let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
         let why = match (self.backend, exit) {
             // What was sent to tmux may have arrived before the end.
             (Backend::Tmux, _) => InputError::Uncertain,

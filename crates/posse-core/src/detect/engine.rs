@@ -1,5 +1,6 @@
 //! One pass over the rows, then the rules in their order.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -254,6 +255,8 @@ impl Detector {
             evidence: ready.and_then(|ready| self.evidence(ready, held, look, sight)),
             dialog: dialog.and_then(|kind| dialog::read(self, sight, found, kind)),
             draft: self.draft(sight, found),
+            ends_turn: rule.ends_turn,
+            content: content(sight, found),
         }
     }
 
@@ -270,6 +273,16 @@ impl Detector {
             evidence: None,
             dialog: None,
             draft: self.draft(sight, found),
+            ends_turn: false,
+            content: content(sight, found),
         }
     }
+}
+
+/// The input field and what is below it do not count: people type there, and clocks tick there.
+fn content(sight: &Sight<'_>, found: &Found) -> u64 {
+    let end = found.composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
+    let mut hasher = DefaultHasher::new();
+    (0..end).for_each(|row| sight.row(row).hash(&mut hasher));
+    hasher.finish()
 }

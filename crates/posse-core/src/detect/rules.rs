@@ -148,6 +148,10 @@ pub struct Rule {
     pub kind: Option<WaitingKind>,
     #[serde(default = "layout")]
     pub strength: Strength,
+    /// It looks for the row with which this agent closes a turn. A status told by such a rule need not stand for a
+    /// while before it is believed.
+    #[serde(default)]
+    pub ends_turn: bool,
     #[serde(default)]
     pub when: Vec<Gate>,
     /// `screen`, `tail:N`, `footer:N` (the last N filled rows), `turn`, `composer`, `below_composer`, `menu`,

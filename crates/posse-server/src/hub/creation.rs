@@ -144,7 +144,7 @@ impl Hub {
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.pid = Some(pid);
         let mut life = Life::resumed(entry.record.status.clone(), false);
-        if let Some(status) = life.handle(&posse_core::status::Event::Started, crate::now()) {
+        if let Some(status) = life.handle(&posse_core::status::Event::Running, crate::mono(), crate::now()) {
             entry.record.status = status.clone();
         }
         let view = view(entry);

@@ -66,7 +66,8 @@ impl Hub {
             Some(pump) => pump.send(pump::Event::KeeperLost),
             None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
-                let status = life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::now()).cloned();
+                let status =
+                    life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::mono(), crate::now()).cloned();
                 for change in status
                     .map(Change::Status)
                     .into_iter()

@@ -1,0 +1,308 @@
+//! The life of one terminal: what happened × now → what we believe.
+
+mod next;
+
+use next::{Next, Why};
+
+use super::weigh::{self, LAG, Says, Seen, Speaker, Word};
+use super::{Claim, Event, Source, Status, StatusKind, WaitingKind};
+use crate::detect::{Dialog, Reading};
+use crate::time::{Mono, Wall};
+
+const STARTING: &str = "starting";
+const PROMPTED: &str = "a prompt was submitted";
+const ANSWERED: &str = "the question was answered";
+
+/// Where in its life a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It has not been ready for a prompt yet.
+    Starting,
+    Going,
+    /// For ever.
+    Ended,
+}
+
+/// Whether there was a turn since the start. Decides between `idle` and `completed`: screens cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Turns {
+    None,
+    /// It worked, but maybe not on a prompt: Codex says working and then idle once while it starts, and shows the row
+    /// of a turn while it connects to servers.
+    Perhaps,
+    Some,
+}
+
+/// The last border between two turns. Sources that are slow may still speak of what was before it.
+#[derive(Clone, Copy, Debug)]
+enum Border {
+    /// A turn was over; who said so, if it was not the screen.
+    Over(Mono, Option<Source>),
+    Prompted(Mono),
+}
+
+/// Remembers one terminal's status and decides the next one.
+#[derive(Clone, Debug)]
+pub struct Life {
+    status: Status,
+    phase: Phase,
+    turns: Turns,
+    seen: Option<Seen>,
+    word: Option<Word>,
+    /// What each source said last, in the order of `Source::ALL`.
+    said: [Option<Claim>; Source::ALL.len()],
+    /// When the agent said that it asks; `None` once the question is on the screen.
+    asking: Option<Mono>,
+    border: Option<Border>,
+}
+
+impl Life {
+    /// A terminal whose program is being started.
+    pub fn starting(now: Wall) -> Self {
+        let kind = StatusKind::Processing;
+        let status = Status { kind, reason: STARTING.into(), waiting_kind: None, dialog: None, since: now, epoch: 0 };
+        Self::resumed(status, false)
+    }
+
+    /// A terminal known from before, as it was last seen. That holds until there is evidence.
+    pub fn resumed(status: Status, ended: bool) -> Self {
+        let starting = status.kind == StatusKind::Processing && status.reason == STARTING;
+        let starting = starting || status.waiting_kind == Some(WaitingKind::Startup);
+        let phase = match () {
+            () if ended => Phase::Ended,
+            () if starting => Phase::Starting,
+            () => Phase::Going,
+        };
+        let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
+        let said = [const { None }; Source::ALL.len()];
+        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None }
+    }
+
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Whether a question may appear any moment: the agent said that it asks, and it is not on the screen yet. The
+    /// status is `waiting_user_answer` at once, without a dialog; it may go back to `processing` while the screen still
+    /// shows work. Nothing may be typed before this is over: it would go into the question.
+    pub fn about_to_ask(&self, now: Mono) -> bool {
+        self.asking.is_some_and(|at| now < at + weigh::ASKING)
+    }
+
+    /// When to send `Time`. Sending it late, early or too often is harmless.
+    pub fn deadline(&self) -> Option<Mono> {
+        self.next().map(|(due, _)| due)
+    }
+
+    /// Takes in what happened; `Some` is the new status, to be told to everyone. An ended program stays ended whatever
+    /// arrives late.
+    pub fn handle(&mut self, event: &Event, now: Mono, wall: Wall) -> Option<&Status> {
+        if self.phase == Phase::Ended {
+            return None;
+        }
+        let before = self.status.epoch;
+        match event {
+            Event::Time => {}
+            Event::Running => self.fact(StatusKind::Processing, "running".into(), wall),
+            Event::Exited(exit) => {
+                self.phase = Phase::Ended;
+                self.fact(StatusKind::Error, exit.to_string(), wall);
+            }
+            Event::Read(reading) => self.read(reading, now),
+            Event::Said(source, claim) => self.said(*source, claim, now, wall),
+            Event::Prompted => self.prompted(now),
+            Event::Answered => self.answered(now),
+            Event::Missed => self.missed(),
+        }
+        // A question that is gone and a turn that is over may come due together.
+        for _ in 0..2 {
+            self.settle(now, wall);
+        }
+        (self.status.epoch != before).then_some(&self.status)
+    }
+
+    fn read(&mut self, reading: &Reading, now: Mono) {
+        match &mut self.seen {
+            Some(seen) => seen.update(reading, now),
+            None => self.seen = Some(Seen::new(reading, now)),
+        }
+        let Some(seen) = &self.seen else { return };
+        if matches!(seen.says, Says::Working | Says::Busy) {
+            self.turns = self.turns.max(if self.phase == Phase::Starting { Turns::Perhaps } else { Turns::Some });
+        }
+        if seen.says == Says::Working {
+            // What we did has had its effect.
+            self.word.take_if(|word| matches!(word.by, Speaker::Us(_)));
+        }
+        if seen.is_question() {
+            let since = seen.since;
+            self.asking.take_if(|at| *at <= since);
+            self.word.take_if(|word| matches!(word.claim, Claim::Asking(_)) && word.at <= since);
+        }
+        // The cursor of the same question has moved. That is no news.
+        let same = |shown: &Dialog| seen.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
+        if let Some(moved) = self.status.dialog.as_ref().and_then(same) {
+            self.status.dialog = Some(moved.clone());
+        }
+    }
+
+    fn said(&mut self, source: Source, claim: &Claim, now: Mono, wall: Wall) {
+        let last = &mut self.said[source as usize];
+        // These are states that are read again and again; only their changes say something. The others are events.
+        let is_state = matches!(source, Source::Title | Source::Progress | Source::SessionFile);
+        if is_state && last.as_ref() == Some(claim) {
+            return;
+        }
+        let before = last.replace(claim.clone());
+        let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
+        match claim {
+            Claim::Nothing => {
+                self.word.take_if(|word| word.by == Speaker::Agent(source));
+                return;
+            }
+            // That is the question, unless something was said since that makes it the next one.
+            Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
+            _ if self.is_late(source, claim, before.as_ref(), now) => return,
+            // An error is an end as well, and some sources tell no more than that.
+            Claim::Ready | Claim::TurnOver if failed => return,
+            // The hook of one tool says nothing about the question of another.
+            Claim::Working if source == Source::Hook => {}
+            Claim::Asking(_) => self.asking = Some(now),
+            _ => self.asking = None,
+        }
+        self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at: now });
+        let starting = self.phase == Phase::Starting;
+        self.note(match claim {
+            Claim::TurnOver | Claim::Failed(_) => Turns::Some,
+            Claim::Working if source == Source::Hook => Turns::Some,
+            Claim::Asking(_) if !starting => Turns::Some,
+            Claim::Working | Claim::Asking(_) => Turns::Perhaps,
+            Claim::Ready | Claim::Nothing => Turns::None,
+        });
+        // What is on the screen is on the screen. The word counts when the question is gone.
+        if self.shows_question() {
+            return;
+        }
+        let (kind, waiting_kind) = match claim {
+            Claim::Working => (StatusKind::Processing, None),
+            Claim::Asking(kind) => {
+                let known = self.status.waiting_kind.filter(|_| self.status.dialog.is_none());
+                (StatusKind::WaitingUserAnswer, kind.or(known))
+            }
+            Claim::Failed(_) => (StatusKind::Error, None),
+            Claim::Ready | Claim::TurnOver | Claim::Nothing => {
+                let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
+                // It confirms the error on the screen. And at the start nothing is ready before the screen is.
+                let starting = self.phase == Phase::Starting;
+                if shows == Says::Failed || (starting && shows != Says::Quiet) {
+                    return;
+                }
+                (self.ready_kind(), None)
+            }
+        };
+        let next = Next { kind, waiting_kind, dialog: None, why: Why::Said(source, claim) };
+        if let Some(status) = self.after(next, wall) {
+            self.enter(status, now, Some(source));
+        }
+    }
+
+    /// A hook, a file or a title of the turn before, overtaken by another source.
+    fn is_late(&self, source: Source, claim: &Claim, before: Option<&Claim>, now: Mono) -> bool {
+        let young = |at: Mono| source != Source::Osc && now < at + LAG;
+        match (self.border, claim) {
+            (Some(Border::Over(at, by)), Claim::Working) => young(at) && by != Some(source),
+            // Whoever said that this turn has begun may say that it is over.
+            (Some(Border::Prompted(at)), Claim::Ready | Claim::TurnOver | Claim::Failed(_)) => {
+                young(at) && before != Some(&Claim::Working)
+            }
+            _ => false,
+        }
+    }
+
+    fn prompted(&mut self, now: Mono) {
+        self.note(Turns::Some);
+        (self.border, self.asking) = (Some(Border::Prompted(now)), None);
+        for claim in &mut self.said {
+            claim.take_if(|claim| *claim == Claim::Working);
+        }
+        if !self.shows_question() {
+            self.word = Some(Word { by: Speaker::Us(PROMPTED), claim: Claim::Working, at: now });
+        }
+    }
+
+    fn answered(&mut self, now: Mono) {
+        self.asking = None;
+        self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
+    }
+
+    /// What is known to have had a turn has started.
+    fn note(&mut self, turns: Turns) {
+        self.turns = self.turns.max(turns);
+        if turns == Turns::Some {
+            self.phase = Phase::Going;
+        }
+    }
+
+    fn missed(&mut self) {
+        (self.seen, self.word, self.asking) = (None, None, None);
+        self.said = [const { None }; Source::ALL.len()];
+    }
+
+    /// What the process did. Another reason is news even where the status is the same.
+    fn fact(&mut self, kind: StatusKind, reason: String, wall: Wall) {
+        if kind == self.status.kind && reason == self.status.reason {
+            return;
+        }
+        let since = if kind == self.status.kind { self.status.since } else { wall };
+        let epoch = self.status.epoch + 1;
+        self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch };
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.status.kind == StatusKind::WaitingUserAnswer
+    }
+
+    fn shows_question(&self) -> bool {
+        self.seen.as_ref().is_some_and(Seen::is_question)
+    }
+
+    fn ready_kind(&self) -> StatusKind {
+        let shown = self.seen.as_ref().and_then(|seen| seen.status) == Some(StatusKind::Completed);
+        if shown || self.turns == Turns::Some { StatusKind::Completed } else { StatusKind::Idle }
+    }
+
+    /// Believes what is due.
+    fn settle(&mut self, now: Mono, wall: Wall) {
+        let Some((_, next)) = self.next().filter(|(due, _)| *due <= now) else { return };
+        let why = next.why;
+        let (shown, moves) = (matches!(why, Why::Rule(_)), matches!(why, Why::Moves(_)));
+        let Some(status) = self.after(next, wall) else { return };
+        let told = |word: &Word| matches!(word.claim, Claim::Ready | Claim::TurnOver);
+        if shown && is_ready(status.kind) && !self.word.as_ref().is_some_and(told) {
+            // An end that was not told. Titles and files are read again, this is not.
+            self.said[Source::Osc as usize].take_if(|claim| *claim == Claim::Working);
+        }
+        // The screen says otherwise. But the end of a turn may be told before the last frames of it come.
+        self.word.take_if(|word| moves || (shown && !told(word)));
+        self.enter(status, now, None);
+    }
+
+    fn enter(&mut self, status: Status, now: Mono, by: Option<Source>) {
+        // There was no turn before the start, so there are no late words of one.
+        if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.status.kind) {
+            self.border = Some(Border::Over(now, by));
+        }
+        if is_ready(status.kind) {
+            self.phase = Phase::Going;
+        }
+        self.status = status;
+    }
+}
+
+fn is_over(kind: StatusKind) -> bool {
+    is_ready(kind) || kind == StatusKind::Error
+}
+
+fn is_ready(kind: StatusKind) -> bool {
+    matches!(kind, StatusKind::Idle | StatusKind::Completed)
+}

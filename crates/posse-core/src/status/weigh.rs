@@ -1,0 +1,226 @@
+//! How long a screen must stand to be believed, and how long a word of the agent holds against it.
+//!
+//! Nothing here changes anything: evidence in, the status it will lead to and when. A screen that is followed by
+//! another one in time leads to nothing.
+
+use std::time::Duration;
+
+use super::{Claim, Source, StatusKind, WaitingKind};
+use crate::detect::{Dialog, Evidence, Reading, Strength};
+use crate::time::Mono;
+
+/// A screen without a sign of work is quiet after this long without a change of the conversation. Codex and Claude Code
+/// show no spinner while an answer streams in; the pauses between its pieces are shorter. `spec/loop.md` PRV-4 asks for
+/// no less.
+pub(super) const SETTLE: Duration = Duration::from_millis(1000);
+/// An error on the screen, or text that merely looks like something, must stand for this long: a frame caught half-way
+/// is repainted sooner (PRV-2: two captures 0.5 s apart).
+pub(super) const STAND: Duration = Duration::from_millis(500);
+/// The screen follows the word after at most this long: Claude Code repaints 38 to 180 ms after its `Stop` hook, and a
+/// look is taken up to 30 ms after that. Hooks of one turn come up to 121 ms late, too (Codex).
+pub(super) const LAG: Duration = Duration::from_millis(300);
+/// A word that the screen does not bear out holds for this long. A wrong status must not stand for more than 2 s
+/// whatever one source does; this leaves half a second for the look. Codex says that it asks about 0.92 s before it
+/// draws the question.
+pub(super) const DOUBT: Duration = Duration::from_millis(1500);
+/// Until this long after an agent said that it will ask, nothing may be typed: the longest Codex took to draw the
+/// question was 2.15 s, while someone typed.
+pub(super) const ASKING: Duration = Duration::from_millis(2500);
+
+/// The end of a turn that was told and is shown within this time is one end; a screen that is quiet later must settle.
+/// As long as a wrong status may stand.
+const SHOWN: Duration = Duration::from_millis(2000);
+
+/// What a screen says, as far as belief is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// The screen says nothing about the state, or is only guessed at.
+    Nothing,
+    Working,
+    /// Only the title, or something else that is not on the screen, says that it works.
+    Busy,
+    Asking,
+    Quiet,
+    Failed,
+    /// There is nothing on it.
+    Empty,
+}
+
+fn says(reading: &Reading) -> Says {
+    match (reading.status, reading.strength) {
+        (Some(StatusKind::Error), Strength::Fallback) => Says::Empty,
+        (None, _) | (_, Strength::Fallback) => Says::Nothing,
+        (Some(StatusKind::Processing), _) if matches!(reading.evidence, Some(Evidence { row: None, .. })) => Says::Busy,
+        (Some(StatusKind::Processing), _) => Says::Working,
+        (Some(StatusKind::WaitingUserAnswer), _) => Says::Asking,
+        (Some(StatusKind::Idle | StatusKind::Completed), _) => Says::Quiet,
+        (Some(StatusKind::Error), _) => Says::Failed,
+    }
+}
+
+/// The screen as it was last read, and since when.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) says: Says,
+    pub(super) status: Option<StatusKind>,
+    pub(super) waiting_kind: Option<WaitingKind>,
+    pub(super) dialog: Option<Dialog>,
+    pub(super) rule: String,
+    pub(super) strength: Strength,
+    /// Since when it says this.
+    pub(super) since: Mono,
+    /// When the conversation last changed, or what is said about it.
+    pub(super) moved: Mono,
+    /// Since when the row that closes a turn is there.
+    pub(super) closed: Option<Mono>,
+    content: u64,
+}
+
+impl Seen {
+    pub(super) fn new(reading: &Reading, now: Mono) -> Self {
+        Self {
+            says: says(reading),
+            status: reading.status,
+            waiting_kind: reading.waiting_kind,
+            dialog: reading.dialog.clone(),
+            rule: reading.rule.clone(),
+            strength: reading.strength,
+            since: now,
+            moved: now,
+            closed: reading.ends_turn.then_some(now),
+            content: reading.content,
+        }
+    }
+
+    /// Takes in the next reading. An equal one changes nothing and allocates nothing.
+    pub(super) fn update(&mut self, reading: &Reading, now: Mono) {
+        let says = says(reading);
+        let ids = (self.dialog.as_ref().map(|dialog| &dialog.id), reading.dialog.as_ref().map(|dialog| &dialog.id));
+        let another = ids.0 != ids.1;
+        if says != self.says || another {
+            (self.says, self.since, self.moved) = (says, now, now);
+        }
+        if reading.content != self.content {
+            (self.content, self.moved) = (reading.content, now);
+        }
+        self.closed = if reading.ends_turn { self.closed.or(Some(now)) } else { None };
+        (self.status, self.waiting_kind, self.strength) = (reading.status, reading.waiting_kind, reading.strength);
+        if reading.rule != self.rule {
+            self.rule.clone_from(&reading.rule);
+        }
+        if reading.dialog != self.dialog {
+            self.dialog.clone_from(&reading.dialog);
+        }
+    }
+
+    /// A question that is certainly there. It beats every word.
+    pub(super) fn is_question(&self) -> bool {
+        self.says == Says::Asking && self.strength == Strength::Layout
+    }
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    Agent(Source),
+    /// We did something that makes it so: what, in words.
+    Us(&'static str),
+}
+
+/// The last word that the screen has not refuted.
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    pub(super) by: Speaker,
+    pub(super) claim: Claim,
+    pub(super) at: Mono,
+}
+
+impl Word {
+    /// Whether it says that a turn is over, well or not.
+    fn is_end(&self) -> bool {
+        matches!(self.claim, Claim::Ready | Claim::TurnOver | Claim::Failed(_))
+    }
+
+    /// Whether it announced the end that this screen shows.
+    pub(super) fn announced(&self, seen: &Seen) -> bool {
+        self.is_end() && seen.since <= self.at + SHOWN
+    }
+}
+
+/// What the screen is weighed against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Against<'a> {
+    pub(super) word: Option<&'a Word>,
+    /// How many sources say "working" that would also say when it ends.
+    pub(super) standing: usize,
+    /// Nothing has been seen yet but the start.
+    pub(super) fresh: bool,
+    /// It has not been ready since the start.
+    pub(super) starting: bool,
+}
+
+/// When what the screen says is believed, if it stays; `None`: not on its own.
+pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
+    let word = against.word;
+    let text = seen.strength < Strength::Layout;
+    let stands = match seen.says {
+        Says::Nothing => return None,
+        Says::Quiet => return quiet(seen, against),
+        Says::Busy => return busy(seen, word),
+        Says::Asking | Says::Working if !text => seen.since,
+        Says::Failed if word.is_some_and(|word| word.announced(seen)) => seen.since,
+        Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
+        // Programs start with an empty screen, and one that says that it works is not gone.
+        Says::Empty if against.starting || against.standing > 0 => return None,
+        Says::Empty => seen.since + STAND * 2,
+    };
+    let hold = |word: &Word| match (&word.claim, seen.says) {
+        (_, Says::Asking) if !text => Duration::ZERO,
+        (_, Says::Working) if word.is_end() => LAG,
+        (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
+        (_, Says::Failed) if word.is_end() => Duration::ZERO,
+        // An error that came after the word is news; an older one may not have been painted over yet.
+        (Claim::Working, Says::Failed) if seen.since > word.at => Duration::ZERO,
+        _ => DOUBT,
+    };
+    Some(word.map_or(stands, |word| stands.max(word.at + hold(word))))
+}
+
+/// A title is not repainted: when its end is lost it stays busy for ever. So it is not believed against the end of a
+/// turn that was told otherwise, unless the conversation goes on.
+fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
+    match word {
+        Some(word) if word.is_end() => {
+            let news = seen.since.max(seen.moved);
+            (news > word.at + LAG).then_some(news)
+        }
+        Some(Word { claim: Claim::Asking(_), at, .. }) => Some(seen.since.max(*at + DOUBT)),
+        _ => Some(seen.since),
+    }
+}
+
+/// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
+fn quiet(seen: &Seen, Against { word, standing, fresh, .. }: Against<'_>) -> Option<Mono> {
+    // The row that closes a turn and was there before the word closes the turn before.
+    let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
+    let patience = match word {
+        _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
+        Some(Word { claim: Claim::Failed(_), .. }) => return None,
+        Some(word) if word.announced(seen) => return Some(seen.since.max(word.at)),
+        Some(word) if !word.is_end() && closed(word) => return seen.closed,
+        // We know what we did, and what we sent may still be on its way.
+        Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
+        // Quiet, and then a question: nobody must take the moment between for the end.
+        Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
+        Some(Word { claim: Claim::Working, .. }) => SETTLE,
+        _ if seen.closed.is_some() => return seen.closed,
+        _ => SETTLE,
+    };
+    let patience = match standing {
+        0 => patience,
+        1 => patience.max(DOUBT),
+        // One source may be lost or late, not two.
+        _ => return None,
+    };
+    Some(word.map_or(seen.moved, |word| seen.moved.max(word.at)) + patience)
+}
