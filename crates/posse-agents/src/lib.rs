@@ -6,7 +6,6 @@ pub mod launch;
 pub mod manifest;
 pub mod merge;
 pub mod profile;
-pub mod signals_tmp;
 pub mod start;
 
 pub use manifest::{BadManifest, Manifest, Provider};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use posse_core::delivery::{BadKeys, DialogKeys, Keys, Submit, SubmitRules};
 use posse_core::detect::rules::Rules;
 use posse_core::detect::{BadRules, Detector};
+use posse_core::signal::{BadSignalRules, Listener, SignalRules};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::Launch;
-use crate::signals_tmp::{SignalRules, Signals};
 use crate::start::Start;
 
 /// One agent, as written.
@@ -45,6 +45,8 @@ pub enum BadManifest {
     Rules(#[from] BadRules),
     #[error("{0}")]
     Keys(#[from] BadKeys),
+    #[error("{0}")]
+    Signals(#[from] BadSignalRules),
 }
 
 /// An agent, ready for use.
@@ -54,7 +56,7 @@ pub struct Provider {
     pub detector: Arc<Detector>,
     pub submit: Submit,
     pub keys: Keys,
-    pub signals: Signals,
+    pub signals: Listener,
 }
 
 /// Stands in named patterns and in examples for the name of the profile a terminal was started with.
@@ -71,7 +73,7 @@ impl Provider {
         let manifest: Manifest = table.try_into().map_err(Box::new)?;
         let detector = Arc::new(detector(&manifest, None)?);
         let (submit, keys) = (Submit::new(&manifest.submit)?, Keys::new(&manifest.answer)?);
-        let signals = Signals::new(&manifest.signals)?;
+        let signals = Listener::new(manifest.signals.clone())?;
         Ok(Self { manifest, detector, submit, keys, signals })
     }
 

@@ -1,6 +1,12 @@
 //! What a program says out of band: escape sequences that do not change a cell but tell us
-//! something. Signals are edges ("it said so now"), never levels.
+//! something. Signals are edges ("it said so now"), never levels. What they mean is written in an agent's manifest
+//! (`rules`) and turned into claims (`listener`); what is believed of it is decided in `status`.
 
+pub mod listener;
+pub mod rules;
+
+pub use listener::{BadSignalRules, Listener};
+pub use rules::SignalRules;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,10 @@
 //! say can be lost, late or said twice. How long each word holds against each screen is in `weigh`.
 
 mod life;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tables;
 mod weigh;
 
 use std::fmt;
@@ -192,6 +196,8 @@ impl fmt::Display for Claim {
 
 /// What can happen to a terminal, as far as its status is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
+// An event is made, handled and gone. A box would be an allocation for every look at a screen.
+#[allow(clippy::large_enum_variant)]
 pub enum Event {
     /// It runs, and we know nothing more about it: a program without a manifest. An agent stays `starting` until there
     /// is evidence.

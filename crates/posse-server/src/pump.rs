@@ -385,6 +385,7 @@ impl Pump {
             if offset > seen {
                 tracing::warn!(terminal = %self.id, "{} bytes of output were lost", offset - seen);
                 self.emulator.skip_to(offset);
+                self.live(&LifeEvent::Missed);
                 self.nudge();
             }
             let new = bytes.slice(seen.saturating_sub(offset) as usize..);

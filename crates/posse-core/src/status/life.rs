@@ -1,6 +1,10 @@
 //! The life of one terminal: what happened × now → what we believe.
 
-use super::weigh::{self, Against, LAG, Says, Seen, Speaker, Word};
+mod next;
+
+use next::{Next, Why};
+
+use super::weigh::{self, LAG, Says, Seen, Speaker, Word};
 use super::{Claim, Event, Source, Status, StatusKind, WaitingKind};
 use crate::detect::{Dialog, Reading};
 use crate::time::{Mono, Wall};
@@ -29,6 +33,14 @@ enum Turns {
     Some,
 }
 
+/// The last border between two turns. Sources that are slow may still speak of what was before it.
+#[derive(Clone, Copy, Debug)]
+enum Border {
+    /// A turn was over; who said so, if it was not the screen.
+    Over(Mono, Option<Source>),
+    Prompted(Mono),
+}
+
 /// Remembers one terminal's status and decides the next one.
 #[derive(Clone, Debug)]
 pub struct Life {
@@ -41,38 +53,7 @@ pub struct Life {
     said: [Option<Claim>; Source::ALL.len()],
     /// When the agent said that it asks; `None` once the question is on the screen.
     asking: Option<Mono>,
-    /// When it became ready, and who said so if it was not the screen.
-    ready: Option<(Mono, Option<Source>)>,
-}
-
-/// A status to come, and why.
-#[derive(Clone, Copy)]
-struct Next<'a> {
-    kind: StatusKind,
-    waiting_kind: Option<WaitingKind>,
-    dialog: Option<&'a Dialog>,
-    why: Why<'a>,
-}
-
-#[derive(Clone, Copy)]
-enum Why<'a> {
-    Rule(&'a str),
-    Gone(&'a str),
-    Moves(&'a str),
-    Said(Source, &'a Claim),
-    Fact(&'static str),
-}
-
-impl Why<'_> {
-    fn reason(self) -> String {
-        match self {
-            Why::Rule(rule) => format!("rule {rule}"),
-            Why::Gone(rule) => format!("the question is gone (rule {rule})"),
-            Why::Moves(rule) => format!("the answer goes on (rule {rule})"),
-            Why::Said(source, claim) => format!("the agent said {claim} ({source})"),
-            Why::Fact(fact) => fact.to_owned(),
-        }
-    }
+    border: Option<Border>,
 }
 
 impl Life {
@@ -94,7 +75,7 @@ impl Life {
         };
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, asking: None, ready: None }
+        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None }
     }
 
     pub fn status(&self) -> &Status {
@@ -149,9 +130,14 @@ impl Life {
         if matches!(seen.says, Says::Working | Says::Busy) {
             self.turns = self.turns.max(if self.phase == Phase::Starting { Turns::Perhaps } else { Turns::Some });
         }
+        if seen.says == Says::Working {
+            // What we did has had its effect.
+            self.word.take_if(|word| matches!(word.by, Speaker::Us(_)));
+        }
         if seen.is_question() {
-            self.asking = None;
-            self.word.take_if(|word| matches!(word.claim, Claim::Asking(_)));
+            let since = seen.since;
+            self.asking.take_if(|at| *at <= since);
+            self.word.take_if(|word| matches!(word.claim, Claim::Asking(_)) && word.at <= since);
         }
         // The cursor of the same question has moved. That is no news.
         let same = |shown: &Dialog| seen.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
@@ -167,18 +153,16 @@ impl Life {
         if is_state && last.as_ref() == Some(claim) {
             return;
         }
-        *last = Some(claim.clone());
+        let before = last.replace(claim.clone());
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
-        // A hook, a file or a title of the turn that has just ended, overtaken by another source.
-        let overtaken = |(ready, by)| now < ready + LAG && by != Some(source);
-        let late = source != Source::Osc && self.ready.is_some_and(overtaken);
         match claim {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
                 return;
             }
-            Claim::Asking(_) if self.shows_question() => return,
-            Claim::Working if late => return,
+            // That is the question, unless something was said since that makes it the next one.
+            Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
+            _ if self.is_late(source, claim, before.as_ref(), now) => return,
             // An error is an end as well, and some sources tell no more than that.
             Claim::Ready | Claim::TurnOver if failed => return,
             // The hook of one tool says nothing about the question of another.
@@ -188,7 +172,7 @@ impl Life {
         }
         self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at: now });
         let starting = self.phase == Phase::Starting;
-        self.turns = self.turns.max(match claim {
+        self.note(match claim {
             Claim::TurnOver | Claim::Failed(_) => Turns::Some,
             Claim::Working if source == Source::Hook => Turns::Some,
             Claim::Asking(_) if !starting => Turns::Some,
@@ -209,6 +193,7 @@ impl Life {
             Claim::Ready | Claim::TurnOver | Claim::Nothing => {
                 let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
+                let starting = self.phase == Phase::Starting;
                 if shows == Says::Failed || (starting && shows != Says::Quiet) {
                     return;
                 }
@@ -221,9 +206,25 @@ impl Life {
         }
     }
 
+    /// A hook, a file or a title of the turn before, overtaken by another source.
+    fn is_late(&self, source: Source, claim: &Claim, before: Option<&Claim>, now: Mono) -> bool {
+        let young = |at: Mono| source != Source::Osc && now < at + LAG;
+        match (self.border, claim) {
+            (Some(Border::Over(at, by)), Claim::Working) => young(at) && by != Some(source),
+            // Whoever said that this turn has begun may say that it is over.
+            (Some(Border::Prompted(at)), Claim::Ready | Claim::TurnOver | Claim::Failed(_)) => {
+                young(at) && before != Some(&Claim::Working)
+            }
+            _ => false,
+        }
+    }
+
     fn prompted(&mut self, now: Mono) {
-        self.turns = Turns::Some;
-        (self.ready, self.asking) = (None, None);
+        self.note(Turns::Some);
+        (self.border, self.asking) = (Some(Border::Prompted(now)), None);
+        for claim in &mut self.said {
+            claim.take_if(|claim| *claim == Claim::Working);
+        }
         if !self.shows_question() {
             self.word = Some(Word { by: Speaker::Us(PROMPTED), claim: Claim::Working, at: now });
         }
@@ -232,6 +233,14 @@ impl Life {
     fn answered(&mut self, now: Mono) {
         self.asking = None;
         self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
+    }
+
+    /// What is known to have had a turn has started.
+    fn note(&mut self, turns: Turns) {
+        self.turns = self.turns.max(turns);
+        if turns == Turns::Some {
+            self.phase = Phase::Going;
+        }
     }
 
     fn missed(&mut self) {
@@ -249,14 +258,12 @@ impl Life {
         self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch };
     }
 
-    fn shows_question(&self) -> bool {
-        self.seen.as_ref().is_some_and(Seen::is_question)
+    fn is_waiting(&self) -> bool {
+        self.status.kind == StatusKind::WaitingUserAnswer
     }
 
-    /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.
-    fn standing(&self) -> usize {
-        let tells_ends = Source::ALL.iter().filter(|source| **source != Source::Hook);
-        tells_ends.filter(|source| self.said[**source as usize] == Some(Claim::Working)).count()
+    fn shows_question(&self) -> bool {
+        self.seen.as_ref().is_some_and(Seen::is_question)
     }
 
     fn ready_kind(&self) -> StatusKind {
@@ -267,111 +274,33 @@ impl Life {
     /// Believes what is due.
     fn settle(&mut self, now: Mono, wall: Wall) {
         let Some((_, next)) = self.next().filter(|(due, _)| *due <= now) else { return };
-        let refuted = matches!(next.why, Why::Rule(_) | Why::Gone(_) | Why::Moves(_));
+        let why = next.why;
+        let (shown, moves) = (matches!(why, Why::Rule(_)), matches!(why, Why::Moves(_)));
         let Some(status) = self.after(next, wall) else { return };
-        // The screen says otherwise. But the end of a turn may be told before the last frames of it come.
-        self.word.take_if(|word| refuted && !matches!(word.claim, Claim::Ready | Claim::TurnOver));
-        if is_ready(status.kind) {
+        let told = |word: &Word| matches!(word.claim, Claim::Ready | Claim::TurnOver);
+        if shown && is_ready(status.kind) && !self.word.as_ref().is_some_and(told) {
             // An end that was not told. Titles and files are read again, this is not.
             self.said[Source::Osc as usize].take_if(|claim| *claim == Claim::Working);
         }
+        // The screen says otherwise. But the end of a turn may be told before the last frames of it come.
+        self.word.take_if(|word| moves || (shown && !told(word)));
         self.enter(status, now, None);
     }
 
-    /// What we will believe next if nothing else happens, and when.
-    fn next(&self) -> Option<(Mono, Next<'_>)> {
-        if self.phase == Phase::Ended {
-            return None;
-        }
-        let differs = |(_, next): &(Mono, Next<'_>)| self.differs(next);
-        self.by_word().filter(differs).or_else(|| self.by_screen().filter(differs))
-    }
-
-    fn by_screen(&self) -> Option<(Mono, Next<'_>)> {
-        let seen = self.seen.as_ref()?;
-        let next = |kind, why| Next { kind, waiting_kind: None, dialog: None, why };
-        let rule = Why::Rule(&seen.rule);
-        let announced = self.word.as_ref().filter(|word| matches!(word.claim, Claim::Asking(_))).map(|word| word.at);
-        let standing = self.standing();
-        let next = match seen.says {
-            Says::Nothing => return None,
-            Says::Working | Says::Busy => next(StatusKind::Processing, rule),
-            Says::Asking => {
-                let (waiting_kind, dialog) = (seen.waiting_kind, seen.dialog.as_ref());
-                Next { waiting_kind, dialog, ..next(StatusKind::WaitingUserAnswer, rule) }
-            }
-            Says::Failed | Says::Empty => next(StatusKind::Error, rule),
-            Says::Quiet if is_ready(self.status.kind) => {
-                // Someone said that the turn is over, someone else that it is not, and the answer goes on.
-                if standing > 0 && self.ready.is_some_and(|(ready, _)| seen.moved > ready + LAG) {
-                    return Some((seen.moved, next(StatusKind::Processing, Why::Moves(&seen.rule))));
-                }
-                // Idle or completed: only what we call it changes.
-                return Some((seen.since, next(self.ready_kind(), rule)));
-            }
-            // The turn goes on or is over; what is certain is that nobody is asked.
-            Says::Quiet if self.status.kind == StatusKind::WaitingUserAnswer => {
-                let due = announced.map_or(seen.since, |at| seen.since.max(at + weigh::DOUBT));
-                return Some((due, next(StatusKind::Processing, Why::Gone(&seen.rule))));
-            }
-            Says::Quiet => next(self.ready_kind(), rule),
-        };
-        let starting = self.phase == Phase::Starting;
-        let against =
-            Against { word: self.word.as_ref(), standing, fresh: starting && self.turns == Turns::None, starting };
-        Some((weigh::due(seen, against)?, next))
-    }
-
-    fn by_word(&self) -> Option<(Mono, Next<'_>)> {
-        let word = self.word.as_ref()?;
-        let next = |kind, why| Next { kind, waiting_kind: None, dialog: None, why };
-        match (word.by, &word.claim) {
-            // Until the question is gone from the screen it may not have been taken.
-            (Speaker::Us(fact), _) if !self.shows_question() => {
-                Some((word.at, next(StatusKind::Processing, Why::Fact(fact))))
-            }
-            // Said while a question was on the screen.
-            (Speaker::Agent(source), Claim::Failed(_)) if !self.shows_question() => {
-                Some((word.at, next(StatusKind::Error, Why::Said(source, &word.claim))))
-            }
-            // At the start the agent may be ready before its screen is. Without a screen to wait for its word must do.
-            (Speaker::Agent(source), Claim::Ready | Claim::TurnOver) if self.phase == Phase::Starting => {
-                let why = Why::Said(source, &word.claim);
-                let blank = self.seen.as_ref().is_none_or(|seen| matches!(seen.says, Says::Nothing | Says::Empty));
-                blank.then(|| (word.at + weigh::SETTLE, next(self.ready_kind(), why)))
-            }
-            _ => None,
-        }
-    }
-
-    fn differs(&self, next: &Next<'_>) -> bool {
-        let Status { kind, waiting_kind, dialog, .. } = &self.status;
-        let shown = dialog.as_ref().map(|dialog| &dialog.id);
-        *kind != next.kind || *waiting_kind != next.waiting_kind || shown != next.dialog.map(|dialog| &dialog.id)
-    }
-
-    /// The status with its reason; `None` if it would be the same. The same status for another reason is no news.
-    fn after(&self, next: Next<'_>, wall: Wall) -> Option<Status> {
-        if !self.differs(&next) {
-            return None;
-        }
-        let Next { kind, waiting_kind, dialog, why } = next;
-        // A question drawn after it was announced is the same one; another question begins anew.
-        let another = self.status.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
-        let since = if kind == self.status.kind && !another { self.status.since } else { wall };
-        let epoch = self.status.epoch + 1;
-        Some(Status { kind, reason: why.reason(), waiting_kind, dialog: dialog.cloned(), since, epoch })
-    }
-
     fn enter(&mut self, status: Status, now: Mono, by: Option<Source>) {
+        // There was no turn before the start, so there are no late words of one.
+        if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.status.kind) {
+            self.border = Some(Border::Over(now, by));
+        }
         if is_ready(status.kind) {
             self.phase = Phase::Going;
-            if !is_ready(self.status.kind) {
-                self.ready = Some((now, by));
-            }
         }
         self.status = status;
     }
+}
+
+fn is_over(kind: StatusKind) -> bool {
+    is_ready(kind) || kind == StatusKind::Error
 }
 
 fn is_ready(kind: StatusKind) -> bool {

@@ -27,6 +27,10 @@ pub(super) const DOUBT: Duration = Duration::from_millis(1500);
 /// question was 2.15 s, while someone typed.
 pub(super) const ASKING: Duration = Duration::from_millis(2500);
 
+/// The end of a turn that was told and is shown within this time is one end; a screen that is quiet later must settle.
+/// As long as a wrong status may stand.
+const SHOWN: Duration = Duration::from_millis(2000);
+
 /// What a screen says, as far as belief is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
@@ -91,7 +95,9 @@ impl Seen {
     /// Takes in the next reading. An equal one changes nothing and allocates nothing.
     pub(super) fn update(&mut self, reading: &Reading, now: Mono) {
         let says = says(reading);
-        if says != self.says {
+        let ids = (self.dialog.as_ref().map(|dialog| &dialog.id), reading.dialog.as_ref().map(|dialog| &dialog.id));
+        let another = ids.0 != ids.1;
+        if says != self.says || another {
             (self.says, self.since, self.moved) = (says, now, now);
         }
         if reading.content != self.content {
@@ -136,8 +142,8 @@ impl Word {
     }
 
     /// Whether it announced the end that this screen shows.
-    fn announced(&self, seen: &Seen) -> bool {
-        self.is_end() && seen.since <= self.at + DOUBT
+    pub(super) fn announced(&self, seen: &Seen) -> bool {
+        self.is_end() && seen.since <= self.at + SHOWN
     }
 }
 
@@ -203,14 +209,16 @@ fn quiet(seen: &Seen, Against { word, standing, fresh, .. }: Against<'_>) -> Opt
         Some(word) if word.announced(seen) => return Some(seen.since.max(word.at)),
         Some(word) if !word.is_end() && closed(word) => return seen.closed,
         // We know what we did, and what we sent may still be on its way.
-        Some(Word { by: Speaker::Us(_), .. } | Word { claim: Claim::Asking(_), .. }) => DOUBT,
+        Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
+        // Quiet, and then a question: nobody must take the moment between for the end.
+        Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
         Some(Word { claim: Claim::Working, .. }) => SETTLE,
         _ if seen.closed.is_some() => return seen.closed,
         _ => SETTLE,
     };
     let patience = match standing {
         0 => patience,
-        1 => DOUBT,
+        1 => patience.max(DOUBT),
         // One source may be lost or late, not two.
         _ => return None,
     };

@@ -152,7 +152,8 @@ impl Agent {
 
     /// What one of the tool's hooks says.
     pub(super) fn hook(&self, payload: &Value) -> Option<(Source, Claim)> {
-        self.provider.signals.hook(payload)
+        let event = payload.get("hook_event_name")?.as_str()?;
+        self.provider.signals.hook(event, payload)
     }
 
     pub(super) fn explain(&self, screen: &Screen) -> Explanation {

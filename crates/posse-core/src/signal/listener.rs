@@ -1,0 +1,342 @@
+//! From signals, hooks and session files to claims, by the rules of one agent. Without memory: what is claimed twice is
+//! said twice.
+
+use regex::RegexSet;
+use serde_json::Value;
+
+use super::Signal;
+use super::rules::{Means, Rule, SignalRules, Word};
+use crate::status::{Claim, Source, WaitingKind};
+
+/// Why rules for signals cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("signals.title.{list}: {error}")]
+pub struct BadSignalRules {
+    list: &'static str,
+    error: Box<regex::Error>,
+}
+
+/// Hears what one kind of agent says of itself. Made once, shared by all its terminals.
+#[derive(Debug)]
+pub struct Listener {
+    rules: SignalRules,
+    /// In the order in which they are tried, with what they mean.
+    titles: [(RegexSet, Claim); 3],
+}
+
+impl Listener {
+    pub fn new(rules: SignalRules) -> Result<Self, BadSignalRules> {
+        let title = rules.title.clone().unwrap_or_default();
+        let set = |list, patterns: &[String]| {
+            RegexSet::new(patterns).map_err(|error| BadSignalRules { list, error: Box::new(error) })
+        };
+        let titles = [
+            (set("busy", &title.busy)?, Claim::Working),
+            (set("asking", &title.asking)?, Claim::Asking(None)),
+            (set("quiet", &title.quiet)?, Claim::Ready),
+        ];
+        Ok(Self { rules, titles })
+    }
+
+    pub fn rules(&self) -> &SignalRules {
+        &self.rules
+    }
+
+    /// What came through the terminal.
+    pub fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
+        match signal {
+            Signal::AgentState { payload } => self.agent_state(payload).map(|claim| (Source::Osc, claim)),
+            Signal::Title { title } => {
+                self.rules.title.as_ref()?;
+                let found = self.titles.iter().find(|(set, _)| set.is_match(title));
+                Some((Source::Title, found.map_or(Claim::Nothing, |(_, claim)| claim.clone())))
+            }
+            Signal::Progress { state, .. } => {
+                let rules = self.rules.progress.as_ref()?;
+                let claim = match state {
+                    state if rules.busy.contains(state) => Claim::Working,
+                    state if rules.asking.contains(state) => Claim::Asking(None),
+                    state if rules.quiet.contains(state) => Claim::Ready,
+                    _ => Claim::Nothing,
+                };
+                Some((Source::Progress, claim))
+            }
+            _ => None,
+        }
+    }
+
+    /// A hook was called: its event, and what it was given.
+    pub fn hook(&self, event: &str, payload: &Value) -> Option<(Source, Claim)> {
+        Some((Source::Hook, claim(self.rules.hooks.get(event)?, payload)?))
+    }
+
+    /// The session file has changed.
+    pub fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
+        let rules = self.rules.session_file.as_ref()?;
+        let state = content.get(&rules.field).and_then(Value::as_str);
+        let means = state.and_then(|state| rules.states.get(state));
+        Some((Source::SessionFile, means.map_or(Some(Claim::Nothing), |means| claim(means, content))?))
+    }
+
+    /// `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
+    fn agent_state(&self, payload: &str) -> Option<Claim> {
+        let field = |name: &str| {
+            let fields = payload.split(':').filter_map(|field| field.split_once('='));
+            fields.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let app = field("app").unwrap_or_default();
+        if !self.rules.osc_apps.iter().any(|known| known == app) {
+            return None;
+        }
+        Some(match field("state")? {
+            "idle" => Claim::Ready,
+            "working" => Claim::Working,
+            "blocked" => Claim::Asking(match field("kind") {
+                Some("permission") => Some(WaitingKind::Permission),
+                Some("question") => Some(WaitingKind::Question),
+                _ => None,
+            }),
+            "done" => Claim::TurnOver,
+            "error" => Claim::Failed(field("msg").and_then(base64).unwrap_or_else(|| "error".to_owned())),
+            "clear" => Claim::Nothing,
+            _ => return None,
+        })
+    }
+}
+
+fn claim(means: &Means, with: &Value) -> Option<Claim> {
+    let (word, rule) = match means {
+        Means::Word(word) => (*word, None),
+        Means::Rule(rule) => (rule.says, Some(rule)),
+    };
+    let member = |name: fn(&Rule) -> Option<&String>| rule.and_then(name).and_then(|name| with.get(name));
+    if member(|rule| rule.unless.as_ref()).is_some_and(is_filled) {
+        return None;
+    }
+    Some(match word {
+        Word::Working => Claim::Working,
+        Word::Ready => Claim::Ready,
+        Word::TurnOver => Claim::TurnOver,
+        Word::Nothing => Claim::Nothing,
+        Word::Asking => {
+            let told = member(|rule| rule.kind_from.as_ref()).and_then(Value::as_str);
+            let known = rule.zip(told).and_then(|(rule, told)| rule.kinds.get(told).copied());
+            Claim::Asking(known.or(rule.and_then(|rule| rule.kind)))
+        }
+        Word::Failed => {
+            let class = member(|rule| rule.class_from.as_ref()).and_then(Value::as_str);
+            Claim::Failed(class.unwrap_or("error").to_owned())
+        }
+    })
+}
+
+fn is_filled(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
+}
+
+/// Text in base 64; `None` if it is not. Small enough not to need a crate.
+fn base64(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        (bits, count) = ((bits << 6) | u32::from(value), count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use {Claim::*, WaitingKind::*};
+
+    const CLAUDE_CODE: &str = r#"
+        osc_apps = ["claude-code"]
+
+        [title]
+        # Before 2.1.3xx braille, then half moons. `✳` is idle or asking, so it says nothing.
+        busy = ['^[\x{2800}-\x{28ff}◐◑◒◓](?: |$)']
+
+        [progress]
+        # Only with TERM_PROGRAM=ghostty. 3 is a turn under way, also while it asks.
+        busy = [3]
+        quiet = [0]
+
+        [hooks]
+        UserPromptSubmit = "working"
+        PostToolUse = "working"
+        Stop = { says = "turn_over", unless = "background_tasks" }
+        StopFailure = { says = "failed", class_from = "error" }
+
+        [hooks.PermissionRequest]
+        says = "asking"
+        kind = "permission"
+        kind_from = "tool_name"
+        kinds = { AskUserQuestion = "question", ExitPlanMode = "plan" }
+
+        [session_file]
+        field = "status"
+
+        [session_file.states]
+        idle = "ready"
+        shell = "ready"
+        busy = "working"
+
+        [session_file.states.waiting]
+        says = "asking"
+        kind_from = "waitingFor"
+        kinds = { "permission prompt" = "permission", "input needed" = "question" }
+    "#;
+
+    const CODEX: &str = r#"
+        osc_apps = ["codex"]
+
+        [title]
+        busy = ['^[\x{2800}-\x{28ff}] ']
+        asking = ['^\[ [!.] \] Action Required']
+
+        [hooks]
+        UserPromptSubmit = "working"
+        PostToolUse = "working"
+        PermissionRequest = { says = "asking", kind = "permission" }
+        Stop = "turn_over"
+    "#;
+
+    fn listener(text: &str) -> Listener {
+        Listener::new(toml::from_str(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn agents_report_their_state() {
+        let codex = listener(CODEX);
+        let claude = listener(CLAUDE_CODE);
+        for (payload, expected) in [
+            ("state=idle:app=codex", Some(Ready)),
+            ("state=working:app=codex", Some(Working)),
+            ("state=done:app=codex", Some(TurnOver)),
+            ("state=blocked:app=codex:kind=permission", Some(Asking(Some(Permission)))),
+            ("app=codex:id=3:kind=question:state=blocked", Some(Asking(Some(Question)))),
+            ("state=blocked:app=codex", Some(Asking(None))),
+            ("state=blocked:app=codex:kind=riddle", Some(Asking(None))),
+            ("state=error:app=codex", Some(Failed("error".into()))),
+            ("state=error:app=codex:msg=b3ZlcmxvYWRlZA==", Some(Failed("overloaded".into()))),
+            ("state=error:app=codex:msg=****", Some(Failed("error".into()))),
+            ("state=clear:app=codex", Some(Nothing)),
+            ("state=dreaming:app=codex", None),
+            ("state=idle:app=claude-code", None),
+            ("state=idle", None),
+            ("?", None),
+            ("", None),
+        ] {
+            let signal = Signal::AgentState { payload: payload.into() };
+            assert_eq!(codex.hear(&signal), expected.map(|claim| (Source::Osc, claim)), "{payload}");
+        }
+        let signal = Signal::AgentState { payload: "state=idle:app=claude-code".into() };
+        assert_eq!(claude.hear(&signal), Some((Source::Osc, Ready)));
+    }
+
+    #[test]
+    fn titles_and_progress_have_meanings() {
+        let heard = |listener: &Listener, title: &str| listener.hear(&Signal::Title { title: title.into() });
+        let (codex, claude) = (listener(CODEX), listener(CLAUDE_CODE));
+        for (title, expected) in [
+            ("⠼ Mock task title | proj", Working),
+            ("[ ! ] Action Required | proj", Asking(None)),
+            ("[ . ] Action Required | Mock task title | proj", Asking(None)),
+            ("proj", Nothing),
+            ("vm", Nothing),
+        ] {
+            assert_eq!(heard(&codex, title), Some((Source::Title, expected)), "{title}");
+        }
+        for (title, expected) in
+            [("◐ Claude Code", Working), ("⠂ fix it", Working), ("✳ Claude Code", Nothing), ("Gi=31,s=1", Nothing)]
+        {
+            assert_eq!(heard(&claude, title), Some((Source::Title, expected)), "{title}");
+        }
+        let progress = |state| Signal::Progress { state, percent: None };
+        assert_eq!(claude.hear(&progress(3)), Some((Source::Progress, Working)));
+        assert_eq!(claude.hear(&progress(0)), Some((Source::Progress, Ready)));
+        assert_eq!(claude.hear(&progress(1)), Some((Source::Progress, Nothing)));
+        assert_eq!(codex.hear(&progress(3)), None, "nothing is known of it");
+        assert_eq!(codex.hear(&Signal::Bell), None);
+        assert_eq!(heard(&Listener::new(SignalRules::default()).unwrap(), "⠼ x"), None);
+    }
+
+    #[test]
+    fn hooks_have_meanings() {
+        let (codex, claude) = (listener(CODEX), listener(CLAUDE_CODE));
+        for (event, payload, expected) in [
+            ("UserPromptSubmit", json!({"prompt": "x"}), Some(Working)),
+            ("PostToolUse", json!({"tool_name": "Bash"}), Some(Working)),
+            ("PermissionRequest", json!({"tool_name": "Bash"}), Some(Asking(Some(Permission)))),
+            ("PermissionRequest", json!({"tool_name": "AskUserQuestion"}), Some(Asking(Some(Question)))),
+            ("PermissionRequest", json!({"tool_name": "ExitPlanMode"}), Some(Asking(Some(Plan)))),
+            ("PermissionRequest", json!(null), Some(Asking(Some(Permission)))),
+            ("Stop", json!({"background_tasks": []}), Some(TurnOver)),
+            ("Stop", json!({}), Some(TurnOver)),
+            ("Stop", json!({"background_tasks": [{"id": "1"}]}), None),
+            ("StopFailure", json!({"error": "invalid_request"}), Some(Failed("invalid_request".into()))),
+            ("StopFailure", json!({}), Some(Failed("error".into()))),
+            ("Notification", json!({}), None),
+        ] {
+            let expected = expected.map(|claim| (Source::Hook, claim));
+            assert_eq!(claude.hook(event, &payload), expected, "{event} {payload}");
+        }
+        assert_eq!(codex.hook("Stop", &json!({"stop_hook_active": false})), Some((Source::Hook, TurnOver)));
+        assert_eq!(codex.hook("StopFailure", &json!({})), None);
+    }
+
+    #[test]
+    fn session_files_have_meanings() {
+        let claude = listener(CLAUDE_CODE);
+        for (content, expected) in [
+            (json!({"pid": 7, "status": "idle"}), Ready),
+            (json!({"status": "shell"}), Ready),
+            (json!({"status": "busy"}), Working),
+            (json!({"status": "waiting", "waitingFor": "permission prompt"}), Asking(Some(Permission))),
+            (json!({"status": "waiting", "waitingFor": "input needed"}), Asking(Some(Question))),
+            (json!({"status": "waiting", "waitingFor": "dialog open"}), Asking(None)),
+            (json!({"status": "new"}), Nothing),
+            (json!({}), Nothing),
+            (json!(null), Nothing),
+        ] {
+            assert_eq!(claude.session_file(&content), Some((Source::SessionFile, expected)), "{content}");
+        }
+        assert_eq!(listener(CODEX).session_file(&json!({"status": "idle"})), None);
+    }
+
+    #[test]
+    fn misspelt_rules_are_errors() {
+        for text in [
+            "osc_app = ['x']",
+            "[title]\nbussy = []",
+            "[hooks]\nStop = 'over'",
+            "[hooks.Stop]\nsays = 'turn_over'\nunles = 'x'",
+            "[session_file]\nfield = 'status'",
+        ] {
+            assert!(toml::from_str::<SignalRules>(text).is_err(), "{text}");
+        }
+        let bad: SignalRules = toml::from_str("[title]\nasking = ['(']").unwrap();
+        let error = Listener::new(bad).unwrap_err().to_string();
+        assert!(error.starts_with("signals.title.asking: "), "{error}");
+    }
+}

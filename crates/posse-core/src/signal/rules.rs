@@ -1,0 +1,94 @@
+//! How it is written down what the signals of an agent mean. Unknown keys are errors, as in the rules for screens.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::status::WaitingKind;
+
+/// Everything that decides what an agent says of itself outside of its screen. What is not mentioned means nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalRules {
+    /// OSC 7501 is believed from these, by the name they give as `app`.
+    #[serde(default)]
+    pub osc_apps: Vec<String>,
+    pub title: Option<TitleRules>,
+    pub progress: Option<ProgressRules>,
+    /// By the name of the hook's event.
+    #[serde(default)]
+    pub hooks: BTreeMap<String, Means>,
+    pub session_file: Option<SessionFileRules>,
+}
+
+/// Regular expressions, in the order in which they are tried. Another title says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TitleRules {
+    #[serde(default)]
+    pub busy: Vec<String>,
+    #[serde(default)]
+    pub asking: Vec<String>,
+    /// Only titles that are never shown while it works or asks.
+    #[serde(default)]
+    pub quiet: Vec<String>,
+}
+
+/// States of OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning. Another state says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgressRules {
+    #[serde(default)]
+    pub busy: Vec<u8>,
+    #[serde(default)]
+    pub asking: Vec<u8>,
+    #[serde(default)]
+    pub quiet: Vec<u8>,
+}
+
+/// A file in which the agent keeps its state as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionFileRules {
+    /// The member with the state.
+    pub field: String,
+    /// By its value. Another value says nothing.
+    pub states: BTreeMap<String, Means>,
+}
+
+/// What something means: a word, or a word with conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Means {
+    Word(Word),
+    Rule(Rule),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Working,
+    Asking,
+    Ready,
+    TurnOver,
+    Failed,
+    Nothing,
+}
+
+/// A word that depends on what comes with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub says: Word,
+    /// It says nothing at all if this member is there and not empty.
+    pub unless: Option<String>,
+    /// For `asking`: what kind of question, unless `kinds` knows better.
+    pub kind: Option<WaitingKind>,
+    /// For `asking`: the member that tells the kind, ...
+    pub kind_from: Option<String>,
+    /// ... and what its values mean.
+    #[serde(default)]
+    pub kinds: BTreeMap<String, WaitingKind>,
+    /// For `failed`: the member with the class of the error.
+    pub class_from: Option<String>,
+}

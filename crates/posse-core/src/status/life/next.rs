@@ -1,0 +1,149 @@
+//! What will be believed next, by whom, and why. Nothing here changes anything.
+
+use super::super::weigh::{self, Against, LAG, Says, Speaker};
+use super::super::{Claim, Source, Status, StatusKind, WaitingKind};
+use super::{Border, Life, Phase, Turns, is_ready};
+use crate::detect::Dialog;
+use crate::time::{Mono, Wall};
+
+/// A status to come, and why.
+#[derive(Clone, Copy)]
+pub(super) struct Next<'a> {
+    pub(super) kind: StatusKind,
+    pub(super) waiting_kind: Option<WaitingKind>,
+    pub(super) dialog: Option<&'a Dialog>,
+    pub(super) why: Why<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Why<'a> {
+    /// The rule that read the screen.
+    Rule(&'a str),
+    /// The question is gone, by the rule that read what is there instead.
+    Gone(&'a str),
+    /// The screen looks quiet, by this rule, but the conversation goes on.
+    Moves(&'a str),
+    Said(Source, &'a Claim),
+    Fact(&'static str),
+}
+
+impl Why<'_> {
+    fn reason(self) -> String {
+        match self {
+            Why::Rule(rule) => format!("rule {rule}"),
+            Why::Gone(rule) => format!("the question is gone (rule {rule})"),
+            Why::Moves(rule) => format!("the answer goes on (rule {rule})"),
+            Why::Said(source, claim) => format!("the agent said {claim} ({source})"),
+            Why::Fact(fact) => fact.to_owned(),
+        }
+    }
+}
+
+impl Life {
+    /// What we will believe next if nothing else happens, and when.
+    pub(super) fn next(&self) -> Option<(Mono, Next<'_>)> {
+        if self.phase == Phase::Ended {
+            return None;
+        }
+        let differs = |(_, next): &(Mono, Next<'_>)| self.differs(next);
+        self.by_word().filter(differs).or_else(|| self.by_screen().filter(differs))
+    }
+
+    /// What the screen says, and when it has stood for long enough.
+    fn by_screen(&self) -> Option<(Mono, Next<'_>)> {
+        let seen = self.seen.as_ref()?;
+        let starting = self.phase == Phase::Starting;
+        let (word, standing) = (self.word.as_ref(), self.standing());
+        let against = Against { word, standing, fresh: starting && self.turns == Turns::None, starting };
+        let due = weigh::due(seen, against);
+        let rule = Why::Rule(&seen.rule);
+        match seen.says {
+            Says::Nothing => None,
+            Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
+            Says::Failed | Says::Empty => Some((due?, next(StatusKind::Error, rule))),
+            Says::Asking => {
+                let (waiting_kind, dialog) = (seen.waiting_kind, seen.dialog.as_ref());
+                Some((due?, Next { waiting_kind, dialog, ..next(StatusKind::WaitingUserAnswer, rule) }))
+            }
+            Says::Quiet if is_ready(self.status.kind) => {
+                // Someone said that the turn is over, someone else that it is not, and the answer goes on.
+                let moves = standing > 0 && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
+                let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
+                // Otherwise only what we call it changes.
+                Some((seen.since, if moves { going_on() } else { next(self.ready_kind(), rule) }))
+            }
+            Says::Quiet if self.is_waiting() => {
+                // The turn goes on or is over; what is certain is that nobody is asked.
+                let announced = word.filter(|word| matches!(word.claim, Claim::Asking(_)));
+                let gone = announced.map_or(seen.since, |word| seen.since.max(word.at + weigh::DOUBT));
+                let over = due.filter(|over| *over <= gone).map(|over| (over, next(self.ready_kind(), rule)));
+                over.or_else(|| Some((gone, next(StatusKind::Processing, Why::Gone(&seen.rule)))))
+            }
+            Says::Quiet => Some((due?, next(self.ready_kind(), rule))),
+        }
+    }
+
+    /// Words that could not be believed when they were said.
+    fn by_word(&self) -> Option<(Mono, Next<'_>)> {
+        let word = self.word.as_ref()?;
+        let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
+        if self.shows_question() {
+            return None;
+        }
+        match (word.by, &word.claim) {
+            (Speaker::Us(fact), _) => Some((word.at, next(StatusKind::Processing, Why::Fact(fact)))),
+            // Said while a question was on the screen, and the question is gone.
+            (Speaker::Agent(source), Claim::Asking(kind)) if self.status.dialog.is_some() => {
+                let why = Why::Said(source, &word.claim);
+                Some((word.at, Next { waiting_kind: *kind, ..next(StatusKind::WaitingUserAnswer, why) }))
+            }
+            (Speaker::Agent(source), Claim::Failed(_)) => {
+                Some((word.at, next(StatusKind::Error, Why::Said(source, &word.claim))))
+            }
+            (Speaker::Agent(source), Claim::Ready | Claim::TurnOver) => {
+                let ready = next(self.ready_kind(), Why::Said(source, &word.claim));
+                let announced = self.seen.as_ref().is_some_and(|seen| word.announced(seen));
+                match (shows, self.phase) {
+                    // At the start the agent may be ready before its screen is. Without a screen its word must do.
+                    (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => {
+                        Some((word.at + weigh::SETTLE, ready))
+                    }
+                    (Says::Nothing | Says::Busy, Phase::Going) if announced && self.is_waiting() => {
+                        Some((word.at, ready))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn differs(&self, next: &Next<'_>) -> bool {
+        let Status { kind, waiting_kind, dialog, .. } = &self.status;
+        let shown = dialog.as_ref().map(|dialog| &dialog.id);
+        *kind != next.kind || *waiting_kind != next.waiting_kind || shown != next.dialog.map(|dialog| &dialog.id)
+    }
+
+    /// The status with its reason; `None` if it would be the same. The same status for another reason is no news.
+    pub(super) fn after(&self, next: Next<'_>, wall: Wall) -> Option<Status> {
+        if !self.differs(&next) {
+            return None;
+        }
+        let Next { kind, waiting_kind, dialog, why } = next;
+        // A question drawn after it was announced is the same one; another question begins anew.
+        let another = self.status.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
+        let since = if kind == self.status.kind && !another { self.status.since } else { wall };
+        let epoch = self.status.epoch + 1;
+        Some(Status { kind, reason: why.reason(), waiting_kind, dialog: dialog.cloned(), since, epoch })
+    }
+
+    /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.
+    fn standing(&self) -> usize {
+        let tells_ends = Source::ALL.iter().filter(|source| **source != Source::Hook);
+        tells_ends.filter(|source| self.said[**source as usize] == Some(Claim::Working)).count()
+    }
+}
+
+fn next(kind: StatusKind, why: Why<'_>) -> Next<'_> {
+    Next { kind, waiting_kind: None, dialog: None, why }
+}

@@ -1,0 +1,414 @@
+//! What happens, and what is told of it: tables of (millisecond, event) and (millisecond, status).
+
+mod questions;
+
+use std::time::Duration;
+
+use super::*;
+use crate::detect::{Evidence, Strength};
+use crate::time::Mono;
+use Claim::{Asking, Failed, Ready, TurnOver, Working};
+use Event::{Answered, Exited, Prompted, Running, Said};
+use Source::{Hook, Osc, SessionFile, Title};
+use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
+use WaitingKind::{Permission, Question, Startup};
+
+pub(super) fn at(ms: u64) -> Mono {
+    Mono(Duration::from_millis(ms))
+}
+
+fn wall(ms: u64) -> Wall {
+    Wall(ms.cast_signed())
+}
+
+/// Feeds events at their times, and `Time` whenever it is asked for, until long after the last one.
+fn run(life: &mut Life, events: &[(u64, Event)]) -> Vec<(u64, Status)> {
+    let mut told = Vec::new();
+    let end = events.last().map_or(0, |(ms, _)| ms + 60_000);
+    let mut feed = |life: &mut Life, event: &Event, ms: u64| {
+        told.extend(life.handle(event, at(ms), wall(ms)).map(|status| (ms, status.clone())));
+        assert!(life.deadline().is_none_or(|deadline| deadline > at(ms)), "{event:?} at {ms}: a deadline in the past");
+    };
+    let mut events = events.iter().peekable();
+    loop {
+        let deadline = life.deadline().map_or(u64::MAX, |deadline| deadline.0.as_millis() as u64);
+        match events.next_if(|(ms, _)| *ms <= deadline) {
+            Some((ms, event)) => feed(life, event, *ms),
+            None if deadline > end => return told,
+            None => feed(life, &Event::Time, deadline),
+        }
+    }
+}
+
+/// Kind and reason of what is told, on a terminal that was started at 0.
+#[track_caller]
+fn check(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
+    let told = run(&mut Life::starting(wall(0)), events);
+    let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind, status.reason.as_str())).collect();
+    assert_eq!(told, expected);
+}
+
+/// The same, on an agent that became idle at 100, before everything else.
+#[track_caller]
+fn check_idle(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
+    let events: Vec<_> = [(100, idle())].into_iter().chain(events.iter().cloned()).collect();
+    let expected: Vec<_> = [(100, Idle, "rule idle")].into_iter().chain(expected.iter().copied()).collect();
+    check(&events, &expected);
+}
+
+pub(super) fn reading(rule: &str, status: Option<StatusKind>, content: u64) -> Reading {
+    Reading {
+        status,
+        waiting_kind: None,
+        rule: rule.into(),
+        strength: Strength::Layout,
+        evidence: None,
+        dialog: None,
+        draft: None,
+        ends_turn: false,
+        content,
+    }
+}
+
+pub(super) fn title_busy(content: u64) -> Reading {
+    let evidence = Some(Evidence { row: None, text: "⠋ project".into() });
+    Reading { evidence, ..reading("title.busy", Some(Processing), content) }
+}
+
+fn idle() -> Event {
+    Event::Read(reading("idle", Some(Idle), 0))
+}
+
+fn spinner() -> Event {
+    Event::Read(reading("spinner", Some(Processing), 0))
+}
+
+/// No spinner, and the input field is there: between two pieces of an answer, or after it.
+fn quiet(content: u64) -> Event {
+    Event::Read(reading("quiet", Some(Completed), content))
+}
+
+fn closed() -> Event {
+    Event::Read(Reading { ends_turn: true, ..reading("closed", Some(Completed), 0) })
+}
+
+fn api_error() -> Event {
+    Event::Read(reading("api_error", Some(Error), 0))
+}
+
+fn nothing() -> Event {
+    Event::Read(reading("transcript", None, 0))
+}
+
+fn weak(rule: &str, status: StatusKind, strength: Strength) -> Event {
+    Event::Read(Reading { strength, ..reading(rule, Some(status), 0) })
+}
+
+pub(super) fn question(id: &str, kind: WaitingKind) -> Reading {
+    let dialog = Dialog {
+        id: id.into(),
+        kind,
+        title: String::new(),
+        question: String::new(),
+        detail: Vec::new(),
+        tool: None,
+        subject: None,
+        options: Vec::new(),
+    };
+    Reading { waiting_kind: Some(kind), dialog: Some(dialog), ..reading("dialog", Some(WaitingUserAnswer), 0) }
+}
+
+fn asks(id: &str) -> Event {
+    Event::Read(question(id, Permission))
+}
+
+#[test]
+fn the_process_decides_where_nothing_else_is_known() {
+    check(&[(5, Running), (6, Running)], &[(5, Processing, "running")]);
+    check(&[(5, Running), (9, Exited(Exit::Code(0)))], &[(5, Processing, "running"), (9, Error, "exited with 0")]);
+    check(&[(9, Exited(Exit::Lost))], &[(9, Error, "lost: its keeper is gone")]);
+}
+
+#[test]
+fn an_end_is_for_ever() {
+    let late = [idle(), closed(), spinner(), asks("a"), api_error(), Prompted, Answered, Running, Event::Missed];
+    let said = [Working, Ready, TurnOver, Asking(None), Failed("x".into())].map(|claim| Said(Osc, claim));
+    let late = late.into_iter().chain(said).chain([Exited(Exit::Code(0))]);
+    let mut events = vec![(200, spinner()), (300, Exited(Exit::Signal(9)))];
+    events.extend((301..).zip(late));
+    check_idle(&events, &[(200, Processing, "rule spinner"), (300, Error, "ended by SIGKILL")]);
+    // Nothing that was on its way is told either.
+    check_idle(&[(200, api_error()), (300, Exited(Exit::Code(1)))], &[(300, Error, "exited with 1")]);
+    let status = Status {
+        kind: Error,
+        reason: "exited with 0".into(),
+        waiting_kind: None,
+        dialog: None,
+        since: Wall(1),
+        epoch: 4,
+    };
+    assert_eq!(run(&mut Life::resumed(status, true), &[(0, idle()), (1, Said(Osc, Ready))]), []);
+}
+
+#[test]
+fn an_agent_starts_until_it_is_ready() {
+    let otherwise = || weak("otherwise", Processing, Strength::Fallback);
+    check(&[(5, otherwise()), (300, idle())], &[(300, Idle, "rule idle")]);
+    check(&[(300, quiet(0))], &[(300, Completed, "rule quiet")]); // an old conversation goes on
+    // An empty screen is how everything starts.
+    check(&[(5, weak("empty", Error, Strength::Fallback)), (9_000, idle())], &[(9_000, Idle, "rule idle")]);
+    // Text that only looks like a prompt must stand.
+    check(&[(5, weak("seed.idle", Idle, Strength::Text))], &[(1_005, Idle, "rule seed.idle")]);
+    let trust = || Event::Read(question("trust", Startup));
+    check(
+        &[(50, trust()), (800, Answered), (850, otherwise()), (900, idle())],
+        &[
+            (50, WaitingUserAnswer, "rule dialog"),
+            (850, Processing, "the question was answered"),
+            (900, Idle, "rule idle"),
+        ],
+    );
+    check(
+        &[(50, trust()), (900, spinner()), (1_500, idle())],
+        &[(50, WaitingUserAnswer, "rule dialog"), (900, Processing, "rule spinner"), (2_500, Idle, "rule idle")],
+    );
+}
+
+#[test]
+fn a_start_with_self_reports() {
+    // Codex 0.166: idle, working, idle before its screen is there, and it is not a turn.
+    let blip = [(50, Said(Osc, Ready)), (60, Said(Osc, Working)), (90, Said(Osc, Ready))];
+    check(&[&blip[..], &[(400, idle())]].concat(), &[(400, Idle, "rule idle")]);
+    check(
+        &[&[(40, idle())], &blip[..]].concat(),
+        &[
+            (40, Idle, "rule idle"),
+            (60, Processing, "the agent said working (OSC 7501)"),
+            (90, Idle, "the agent said ready (OSC 7501)"),
+        ],
+    );
+    // Without a screen to read, its word must do.
+    check(&blip, &[(1_090, Idle, "the agent said ready (OSC 7501)")]);
+    // The row of a turn while servers are connected to, and no turn.
+    check(&[(50, spinner()), (900, idle())], &[(1_900, Idle, "rule idle")]);
+    // A prompt on the command line.
+    check(
+        &[(50, Said(Hook, Working)), (90, spinner()), (800, quiet(1)), (1_700, quiet(2)), (2_000, closed())],
+        &[(2_000, Completed, "rule closed")],
+    );
+}
+
+#[test]
+fn quiet_by_the_screen_alone_must_settle() {
+    check_idle(
+        &[(200, spinner()), (5_000, quiet(0))],
+        &[(200, Processing, "rule spinner"), (6_000, Completed, "rule quiet")],
+    );
+    // Text streams in: no sign of work, but the conversation changes (S-77).
+    let streaming = (1..9).map(|n| (5_000 + n * 900, quiet(n)));
+    let events: Vec<_> = [(200, spinner())].into_iter().chain(streaming).collect();
+    check_idle(&events, &[(200, Processing, "rule spinner"), (13_200, Completed, "rule quiet")]);
+    // Equal looks do not begin anew.
+    check_idle(
+        &[(200, spinner()), (5_000, quiet(0)), (5_500, quiet(0)), (5_990, quiet(0))],
+        &[(200, Processing, "rule spinner"), (6_000, Completed, "rule quiet")],
+    );
+    check_idle(&[(200, spinner()), (5_000, quiet(0)), (5_900, spinner())], &[(200, Processing, "rule spinner")]);
+    // Silence is not quiet.
+    check_idle(&[(200, spinner()), (900_000, spinner())], &[(200, Processing, "rule spinner")]);
+}
+
+#[test]
+fn positive_evidence_ends_a_turn_at_once() {
+    let working = (200, Processing, "rule spinner");
+    check_idle(&[(200, spinner()), (5_000, closed())], &[working, (5_000, Completed, "rule closed")]);
+    for (source, claim, reason) in [
+        (Osc, TurnOver, "the agent said turn over (OSC 7501)"),
+        (Osc, Ready, "the agent said ready (OSC 7501)"),
+        (Hook, TurnOver, "the agent said turn over (hook)"),
+        (Title, Ready, "the agent said ready (title)"),
+        (SessionFile, Ready, "the agent said ready (session file)"),
+    ] {
+        let over = Said(source, claim);
+        check_idle(
+            &[(200, spinner()), (5_000, over.clone())],
+            &[working, (5_000, Completed, reason), (5_300, Processing, "rule spinner")],
+        );
+        // The last frames of the spinner come after it.
+        check_idle(
+            &[(200, spinner()), (5_000, over.clone()), (5_150, spinner()), (5_180, quiet(1))],
+            &[working, (5_000, Completed, reason)],
+        );
+        check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, over)], &[working, (5_000, Completed, reason)]);
+    }
+    // It said so, the screen came after it and went on for a while: then the screen need not settle either.
+    check_idle(
+        &[(200, spinner()), (5_000, Said(Hook, TurnOver)), (6_400, quiet(1))],
+        &[
+            working,
+            (5_000, Completed, "the agent said turn over (hook)"),
+            (5_300, Processing, "rule spinner"),
+            (6_400, Completed, "rule quiet"),
+        ],
+    );
+}
+
+#[test]
+fn what_was_over_before_the_turn_does_not_end_it() {
+    let prompted = (2_000, Processing, "a prompt was submitted");
+    // An end that was said before, the row that closed the last turn, and both.
+    check_idle(
+        &[(1_000, Said(Osc, Ready)), (2_000, Prompted), (2_010, quiet(1)), (2_400, quiet(2)), (2_500, spinner())],
+        &[prompted],
+    );
+    check_idle(
+        &[(900, closed()), (2_000, Prompted), (2_300, closed()), (2_400, spinner())],
+        &[(900, Completed, "rule closed"), prompted],
+    );
+    check_idle(
+        &[(2_000, Prompted), (2_100, Said(Hook, Working)), (2_150, closed())],
+        &[prompted, (2_150, Completed, "rule closed")],
+    );
+    check_idle(
+        &[(2_000, Prompted), (2_100, spinner()), (5_000, quiet(1))],
+        &[prompted, (6_000, Completed, "rule quiet")],
+    );
+    // A prompt that was not taken.
+    check_idle(&[(2_000, Prompted)], &[prompted, (3_500, Completed, "rule idle")]);
+}
+
+#[test]
+fn late_words_do_not_last() {
+    // A hook of the turn that has just ended.
+    check_idle(
+        &[(200, spinner()), (900, Said(Osc, TurnOver)), (910, closed()), (980, Said(Hook, Working))],
+        &[(200, Processing, "rule spinner"), (900, Completed, "the agent said turn over (OSC 7501)")],
+    );
+    // A self-report out of nowhere, and nothing on the screen bears it out.
+    check_idle(
+        &[(500, Said(Osc, Working))],
+        &[(500, Processing, "the agent said working (OSC 7501)"), (2_000, Idle, "rule idle")],
+    );
+    check_idle(
+        &[(500, Said(Hook, Working))],
+        &[(500, Processing, "the agent said working (hook)"), (1_500, Completed, "rule idle")],
+    );
+    check_idle(
+        &[(500, Said(Osc, Asking(None)))],
+        &[
+            (500, WaitingUserAnswer, "the agent said asking (OSC 7501)"),
+            (2_000, Processing, "the question is gone (rule idle)"),
+            (3_000, Completed, "rule idle"),
+        ],
+    );
+    // The file of the turn before, when the next prompt is already on its way; and of this one.
+    check_idle(
+        &[(500, Prompted), (600, Said(SessionFile, Ready)), (650, spinner())],
+        &[(500, Processing, "a prompt was submitted")],
+    );
+    check_idle(
+        &[(500, Prompted), (560, Said(Hook, Working)), (650, Said(Hook, TurnOver)), (700, closed())],
+        &[(500, Processing, "a prompt was submitted"), (650, Completed, "the agent said turn over (hook)")],
+    );
+    // Two sources that both would have told the end are not both wrong.
+    check_idle(
+        &[(500, Said(Osc, Working)), (510, Said(Title, Working)), (9_000, Said(Title, Claim::Nothing))],
+        &[(500, Processing, "the agent said working (OSC 7501)"), (9_000, Idle, "rule idle")],
+    );
+    // Unless output was lost.
+    let missed = [(500, Said(Osc, Working)), (510, Said(Title, Working)), (900, Event::Missed), (950, closed())];
+    check_idle(&missed, &[(500, Processing, "the agent said working (OSC 7501)"), (950, Completed, "rule closed")]);
+}
+
+#[test]
+fn a_title_may_be_stuck() {
+    let busy = |content| Event::Read(title_busy(content));
+    let begun = [(200, Said(Title, Working)), (210, busy(1)), (900, busy(2)), (1_000, Said(Hook, TurnOver))];
+    let told =
+        [(200, Processing, "the agent said working (title)"), (1_000, Completed, "the agent said turn over (hook)")];
+    // Its end was lost. The last frame of the turn comes after the hook.
+    check_idle(&[&begun[..], &[(1_100, busy(3)), (90_000, busy(3))]].concat(), &told);
+    // It was the hook that was wrong: the answer goes on.
+    let wrong = [&begun[..], &[(1_100, busy(3)), (1_400, busy(4)), (1_900, busy(5))]].concat();
+    check_idle(&wrong, &[&told[..], &[(1_400, Processing, "rule title.busy")]].concat());
+    // The same where the rules do not look at titles.
+    let wrong = [&begun[..2], &[(900, quiet(2)), (1_000, Said(Hook, TurnOver)), (1_400, quiet(4)), (1_900, quiet(5))]];
+    check_idle(
+        &wrong.concat(),
+        &[&told[..], &[(1_400, Processing, "the answer goes on (rule quiet)"), (3_400, Completed, "rule quiet")]]
+            .concat(),
+    );
+}
+
+#[test]
+fn guesses_are_no_evidence() {
+    let otherwise = || weak("otherwise", Processing, Strength::Fallback);
+    check_idle(&[(200, otherwise()), (9_000, otherwise())], &[]);
+    check_idle(&[(200, asks("a")), (300, otherwise())], &[(200, WaitingUserAnswer, "rule dialog")]);
+    check_idle(&[(200, api_error()), (900, otherwise())], &[(700, Error, "rule api_error")]);
+    check_idle(
+        &[(200, otherwise()), (300, Said(Osc, Working)), (400, otherwise()), (900, Said(Osc, TurnOver))],
+        &[
+            (300, Processing, "the agent said working (OSC 7501)"),
+            (900, Completed, "the agent said turn over (OSC 7501)"),
+        ],
+    );
+}
+
+#[test]
+fn idle_or_completed_depends_on_what_happened() {
+    // The screen of a finished turn, scrolled away: still completed.
+    check_idle(
+        &[(200, spinner()), (900, closed()), (950, idle())],
+        &[(200, Processing, "rule spinner"), (900, Completed, "rule closed")],
+    );
+    check_idle(
+        &[(200, spinner()), (900, idle())],
+        &[(200, Processing, "rule spinner"), (1_900, Completed, "rule idle")],
+    );
+    // Interrupted: Codex says idle.
+    check_idle(
+        &[(200, Prompted), (250, Said(Osc, Working)), (300, spinner()), (900, Said(Osc, Ready)), (920, idle())],
+        &[(200, Processing, "a prompt was submitted"), (900, Completed, "the agent said ready (OSC 7501)")],
+    );
+    // The screen alone says completed, and nothing else is known.
+    check_idle(&[(200, quiet(0))], &[(200, Completed, "rule quiet")]);
+}
+
+#[test]
+fn what_was_known_holds_until_there_is_evidence() {
+    let known = |kind, reason: &str| {
+        let reason = reason.to_owned();
+        Life::resumed(Status { kind, reason, waiting_kind: None, dialog: None, since: Wall(0), epoch: 7 }, false)
+    };
+    let check = |kind, events: &[(u64, Event)], expected: &[(u64, StatusKind)]| {
+        let told = run(&mut known(kind, "rule x"), events);
+        let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind)).collect();
+        assert_eq!(told, expected, "{kind} then {events:?}");
+    };
+    check(Processing, &[(100, nothing())], &[]);
+    check(Processing, &[(100, quiet(0))], &[(1_100, Completed)]);
+    check(Processing, &[(100, closed())], &[(100, Completed)]);
+    check(Idle, &[(100, spinner())], &[(100, Processing)]);
+    check(Completed, &[(100, idle())], &[]);
+    check(Idle, &[(100, asks("a"))], &[(100, WaitingUserAnswer)]);
+    check(WaitingUserAnswer, &[(100, spinner())], &[(100, Processing)]);
+    check(Error, &[(100, idle())], &[(1_100, Completed)]);
+    let mut starting = known(Processing, "starting");
+    assert_eq!(run(&mut starting, &[(100, idle())])[0].1.kind, Idle, "it is still starting");
+}
+
+#[test]
+fn nothing_is_told_twice() {
+    let mut life = Life::starting(wall(0));
+    run(&mut life, &[(100, idle()), (200, spinner())]);
+    for ms in 300..400 {
+        for event in [spinner(), Said(Title, Working), Said(Osc, Working), Said(Hook, Working), Event::Time] {
+            assert_eq!(life.handle(&event, at(ms), wall(ms)), None, "{event:?}");
+        }
+        assert_eq!(life.deadline(), None, "nothing is due while it works");
+    }
+    let other = Event::Read(reading("title.busy", Some(Processing), 1));
+    assert_eq!(life.handle(&other, at(400), wall(400)), None, "another rule, the same status");
+    assert_eq!(life.status().reason, "rule spinner");
+}
