@@ -110,6 +110,23 @@ impl Detector {
         self.nothing(&sight, &found)
     }
 
+    /// The last prompt of the user in the conversation, as it was shown in the last look.
+    pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
+        let sight = Sight { detector: self, rows: &memo.rows };
+        let found = self.find(&sight);
+        let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
+        let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
+        let row = sight.last(0..end, self.places.prompt_echo?)?;
+        let first = sight.row(row);
+        let mut text = first[first.chars().next()?.len_utf8()..].trim().to_owned();
+        // Further lines of it are indented and go on to the first blank row.
+        for more in (row + 1..end).map(|row| sight.row(row)).take_while(|row| row.starts_with("  ")) {
+            text.push('\n');
+            text.push_str(more.trim());
+        }
+        Some(text)
+    }
+
     /// The same, with everything that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);

@@ -1,0 +1,325 @@
+//! Answers one question: the one it was decided on, with the key that chooses that very option, and sees it closed.
+
+use std::time::Duration;
+
+use super::decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
+use super::rules::Keys;
+use super::typist::{KeyId, Typist};
+use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
+use crate::detect::dialog::Dialog;
+use crate::detect::{Reading, Strength};
+use crate::keys::key;
+use crate::status::StatusKind;
+use crate::time::Mono;
+
+/// How long a question may stay after the key that answers it. Chosen: four looks, and far more than a frame takes.
+const CLOSE: Duration = Duration::from_secs(1);
+/// How long the cursor may take to move, or an answer to be echoed. Chosen: eight looks.
+const MOVE: Duration = Duration::from_secs(2);
+/// After this the caller is told that it is still open. Longer than `CLOSE`, for a program that is stalled.
+const GIVE_UP: Duration = Duration::from_secs(3);
+/// A screen without the question that nobody recognises may be half drawn; it counts when it is still so after this long,
+/// three times the quiet that ends a frame.
+const CONFIRM: Duration = Duration::from_millis(100);
+/// A key that was lost three times is lost for a reason.
+const PRESSES: u32 = 3;
+
+type Effect = super::Effect<Answered, Unanswered>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// It has not been on the screen for long enough.
+    Settling,
+    /// An arrow key was pressed; the cursor should come to this option.
+    Moving {
+        to: usize,
+    },
+    /// The answer to a textual question was typed where the row read so before.
+    Echoing {
+        before: String,
+    },
+    /// The answering key was pressed when so much had been printed.
+    Pressed {
+        printed: u64,
+    },
+    Over,
+}
+
+/// How an option is chosen.
+enum Way {
+    /// This key chooses it, wherever the cursor is.
+    Key(Vec<u8>),
+    /// The cursor must be on it.
+    Cursor(usize),
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    decision: Decision,
+    keys: Keys,
+    step: Step,
+    clock: Clock,
+    typist: Typist,
+    /// Options the cursor has to be on before the answering key, in this order.
+    path: Vec<usize>,
+    presses: u32,
+    /// The program has said something since the key that it would not say if the key were lost.
+    claimed: bool,
+    /// Since when the question is missing on a screen that nobody recognises.
+    missing: Option<Mono>,
+}
+
+impl Answer {
+    pub fn new(decision: Decision, keys: Keys, now: Mono) -> Self {
+        Self {
+            decision,
+            keys,
+            step: Step::Settling,
+            clock: Clock { look: Some(now), give_up: now + GIVE_UP },
+            typist: Typist::default(),
+            path: Vec::new(),
+            presses: 0,
+            claimed: false,
+            missing: None,
+        }
+    }
+
+    pub fn deadline(&self) -> Option<Mono> {
+        (self.step != Step::Over).then(|| self.clock.deadline())
+    }
+
+    pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
+        if self.step == Step::Over {
+            return Vec::new();
+        }
+        match event {
+            Event::Gone => self.fail(NotAnswered::Gone),
+            Event::TypingFailed(id) if self.typist.failed(id) => self.fail(NotAnswered::Typing),
+            Event::Typed(id) => {
+                if self.typist.typed(id, now) && matches!(self.step, Step::Pressed { .. }) {
+                    self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
+                }
+                Vec::new()
+            }
+            Event::Said(Claim::Working | Claim::Asking) if self.presses > 0 => {
+                self.claimed = true;
+                vec![Effect::Look]
+            }
+            Event::TypingFailed(_) | Event::Said(_) => Vec::new(),
+            Event::Read(seen) => self.read(seen, now),
+            Event::Time => match self.clock.ring(now) {
+                Rang::Nothing => Vec::new(),
+                Rang::Look => vec![Effect::Look],
+                Rang::GiveUp => self.give_up(),
+            },
+        }
+    }
+
+    fn read(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.clock.looked(now);
+        if let Step::Pressed { printed } = self.step {
+            return self.verify(printed, seen, now);
+        }
+        if let Step::Echoing { before } = &self.step {
+            let before = before.clone();
+            return self.echoed(&before, seen, now);
+        }
+        match self.decision.check(seen.reading) {
+            Ok(()) => {}
+            // The key that seemed lost was only slow.
+            Err(NotAnswered::Vanished) if self.presses > 0 => return self.vanished(seen.reading, now),
+            Err(NotAnswered::Changed) if self.presses > 0 => return self.done(Verified::Another),
+            Err(why) => return self.fail(why),
+        }
+        match self.step {
+            Step::Settling => {
+                let settled = *self.decision.since.get_or_insert(now) + self.keys.settle;
+                if now < settled {
+                    self.clock.look = Some(settled);
+                    return Vec::new();
+                }
+                match &seen.reading.dialog {
+                    Some(dialog) => self.choose(dialog, seen, now),
+                    None => self.type_text(seen, now),
+                }
+            }
+            Step::Moving { to } => match &seen.reading.dialog {
+                Some(dialog) if dialog.selected() == Some(to) && self.typist.taken().is_some() => {
+                    self.go_on(dialog, seen, now)
+                }
+                _ => Vec::new(),
+            },
+            Step::Echoing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
+        }
+    }
+
+    fn way(&self, dialog: &Dialog) -> Result<Way, NotAnswered> {
+        let at = match self.decision.wish {
+            Wish::Accept => dialog.accepting().ok_or(NotAnswered::NotPlain)?,
+            Wish::Option(at) => at,
+            Wish::Deny => match (dialog.denying(), &self.keys.deny) {
+                (Some(at), _) => at,
+                (None, Some(deny)) => return Ok(Way::Key(deny.clone())),
+                (None, None) => return Err(NotAnswered::NoRefusal),
+            },
+        };
+        let option = dialog.options.get(at).ok_or(NotAnswered::NoSuchOption)?;
+        Ok(option.key.as_deref().and_then(key).map_or(Way::Cursor(at), Way::Key))
+    }
+
+    /// The first attempt: the shortest way, unless something may still be unread.
+    fn choose(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.path = match (self.way(dialog), there_and_back(dialog)) {
+            (Err(why), _) => return self.fail(why),
+            (_, None) if self.decision.again => return self.fail(NotAnswered::Stuck),
+            (_, Some(path)) if self.decision.again => path,
+            _ => Vec::new(),
+        };
+        if let Ok(Way::Cursor(at)) = self.way(dialog) {
+            self.path.push(at);
+        }
+        self.go_on(dialog, seen, now)
+    }
+
+    /// One step towards the answer: an arrow, or the answering key if the cursor is where it has to be.
+    fn go_on(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let Some(at) = dialog.selected() else { return self.fail_if(!self.path.is_empty(), dialog, seen, now) };
+        while self.path.first() == Some(&at) {
+            self.path.remove(0);
+        }
+        let Some(&target) = self.path.first() else { return self.press(dialog, seen, now) };
+        // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
+        let (arrow, to) = if target > at { (&self.keys.down, at + 1) } else { (&self.keys.up, at - 1) };
+        let arrow = arrow.clone();
+        self.step = Step::Moving { to };
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
+        vec![self.key(arrow)]
+    }
+
+    /// Without a cursor in sight only a key of its own chooses an option.
+    fn fail_if(&mut self, moves: bool, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if moves { self.fail(NotAnswered::Stuck) } else { self.press(dialog, seen, now) }
+    }
+
+    fn press(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.presses > 0 && self.claimed {
+            return self.fail(NotAnswered::StillOpen);
+        }
+        let bytes = match self.way(dialog) {
+            Err(why) => return self.fail(why),
+            Ok(Way::Key(bytes)) => bytes,
+            Ok(Way::Cursor(at)) if dialog.selected() == Some(at) => self.keys.confirm.clone(),
+            Ok(Way::Cursor(_)) => return self.fail(NotAnswered::Stuck),
+        };
+        self.answering(bytes, seen, now)
+    }
+
+    fn answering(&mut self, bytes: Vec<u8>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.presses += 1;
+        self.claimed = false;
+        self.missing = None;
+        self.step = Step::Pressed { printed: seen.printed };
+        self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
+        vec![self.key(bytes)]
+    }
+
+    fn verify(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        match self.decision.check(seen.reading) {
+            // The kind is read from the screen around the question; the question itself is the same.
+            Ok(()) | Err(NotAnswered::Kind(_)) => self.again(printed, seen, now),
+            Err(NotAnswered::Vanished) => self.vanished(seen.reading, now),
+            Err(_) => self.done(Verified::Another),
+        }
+    }
+
+    fn vanished(&mut self, reading: &Reading, now: Mono) -> Vec<Effect> {
+        let since = *self.missing.get_or_insert(now);
+        let recognised =
+            reading.strength != Strength::Fallback && reading.status != Some(StatusKind::WaitingUserAnswer);
+        if recognised || now >= since + CONFIRM {
+            return self.done(Verified::Closed);
+        }
+        self.clock.look = Some(since + CONFIRM);
+        Vec::new()
+    }
+
+    /// It is still there. If the program has printed nothing since, the key may be lost, or unread: the cursor is moved
+    /// away and back, which shows that everything before was read, and then the key is pressed again. If it has printed or
+    /// said something, this may be the next question in the same words: the caller decides anew.
+    fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.missing = None;
+        let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
+        if !late || self.claimed || self.presses >= PRESSES || seen.printed != printed {
+            return Vec::new();
+        }
+        let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
+        let Some(path) = there_and_back(dialog) else { return Vec::new() };
+        self.path = path;
+        self.go_on(dialog, seen, now)
+    }
+
+    fn type_text(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let answer = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
+        let answer = answer.clone();
+        let before = seen.cursor_row.unwrap_or_default().trim_end().to_owned();
+        self.step = Step::Echoing { before };
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
+        vec![self.key(answer)]
+    }
+
+    fn echoed(&mut self, before: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        match self.decision.check(seen.reading) {
+            Ok(()) => {}
+            // It takes the letter alone.
+            Err(NotAnswered::Vanished) => {
+                self.presses = 1;
+                return self.vanished(seen.reading, now);
+            }
+            Err(_) => return self.fail(NotAnswered::Changed),
+        }
+        let answer = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
+        let typed = seen.cursor_row.and_then(|row| row.trim_end().strip_prefix(before)).map(str::trim_start);
+        let echoed = typed.is_some_and(|typed| typed.as_bytes() == answer.as_slice());
+        if !echoed || self.typist.taken().is_none() {
+            return Vec::new();
+        }
+        let confirm = self.keys.confirm.clone();
+        self.answering(confirm, seen, now)
+    }
+
+    fn give_up(&mut self) -> Vec<Effect> {
+        self.fail(match self.step {
+            Step::Moving { .. } => NotAnswered::Stuck,
+            Step::Echoing { .. } => NotAnswered::NotEchoed,
+            Step::Pressed { .. } => NotAnswered::StillOpen,
+            Step::Settling | Step::Over => NotAnswered::Unclear,
+        })
+    }
+
+    fn fail(&mut self, why: NotAnswered) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Failed(Unanswered { why, presses: self.presses })]
+    }
+
+    fn done(&mut self, verified: Verified) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Done(Answered { verified, presses: self.presses })]
+    }
+
+    fn key(&mut self, bytes: Vec<u8>) -> Effect {
+        let id: KeyId = self.typist.next();
+        Effect::Type { id, bytes }
+    }
+}
+
+/// Moves of the cursor that end where it is.
+fn there_and_back(dialog: &Dialog) -> Option<Vec<usize>> {
+    let at = dialog.selected().filter(|_| dialog.options.len() > 1)?;
+    let away = if at + 1 < dialog.options.len() { at + 1 } else { at - 1 };
+    Some(vec![away, at])
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -1,0 +1,267 @@
+use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, quiet, words};
+use super::super::translate::{Meant, translate};
+use super::super::{Claim, DialogKeys};
+use super::*;
+use crate::status::WaitingKind;
+use Ev::{Failed, Gone, Read, Said, Time, Typed};
+
+const NOTHING: &str = "";
+const NUMBERED: [&str; 3] = [">Yes|1", "Yes, always|2", "No|3"];
+
+fn permission(id: &str, options: &[&str]) -> Ev {
+    Read(asking(id, WaitingKind::Permission, options))
+}
+
+fn answer(wish: Wish) -> Answer {
+    let rules = DialogKeys { deny: Some("esc".into()), ..DialogKeys::default() };
+    Answer::new(Decision::new("d".into(), wish), Keys::new(&rules).unwrap(), at(0))
+}
+
+fn run(mut answer: Answer, table: &[(u64, Ev, &str)]) {
+    for (ms, event, expected) in table {
+        assert_eq!(words(&answer.handle(event.event(), at(*ms))), *expected, "at {ms} ms: {event:?}");
+        assert!(answer.deadline().is_none_or(|deadline| deadline > at(*ms)), "at {ms} ms the deadline is past");
+    }
+}
+
+fn failed(why: &str, presses: u32) -> String {
+    format!("Unanswered {{ why: {why}, presses: {presses} }}")
+}
+
+fn done(verified: &str, presses: u32) -> String {
+    format!("Answered {{ verified: {verified}, presses: {presses} }}")
+}
+
+#[test]
+fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
+    let d = || permission("d", &NUMBERED);
+    run(
+        answer(Wish::Accept),
+        &[
+            (0, Time, "look"),
+            (0, d(), NOTHING),
+            (200, d(), NOTHING),
+            (300, Time, "look"),
+            (300, d(), "type 1"),
+            (301, Typed(0), NOTHING),
+            (310, d(), NOTHING),
+            (350, Read(busy("")), &done("Closed", 1)),
+            (400, d(), NOTHING),
+        ],
+    );
+    run(answer(Wish::Deny), &[(0, d(), NOTHING), (300, d(), "type 3")]);
+    run(
+        answer(Wish::Option(0)),
+        &[(0, d(), NOTHING), (300, d(), "type 1"), (310, permission("e", &NUMBERED), &done("Another", 1))],
+    );
+    // After an answer in vain the cursor has to move first.
+    let mut again = answer(Wish::Accept);
+    again.decision.again = true;
+    run(
+        again,
+        &[
+            (0, d(), NOTHING),
+            (300, d(), r"type \x1b[B"),
+            (301, Typed(0), NOTHING),
+            (310, permission("d", &["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
+            (311, Typed(1), NOTHING),
+            (320, d(), "type 1"),
+        ],
+    );
+    let mut known = answer(Wish::Accept);
+    known.decision.since = Some(at(0));
+    run(known, &[(400, d(), "type 1")]);
+}
+
+#[test]
+fn what_is_not_plain_is_refused_and_nothing_typed() {
+    let no = |wish, screen: Screen, why: &str| run(answer(wish), &[(0, Read(screen), &failed(why, 0))]);
+    let ask = |kind, options: &[&str]| asking("d", kind, options);
+    use WaitingKind::{Permission, Plan, Question, Startup};
+    no(Wish::Accept, ask(Permission, &[">Yes, always|1", "No|2"]), "NotPlain");
+    no(Wish::Accept, ask(Permission, &[">Yes|1", "Yes|2"]), "NotPlain");
+    no(Wish::Accept, ask(Startup, &["Yes|1", ">No|2"]), "Kind(Startup)");
+    no(Wish::Accept, ask(Question, &[">Yes|1", "No|2"]), "Kind(Question)");
+    no(Wish::Accept, ask(Plan, &[">Yes|1", "No|2"]), "Kind(Plan)");
+    no(Wish::Deny, ask(Startup, &["Yes|1", ">No|2"]), "Kind(Startup)");
+    no(Wish::Option(1), ask(Permission, &NUMBERED), "Widens");
+    no(Wish::Option(7), ask(Permission, &NUMBERED), "NoSuchOption");
+    no(Wish::Accept, asking("e", Permission, &NUMBERED), "Changed");
+    no(Wish::Accept, quiet(""), "Vanished");
+    let mut allowed = answer(Wish::Accept);
+    allowed.decision.also = vec![Plan];
+    run(allowed, &[(0, Read(ask(Plan, &[">Yes|1", "No|2"])), NOTHING)]);
+    run(answer(Wish::Option(0)), &[(0, Read(ask(Startup, &["Yes|1", ">No|2"])), NOTHING)]);
+}
+
+#[test]
+fn a_question_that_changes_before_the_key_gets_none() {
+    let d = || permission("d", &NUMBERED);
+    run(
+        answer(Wish::Accept),
+        &[(0, d(), NOTHING), (299, permission("e", &NUMBERED), &failed("Changed", 0)), (300, d(), NOTHING)],
+    );
+    run(answer(Wish::Accept), &[(0, d(), NOTHING), (299, Read(quiet("")), &failed("Vanished", 0))]);
+    run(answer(Wish::Accept), &[(0, d(), NOTHING), (299, Gone, &failed("Gone", 0))]);
+}
+
+#[test]
+fn without_a_key_the_cursor_goes_step_by_step() {
+    let d = |options: &[&str]| permission("d", options);
+    let on_first = ["> Maybe", "No", "Yes"];
+    run(
+        answer(Wish::Accept),
+        &[
+            (0, d(&on_first), NOTHING),
+            (300, d(&on_first), r"type \x1b[B"),
+            (301, d(&on_first), NOTHING),
+            (302, Typed(0), NOTHING),
+            (310, d(&["Maybe", ">No", "Yes"]), r"type \x1b[B"),
+            (311, Typed(1), NOTHING),
+            (320, d(&["Maybe", "No", ">Yes"]), r"type \r"),
+            (321, Typed(2), NOTHING),
+            (350, Read(quiet("")), &done("Closed", 1)),
+        ],
+    );
+    let moving = || {
+        let mut machine = answer(Wish::Deny);
+        machine.handle(d(&["Yes", "Maybe", ">Yes, always"]).event(), at(0));
+        machine
+    };
+    // No single option refuses: the key that refuses everything does.
+    run(moving(), &[(300, d(&["Yes", "Maybe", ">Yes, always"]), r"type \x1b")]);
+    let mut up = answer(Wish::Accept);
+    up.handle(d(&["Yes", ">No"]).event(), at(0));
+    run(
+        up.clone(),
+        &[(300, d(&["Yes", ">No"]), r"type \x1b[A"), (301, Typed(0), NOTHING), (2300, Time, &failed("Stuck", 0))],
+    );
+    run(
+        up,
+        &[
+            (300, d(&["Yes", ">No"]), r"type \x1b[A"),
+            (301, Typed(0), NOTHING),
+            (310, permission("e", &[">Yes", "No"]), &failed("Changed", 0)),
+        ],
+    );
+    run(answer(Wish::Accept), &[(0, d(&["Yes", "No"]), NOTHING), (300, d(&["Yes", "No"]), &failed("Stuck", 0))]);
+}
+
+/// Up to the key at 300 ms.
+fn pressed() -> Answer {
+    let mut machine = answer(Wish::Accept);
+    for (ms, event) in [(0, permission("d", &NUMBERED)), (300, permission("d", &NUMBERED)), (301, Typed(0))] {
+        machine.handle(event.event(), at(ms));
+    }
+    machine
+}
+
+#[test]
+fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
+    let d = || permission("d", &NUMBERED);
+    let moved = || permission("d", &["Yes|1", ">Yes, always|2", "No|3"]);
+    run(
+        pressed(),
+        &[
+            (900, d(), NOTHING),
+            (1301, Time, "look"),
+            (1301, d(), r"type \x1b[B"),
+            (1302, Typed(1), NOTHING),
+            (1310, moved(), r"type \x1b[A"),
+            (1311, Typed(2), NOTHING),
+            (1320, d(), "type 1"),
+            (1321, Typed(3), NOTHING),
+            (1350, Read(busy("")), &done("Closed", 2)),
+        ],
+    );
+    run(
+        pressed(),
+        &[
+            (1301, d(), r"type \x1b[B"),
+            (1302, Typed(1), NOTHING),
+            (1310, moved(), r"type \x1b[A"),
+            (1311, Typed(2), NOTHING),
+            (1312, Said(Claim::Working), "look"),
+            (1320, d(), &failed("StillOpen", 1)),
+        ],
+    );
+    // The first key was only slow, and the next question came up under the arrow.
+    run(
+        pressed(),
+        &[
+            (1301, d(), r"type \x1b[B"),
+            (1302, Typed(1), NOTHING),
+            (1310, permission("e", &NUMBERED), &done("Another", 1)),
+        ],
+    );
+    // Something was printed: this may be the next question in the same words.
+    let printed = || Read(asking("d", WaitingKind::Permission, &NUMBERED).with(|s| s.printed = 5));
+    run(pressed(), &[(1301, printed(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
+    run(pressed(), &[(400, Said(Claim::Asking), "look"), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
+    run(pressed(), &[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
+}
+
+#[test]
+fn a_screen_nobody_recognises_is_looked_at_twice() {
+    let half = || Read(busy("").with(|s| s.reading.strength = Strength::Fallback));
+    run(pressed(), &[(310, half(), NOTHING), (410, Time, "look"), (410, half(), &done("Closed", 1))]);
+    run(pressed(), &[(310, half(), NOTHING), (330, permission("d", &NUMBERED), NOTHING), (450, half(), NOTHING)]);
+}
+
+#[test]
+fn a_question_in_text_gets_enter_only_after_the_letter_is_seen() {
+    let row = "Allow this action? [y/n/t]:";
+    let text = || {
+        let mut machine = answer(Wish::Accept);
+        machine.decision.question = row.into();
+        machine
+    };
+    run(
+        text(),
+        &[
+            (0, Read(asking_in_text(row)), NOTHING),
+            (300, Read(asking_in_text(row)), "type y"),
+            (301, Typed(0), NOTHING),
+            (302, Read(asking_in_text(row)), NOTHING),
+            (310, Read(asking_in_text(&format!("{row} y"))), r"type \r"),
+            (311, Typed(1), NOTHING),
+            (330, Read(busy("")), &done("Closed", 1)),
+        ],
+    );
+    let typed = || {
+        [(0, Read(asking_in_text(row)), NOTHING), (300, Read(asking_in_text(row)), "type y"), (301, Typed(0), NOTHING)]
+    };
+    let then = |more: (u64, Ev, &'static str)| run(text(), &[typed().to_vec(), vec![more]].concat());
+    then((2300, Time, "Unanswered { why: NotEchoed, presses: 0 }"));
+    then((310, Read(busy("")), "Answered { verified: Closed, presses: 1 }"));
+    then((310, Read(asking_in_text(&format!("{row} yy"))), NOTHING));
+    then((310, permission("e", &NUMBERED), "Unanswered { why: Changed, presses: 0 }"));
+}
+
+#[test]
+fn y_is_an_answer_only_while_a_question_is_open() {
+    let meant = |message: &str, screen: Screen| match translate(message, &screen.reading) {
+        Meant::Prompt => "prompt".to_owned(),
+        Meant::Answer(decision) => format!("{:?} {}", decision.wish, decision.question),
+        Meant::Refused(why) => format!("{why:?}"),
+    };
+    let ask = |kind, options: &[&str]| asking("d", kind, options);
+    use WaitingKind::{Permission, Startup};
+    for (message, screen, expected) in [
+        ("y", quiet(""), "prompt"),
+        ("fix it", quiet(""), "prompt"),
+        (" y\n", ask(Permission, &NUMBERED), "Accept d"),
+        ("n", ask(Permission, &NUMBERED), "Deny d"),
+        ("yes", ask(Permission, &NUMBERED), "NoAnswer"),
+        ("Y", ask(Permission, &NUMBERED), "NoAnswer"),
+        ("1", ask(Permission, &NUMBERED), "NoAnswer"),
+        ("fix it", ask(Permission, &NUMBERED), "NoAnswer"),
+        // S-56, S-153.
+        ("y", ask(Startup, &["Yes|1", ">No|2"]), "Kind(Startup)"),
+        ("y", ask(Permission, &[">Yes, always|1", "No|2"]), "NotPlain"),
+        ("y", asking_in_text("Would you like to run this?"), "Accept Would you like to run this?"),
+        ("y", asking_in_text("x").with(|s| s.reading.evidence = None), "Unclear"),
+    ] {
+        assert_eq!(meant(message, screen), expected, "{message:?}");
+    }
+}

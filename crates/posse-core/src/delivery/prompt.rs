@@ -1,0 +1,446 @@
+//! Gets one message into an agent: waits for an empty input field, pastes, sees the text there, submits, sees it taken.
+
+use std::time::Duration;
+
+use super::order::{Delivered, Failure, Left, Order, Proof, When, Why};
+use super::rules::{Submit, WhileBusy};
+use super::shown::{Recognised, clean, paste};
+use super::typist::{KeyId, Typist};
+use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
+use crate::detect::{Reading, Strength};
+use crate::keys::key;
+use crate::status::{StatusKind, WaitingKind};
+use crate::time::Mono;
+
+/// How long the input field may take to appear. Claude Code shows the end of a turn 38 to 180 ms after it says so; the rest
+/// is chosen, for a busy machine.
+const READY: Duration = Duration::from_secs(3);
+/// How long a key that clears a draft may take to show. Chosen: eight looks.
+const CLEAR: Duration = Duration::from_secs(2);
+/// Drafts of more lines are not cleared; somebody has put work into them.
+const CLEARINGS: usize = 64;
+/// Keys that change nothing we see may still clear lines that are not shown, but not this many.
+const IN_VAIN: usize = 8;
+/// How long a paste may take to be seen. Chosen: 36 KB went in without a delay, and only a stalled program needs longer.
+const SEE: Duration = Duration::from_secs(5);
+/// A submit that is not seen after this long is looked into. A turn was seen to begin 16 to 62 ms after Enter; six times
+/// that leaves room for a late frame.
+const RETRY: Duration = Duration::from_millis(400);
+/// That it works is said within 62 ms of the submit key, by hook or OSC. What is said later may be about something else:
+/// somebody may have answered a question we did not see, which is assumed to take people 300 ms.
+const CLAIM: Duration = Duration::from_millis(150);
+/// How long to wait for a sign that the message was taken, or that a key was read. Chosen: who sent it waits for the answer,
+/// and a program that stalls for longer is better reported than waited for.
+const TAKE: Duration = Duration::from_secs(5);
+/// Codex takes an Enter sooner than 100 ms after a typed character for a line break of a paste.
+const AFTER_TYPING: Duration = Duration::from_millis(120);
+/// A key that was lost three times is lost for a reason.
+const PRESSES: u32 = 3;
+
+type Effect = super::Effect<Delivered, Failure>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing has been typed; the input field is not ready.
+    Waiting,
+    /// Keys have been pressed on a draft that read so before; so many of them changed nothing in a row.
+    Clearing {
+        before: String,
+        presses: usize,
+        vain: usize,
+    },
+    /// Typed, not seen.
+    Pasting,
+    /// Seen first at this time; the gap before the submit key runs.
+    Pausing {
+        since: Mono,
+    },
+    /// The submit key was pressed.
+    Submitted,
+    /// It did nothing that can be seen; a character was typed after it.
+    Probing,
+    /// The character was seen behind the text, so the submit key was read and lost. It is being taken back.
+    Erasing,
+    /// Typed without looking.
+    Raw,
+    Over,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    order: Order,
+    how: Submit,
+    text: Recognised,
+    step: Step,
+    clock: Clock,
+    typist: Typist,
+    checked: bool,
+    /// The screen shows work that is believed to be over.
+    held: bool,
+    /// What was in the input field, and the last echo, when the submit key was pressed.
+    draft: String,
+    echo: Option<String>,
+    pressed: Option<Mono>,
+    claimed: bool,
+    /// Whether the last look showed a question, and whether any did since the submit key.
+    asked: Option<Option<WaitingKind>>,
+    was_asked: bool,
+    presses: u32,
+}
+
+impl Prompt {
+    pub fn new(mut order: Order, how: Submit, now: Mono) -> Self {
+        order.text = clean(&order.text);
+        Self {
+            text: Recognised::new(&order.text, how.pasted.clone()),
+            order,
+            how,
+            step: Step::Waiting,
+            clock: Clock { look: Some(now), give_up: now + READY },
+            typist: Typist::default(),
+            checked: false,
+            held: false,
+            draft: String::new(),
+            echo: None,
+            pressed: None,
+            claimed: false,
+            asked: None,
+            was_asked: false,
+            presses: 0,
+        }
+    }
+
+    /// For a program we cannot read: text and Enter at once, without proof.
+    pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
+        let key = key("enter").unwrap_or_default();
+        let how = Submit {
+            bracketed,
+            key,
+            gap: Duration::ZERO,
+            ready: Duration::ZERO,
+            clear: Vec::new(),
+            see: false,
+            pasted: None,
+            probe: String::new(),
+            while_busy: WhileBusy::Queues,
+        };
+        let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
+        prompt.step = Step::Raw;
+        prompt
+    }
+
+    pub fn deadline(&self) -> Option<Mono> {
+        (self.step != Step::Over).then(|| self.clock.deadline())
+    }
+
+    pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
+        if self.step == Step::Over {
+            return Vec::new();
+        }
+        if self.step == Step::Raw {
+            return self.raw_event(event, now);
+        }
+        match event {
+            Event::Gone => self.fail(Why::Gone),
+            Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
+            Event::Typed(id) if self.typist.typed(id, now) => self.typed(now),
+            // Said later, or after a question was seen, it may speak of the answer to a question.
+            Event::Said(Claim::Working) if self.pressed.is_some_and(|at| now < at + CLAIM) && !self.was_asked => {
+                self.claimed = true;
+                vec![Effect::Look]
+            }
+            Event::TypingFailed(_) | Event::Typed(_) | Event::Said(_) => Vec::new(),
+            Event::Read(seen) => self.read(seen, now),
+            Event::Time => match self.clock.ring(now) {
+                Rang::Nothing => Vec::new(),
+                Rang::Look => vec![Effect::Look],
+                Rang::GiveUp => self.give_up(),
+            },
+        }
+    }
+
+    fn raw_event(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
+        match event {
+            Event::Gone => self.fail(Why::Gone),
+            Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
+            Event::Typed(id) if self.typist.typed(id, now) => self.done(Proof::None),
+            _ if !self.typist.has_typed() => {
+                self.presses = 1;
+                self.clock = Clock { look: None, give_up: now + TAKE };
+                let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
+                bytes.extend_from_slice(&self.how.key);
+                vec![self.key(bytes)]
+            }
+            _ if now >= self.clock.give_up => self.fail(Why::NotTaken),
+            _ => Vec::new(),
+        }
+    }
+
+    fn read(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        self.clock.looked(now);
+        if !self.checked {
+            self.checked = true;
+            if let Some(why) = self.refused(seen) {
+                return self.fail(why);
+            }
+        }
+        self.asked = asks(seen).then_some(seen.reading.waiting_kind.or(seen.status.waiting_kind));
+        self.was_asked |= self.asked.is_some();
+        let submitted = matches!(self.step, Step::Submitted | Step::Probing);
+        if let (Some(kind), false) = (self.asked, submitted) {
+            return self.fail(Why::Dialog(kind));
+        }
+        if ended(seen.reading) {
+            return self.fail(Why::Gone);
+        }
+        let draft = seen.reading.draft.as_deref();
+        match (&self.step, draft) {
+            (Step::Waiting, Some(draft)) => self.begin(draft, seen, now),
+            (Step::Clearing { .. }, Some("")) => self.type_text(now),
+            (Step::Clearing { before, presses, vain }, Some(draft)) => {
+                let (presses, vain) = (*presses, if draft == before { vain + 1 } else { 0 });
+                let wait = if vain > 0 { LOOK_AGAIN } else { Duration::ZERO };
+                if self.typist.taken().is_none_or(|taken| now < taken + wait) {
+                    return Vec::new();
+                }
+                self.clear(draft, presses, vain, now)
+            }
+            (Step::Pasting | Step::Pausing { .. }, Some(draft)) => self.submit_if_seen(draft, seen, now),
+            (Step::Submitted, draft) => self.judge(draft, seen, now),
+            (Step::Probing, draft) => self.judge_probe(draft, seen, now),
+            (Step::Erasing, Some(draft)) if draft == self.draft || self.text.shown_by(draft) => {
+                self.submit_again(draft, seen, now)
+            }
+            (Step::Erasing, Some("")) => self.fail_with(Why::NotTaken, Left::Unknown),
+            _ => Vec::new(),
+        }
+    }
+
+    fn refused(&self, seen: Seen<'_>) -> Option<Why> {
+        let status = seen.status;
+        if self.order.text.trim().is_empty() {
+            return Some(Why::Empty);
+        }
+        if self.order.expect.is_some_and(|expected| expected != status.kind) {
+            return Some(Why::Status(status.kind));
+        }
+        self.order.epoch.filter(|epoch| *epoch != status.epoch).map(|_| Why::Epoch(status.epoch))
+    }
+
+    /// Whether it works, and must not get a message for that reason.
+    fn too_busy(&self, seen: Seen<'_>) -> bool {
+        let allowed = self.order.when == When::AlsoBusy && self.how.while_busy != WhileBusy::Refuse;
+        !allowed && (works(seen) || seen.status.kind == StatusKind::Processing)
+    }
+
+    fn begin(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let since = *self.order.composer_since.get_or_insert(now);
+        if self.too_busy(seen) {
+            // A turn may be known to be over a moment before the screen shows it.
+            self.held = true;
+            let refuse = seen.status.kind == StatusKind::Processing;
+            return if refuse { self.fail(Why::Busy) } else { Vec::new() };
+        }
+        if now < since + self.how.ready {
+            self.clock.look = Some(since + self.how.ready);
+            return Vec::new();
+        }
+        if draft.is_empty() { self.type_text(now) } else { self.clear(draft, 0, 0, now) }
+    }
+
+    fn clear(&mut self, draft: &str, presses: usize, vain: usize, now: Mono) -> Vec<Effect> {
+        if self.how.clear.is_empty() || presses >= CLEARINGS || vain >= IN_VAIN {
+            return self.fail(Why::Draft);
+        }
+        self.go(Step::Clearing { before: draft.to_owned(), presses: presses + 1, vain }, now, CLEAR);
+        vec![self.key(self.how.clear.clone())]
+    }
+
+    fn type_text(&mut self, now: Mono) -> Vec<Effect> {
+        self.go(Step::Pasting, now, SEE);
+        vec![self.key(self.pasted())]
+    }
+
+    fn typed(&mut self, now: Mono) -> Vec<Effect> {
+        // What has to wait is looked at again when the wait is over.
+        self.clock.look = Some(match self.step {
+            Step::Pasting if !self.how.see => now + self.how.gap,
+            Step::Pausing { since } => now.max(since + self.how.gap),
+            Step::Erasing => now + AFTER_TYPING,
+            Step::Submitted => now + RETRY,
+            _ => return Vec::new(),
+        });
+        Vec::new()
+    }
+
+    fn submit_if_seen(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.how.see && !self.text.shown_by(draft) {
+            return Vec::new();
+        }
+        let since = match self.step {
+            Step::Pausing { since } => since,
+            // Unseen, the text is known to be on its way at best.
+            _ => self.typist.taken().filter(|_| !self.how.see).unwrap_or(now),
+        };
+        self.step = Step::Pausing { since };
+        self.submit(draft, seen, since + self.how.gap, now)
+    }
+
+    fn submit_again(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.presses >= PRESSES {
+            return self.fail(Why::NotTaken);
+        }
+        match self.typist.taken() {
+            Some(taken) => self.submit(draft, seen, taken + self.how.gap.max(AFTER_TYPING), now),
+            None => Vec::new(),
+        }
+    }
+
+    /// Presses the submit key, but not before `from`.
+    fn submit(&mut self, draft: &str, seen: Seen<'_>, from: Mono, now: Mono) -> Vec<Effect> {
+        if self.too_busy(seen) {
+            return self.fail(Why::Busy);
+        }
+        if self.typist.taken().is_none() {
+            return Vec::new();
+        }
+        if now < from {
+            self.clock.look = Some(from);
+            return Vec::new();
+        }
+        self.presses += 1;
+        self.draft = draft.to_owned();
+        self.echo = seen.echo.map(str::to_owned);
+        self.pressed = Some(now);
+        self.claimed = false;
+        self.was_asked = false;
+        self.go(Step::Submitted, now, TAKE);
+        vec![self.key(self.how.key.clone())]
+    }
+
+    /// Whether it was taken, after the submit key.
+    fn judge(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if let Some(proof) = self.proof(draft, seen) {
+            return self.done(proof);
+        }
+        let late = self.typist.taken().is_some_and(|taken| now >= taken + RETRY);
+        if !draft.is_some_and(|draft| self.is_there(draft)) || self.asked.is_some() || !late {
+            return Vec::new();
+        }
+        // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
+        self.go(Step::Probing, now, TAKE);
+        vec![self.key(self.how.probe.clone().into_bytes())]
+    }
+
+    fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        let probe = self.how.probe.as_str();
+        if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(probe, draft, &self.draft)) {
+            // A question that has been announced changes nothing: what was typed is only taken back.
+            self.draft = draft.strip_suffix(probe).unwrap_or(draft).to_owned();
+            self.go(Step::Erasing, now, TAKE);
+            return vec![self.key(vec![0x7f])];
+        }
+        match self.proof(draft, seen) {
+            // The character is in the next draft now, or will be.
+            Some(proof) => {
+                let erase = self.key(vec![0x7f]);
+                [vec![erase], self.done(proof)].concat()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn proof(&self, draft: Option<&str>, seen: Seen<'_>) -> Option<Proof> {
+        let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
+        match draft {
+            Some(draft) if self.is_there(draft) => None,
+            Some(draft) if draft.is_empty() || draft == self.how.probe => Some(Proof::Emptied),
+            // Half drawn, an older prompt may be the last one.
+            _ if echoed && seen.reading.strength == Strength::Layout => Some(Proof::Echoed),
+            // Another draft may be something else on a screen that is half drawn.
+            Some(_) => None,
+            // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
+            None if self.order.when == When::Quiet && (self.claimed || works(seen)) => Some(Proof::Claimed),
+            None => None,
+        }
+    }
+
+    fn is_there(&self, draft: &str) -> bool {
+        draft == self.draft || self.text.is_in(draft)
+    }
+
+    fn give_up(&mut self) -> Vec<Effect> {
+        let why = match self.step {
+            Step::Waiting if self.held => Why::Busy,
+            Step::Waiting => Why::NoComposer,
+            Step::Clearing { .. } => Why::Draft,
+            Step::Pasting | Step::Pausing { .. } => Why::NotSeen,
+            _ => self.asked.map_or(Why::NotTaken, Why::Dialog),
+        };
+        self.fail(why)
+    }
+
+    fn fail(&mut self, why: Why) -> Vec<Effect> {
+        let left = match self.step {
+            Step::Waiting | Step::Clearing { .. } | Step::Over => Left::Nothing,
+            Step::Pasting => Left::MaybeDraft,
+            // Seen, if only sight counts; otherwise it is on its way there.
+            Step::Pausing { .. } if !self.how.see => Left::MaybeDraft,
+            Step::Pausing { .. } | Step::Erasing => Left::Draft,
+            Step::Submitted if why == Why::Typing => Left::Draft,
+            Step::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
+            Step::Submitted | Step::Probing | Step::Raw => Left::Unknown,
+        };
+        self.fail_with(why, left)
+    }
+
+    fn fail_with(&mut self, why: Why, left: Left) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Failed(Failure { why, left })]
+    }
+
+    fn done(&mut self, proof: Proof) -> Vec<Effect> {
+        self.step = Step::Over;
+        vec![Effect::Done(Delivered { proof, presses: self.presses })]
+    }
+
+    fn go(&mut self, step: Step, now: Mono, patience: Duration) {
+        self.step = step;
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + patience };
+    }
+
+    fn key(&mut self, bytes: Vec<u8>) -> Effect {
+        let id: KeyId = self.typist.next();
+        Effect::Type { id, bytes }
+    }
+
+    fn pasted(&self) -> Vec<u8> {
+        paste(&self.order.text, self.how.bracketed)
+    }
+}
+
+/// Whether a question is open, or about to be.
+fn asks(seen: Seen<'_>) -> bool {
+    let waiting = |kind| kind == StatusKind::WaitingUserAnswer;
+    seen.about_to_ask
+        || seen.reading.dialog.is_some()
+        || seen.reading.status.is_some_and(waiting)
+        || waiting(seen.status.kind)
+}
+
+/// Whether the screen says that it works. A screen nobody recognises says so too, and does not count.
+fn works(seen: Seen<'_>) -> bool {
+    seen.reading.status == Some(StatusKind::Processing) && seen.reading.strength != Strength::Fallback
+}
+
+/// An error that was read off something else than the screen is that the program is gone; what it drew last may still be
+/// there.
+fn ended(reading: &Reading) -> bool {
+    let elsewhere = reading.evidence.as_ref().is_some_and(|evidence| evidence.row.is_none());
+    reading.status == Some(StatusKind::Error) && elsewhere
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

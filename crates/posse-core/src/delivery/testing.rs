@@ -1,0 +1,138 @@
+//! Screens and tables for the tests of both machines.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use super::{Claim, Effect, Event, KeyId, Seen};
+use crate::detect::dialog::{Choosable, Dialog, Meaning};
+use crate::detect::{Evidence, Reading, Strength};
+use crate::status::{Status, StatusKind, WaitingKind};
+use crate::time::{Mono, Wall};
+
+pub(super) fn at(ms: u64) -> Mono {
+    Mono(Duration::from_millis(ms))
+}
+
+/// A screen, and what is believed of it.
+#[derive(Clone, Debug)]
+pub(super) struct Screen {
+    pub(super) reading: Reading,
+    pub(super) status: Status,
+    pub(super) about_to_ask: bool,
+    pub(super) echo: Option<String>,
+    pub(super) cursor_row: Option<String>,
+    pub(super) printed: u64,
+}
+
+impl Screen {
+    pub(super) fn seen(&self) -> Seen<'_> {
+        Seen {
+            reading: &self.reading,
+            status: &self.status,
+            about_to_ask: self.about_to_ask,
+            echo: self.echo.as_deref(),
+            cursor_row: self.cursor_row.as_deref(),
+            printed: self.printed,
+        }
+    }
+
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Screen {
+    let waiting_kind = dialog.as_ref().map(|dialog| dialog.kind);
+    let evidence = Some(Evidence { row: Some(3), text: "here".into() });
+    let reading = Reading {
+        status: Some(status),
+        waiting_kind,
+        rule: "test".into(),
+        strength: Strength::Layout,
+        evidence,
+        dialog,
+        draft: draft.map(str::to_owned),
+    };
+    let status = Status { kind: status, reason: "test".into(), waiting_kind, since: Wall(0), epoch: 7 };
+    Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, printed: 0 }
+}
+
+/// A quiet agent with this in its input field.
+pub(super) fn quiet(draft: &str) -> Screen {
+    screen(StatusKind::Completed, Some(draft), None)
+}
+
+pub(super) fn busy(draft: &str) -> Screen {
+    screen(StatusKind::Processing, Some(draft), None)
+}
+
+/// A question. Options are `label` or `label|key`, a `>` before the one under the cursor.
+pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
+    let option = |text: &&str| {
+        let (text, selected) = text.strip_prefix('>').map_or((*text, false), |text| (text, true));
+        let (label, key) = text.split_once('|').map_or((text, None), |(label, key)| (label, Some(key.to_owned())));
+        let meaning = match label {
+            "Yes" => Meaning::Accept,
+            "No" => Meaning::Deny,
+            _ if label.contains("always") => Meaning::Widen,
+            _ => Meaning::Other,
+        };
+        Choosable { label: label.to_owned(), meaning, key, selected }
+    };
+    let dialog = Dialog {
+        id: id.to_owned(),
+        kind,
+        title: "title".into(),
+        question: "question".into(),
+        detail: Vec::new(),
+        tool: None,
+        subject: None,
+        options: options.iter().map(option).collect(),
+    };
+    screen(StatusKind::WaitingUserAnswer, None, Some(dialog))
+}
+
+/// A question that is only text, and the row with the cursor.
+pub(super) fn asking_in_text(row: &str) -> Screen {
+    screen(StatusKind::WaitingUserAnswer, None, None).with(|screen| {
+        screen.reading.waiting_kind = Some(WaitingKind::Permission);
+        screen.reading.evidence = Some(Evidence { row: Some(3), text: row.into() });
+        screen.cursor_row = Some(row.into());
+    })
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Ev {
+    Read(Screen),
+    Typed(u64),
+    Failed(u64),
+    Said(Claim),
+    Time,
+    Gone,
+}
+
+impl Ev {
+    pub(super) fn event(&self) -> Event<'_> {
+        match self {
+            Ev::Read(screen) => Event::Read(screen.seen()),
+            Ev::Typed(id) => Event::Typed(KeyId(*id)),
+            Ev::Failed(id) => Event::TypingFailed(KeyId(*id)),
+            Ev::Said(claim) => Event::Said(*claim),
+            Ev::Time => Event::Time,
+            Ev::Gone => Event::Gone,
+        }
+    }
+}
+
+/// Effects in one line.
+pub(super) fn words<D: Debug, F: Debug>(effects: &[Effect<D, F>]) -> String {
+    let word = |effect: &Effect<D, F>| match effect {
+        Effect::Type { bytes, .. } => format!("type {}", bytes.escape_ascii()),
+        Effect::Look => "look".into(),
+        Effect::Done(done) => format!("{done:?}"),
+        Effect::Failed(failed) => format!("{failed:?}"),
+    };
+    effects.iter().map(word).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,50 @@
+//! Numbers what is typed and remembers whether the terminal has taken it.
+
+use crate::time::Mono;
+
+/// Tells the keys of one machine apart. Counts from 0, in the order in which they are typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub u64);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Typist {
+    next: u64,
+    pending: bool,
+    taken: Mono,
+}
+
+impl Typist {
+    pub(super) fn next(&mut self) -> KeyId {
+        let id = KeyId(self.next);
+        self.next += 1;
+        self.pending = true;
+        id
+    }
+
+    fn is_last(self, id: KeyId) -> bool {
+        self.pending && id.0 + 1 == self.next
+    }
+
+    /// Whether this was the key being waited for.
+    pub(super) fn typed(&mut self, id: KeyId, now: Mono) -> bool {
+        let last = self.is_last(id);
+        if last {
+            self.pending = false;
+            self.taken = now;
+        }
+        last
+    }
+
+    pub(super) fn failed(&mut self, id: KeyId) -> bool {
+        self.is_last(id)
+    }
+
+    /// When the terminal took the last key. `None` while one is on its way.
+    pub(super) fn taken(self) -> Option<Mono> {
+        (!self.pending).then_some(self.taken)
+    }
+
+    pub(super) fn has_typed(self) -> bool {
+        self.next > 0
+    }
+}
