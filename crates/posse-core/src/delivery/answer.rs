@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use super::decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
 use super::rules::Keys;
-use super::translate::question;
 use super::typist::{KeyId, Typist};
 use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
-use crate::detect::dialog::{Dialog, Meaning};
+use crate::detect::dialog::Dialog;
 use crate::detect::{Reading, Strength};
 use crate::keys::key;
-use crate::status::{StatusKind, WaitingKind};
+use crate::status::StatusKind;
 use crate::time::Mono;
 
-/// How long a question may stay after the key that answers it. Dialogs were seen to close within 180 ms.
+/// How long a question may stay after the key that answers it. Chosen: four looks, and far more than a frame takes.
 const CLOSE: Duration = Duration::from_secs(1);
-/// How long the cursor may take to move, or an answer to be echoed: ten times the slowest frame.
+/// How long the cursor may take to move, or an answer to be echoed. Chosen: eight looks.
 const MOVE: Duration = Duration::from_secs(2);
 /// After this the caller is told that it is still open. Longer than `CLOSE`, for a program that is stalled.
 const GIVE_UP: Duration = Duration::from_secs(3);
@@ -23,125 +23,6 @@ const GIVE_UP: Duration = Duration::from_secs(3);
 const CONFIRM: Duration = Duration::from_millis(100);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Choose the one option that allows this once.
-    Accept,
-    Deny,
-    /// Choose this option, from 0. An operator has pointed at it.
-    Option(usize),
-}
-
-/// What was decided, and on which question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// As `question` names it.
-    pub question: String,
-    pub wish: Wish,
-    /// Kinds of questions that may be accepted besides permissions, and denied besides those that are no start-up dialog.
-    pub also: Vec<WaitingKind>,
-    /// Since when it has been on the screen, if that is known.
-    pub since: Option<Mono>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verified {
-    /// No question is on the screen any more.
-    Closed,
-    /// Another one is.
-    Another,
-    /// The program said that it works, or that it asks again; the same words are on the screen.
-    Claimed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
-    pub verified: Verified,
-    /// How often the answering key was pressed.
-    pub presses: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAnswered {
-    #[error("there is no question any more")]
-    Vanished,
-    #[error("another question is open than the one this was decided on")]
-    Changed,
-    #[error("the question has no option that plainly allows just this")]
-    NotPlain,
-    #[error("the question has no option that refuses")]
-    NoRefusal,
-    #[error("a {0:?} question is not accepted or refused like a permission")]
-    Kind(WaitingKind),
-    #[error("this option allows more than this once")]
-    Widens,
-    #[error("the question has no such option")]
-    NoSuchOption,
-    #[error("a question is open; only y or n answers it")]
-    NoAnswer,
-    #[error("a question is open that cannot be read")]
-    Unclear,
-    #[error("the cursor of the question did not move as expected")]
-    Stuck,
-    #[error("the answer was typed and is not seen on the screen; it was not confirmed")]
-    NotEchoed,
-    #[error("the question is still open after the answer")]
-    StillOpen,
-    #[error("the terminal did not take the keys")]
-    Typing,
-    #[error("the program has ended")]
-    Gone,
-}
-
-/// Why a question was not answered, and whether a key was pressed that could have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Unanswered {
-    pub why: NotAnswered,
-    pub presses: u32,
-}
-
-impl Decision {
-    pub fn new(question: String, wish: Wish) -> Self {
-        Self { question, wish, also: Vec::new(), since: None }
-    }
-
-    /// Whether it can be carried out on this screen. Nothing is typed where it cannot.
-    pub fn check(&self, reading: &Reading) -> Result<(), NotAnswered> {
-        let Some(now) = question(reading) else { return Err(NotAnswered::Vanished) };
-        let Some(dialog) = &reading.dialog else {
-            // Text only. What was typed may stand behind it.
-            return match self.wish {
-                _ if !now.starts_with(&self.question) => Err(NotAnswered::Changed),
-                Wish::Option(_) => Err(NotAnswered::NoSuchOption),
-                _ => self.check_kind(reading.waiting_kind.unwrap_or(WaitingKind::Question)),
-            };
-        };
-        if now != self.question {
-            return Err(NotAnswered::Changed);
-        }
-        self.check_kind(dialog.kind)?;
-        match self.wish {
-            Wish::Accept => dialog.accepting().map(|_| ()).ok_or(NotAnswered::NotPlain),
-            Wish::Deny => Ok(()),
-            Wish::Option(at) => match dialog.options.get(at).map(|option| option.meaning) {
-                None => Err(NotAnswered::NoSuchOption),
-                Some(Meaning::Widen) => Err(NotAnswered::Widens),
-                Some(_) => Ok(()),
-            },
-        }
-    }
-
-    fn check_kind(&self, kind: WaitingKind) -> Result<(), NotAnswered> {
-        let fine = match self.wish {
-            Wish::Accept => kind == WaitingKind::Permission,
-            Wish::Deny => kind != WaitingKind::Startup,
-            Wish::Option(_) => true,
-        };
-        if fine || self.also.contains(&kind) { Ok(()) } else { Err(NotAnswered::Kind(kind)) }
-    }
-}
 
 type Effect = super::Effect<Answered, Unanswered>;
 
@@ -156,6 +37,7 @@ enum Step {
     /// The answer to a textual question was typed where the row read so before.
     Echoing {
         before: String,
+        answer: Vec<u8>,
     },
     /// The answering key was pressed when so much had been printed.
     Pressed {
@@ -183,6 +65,7 @@ pub struct Answer {
     /// Options the cursor has to be on before the answering key, in this order.
     path: Vec<usize>,
     presses: u32,
+    /// The program has said something since the key that it would not say if the key were lost.
     claimed: bool,
     /// Since when the question is missing on a screen that nobody recognises.
     missing: Option<Mono>,
@@ -220,7 +103,7 @@ impl Answer {
                 }
                 Vec::new()
             }
-            Event::Said(Claim::Working | Claim::Asking) if matches!(self.step, Step::Pressed { .. }) => {
+            Event::Said(Claim::Working | Claim::Asking) if self.presses > 0 => {
                 self.claimed = true;
                 vec![Effect::Look]
             }
@@ -239,12 +122,16 @@ impl Answer {
         if let Step::Pressed { printed } = self.step {
             return self.verify(printed, seen, now);
         }
-        if let Step::Echoing { before } = &self.step {
-            let before = before.clone();
-            return self.echoed(&before, seen, now);
+        if let Step::Echoing { before, answer } = &self.step {
+            let (before, answer) = (before.clone(), answer.clone());
+            return self.echoed(&before, &answer, seen, now);
         }
-        if let Err(why) = self.decision.check(seen.reading) {
-            return self.fail(why);
+        match self.decision.check(seen.reading) {
+            Ok(()) => {}
+            // The key that seemed lost was only slow.
+            Err(NotAnswered::Vanished) if self.presses > 0 => return self.vanished(seen.reading, now),
+            Err(NotAnswered::Changed) if self.presses > 0 => return self.done(Verified::Another),
+            Err(why) => return self.fail(why),
         }
         match self.step {
             Step::Settling => {
@@ -253,9 +140,13 @@ impl Answer {
                     self.clock.look = Some(settled);
                     return Vec::new();
                 }
+                let plain = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
                 match &seen.reading.dialog {
-                    Some(dialog) => self.choose(dialog, seen, now),
-                    None => self.type_text(seen, now),
+                    None => self.type_text(plain.clone(), seen, now),
+                    Some(dialog) => match self.typed(dialog) {
+                        Some(answer) => self.type_text(answer, seen, now),
+                        None => self.choose(dialog, seen, now),
+                    },
                 }
             }
             Step::Moving { to } => match &seen.reading.dialog {
@@ -266,6 +157,17 @@ impl Answer {
             },
             Step::Echoing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
         }
+    }
+
+    /// The answer to be typed and confirmed, where options are words and not keys.
+    fn typed(&self, dialog: &Dialog) -> Option<Vec<u8>> {
+        let at = match self.decision.wish {
+            Wish::Accept => dialog.accepting(),
+            Wish::Option(at) => Some(at),
+            Wish::Deny => dialog.denying(),
+        };
+        let option = dialog.options.get(at?).filter(|option| option.then_enter)?;
+        key(option.key.as_deref()?)
     }
 
     fn way(&self, dialog: &Dialog) -> Result<Way, NotAnswered> {
@@ -282,13 +184,17 @@ impl Answer {
         Ok(option.key.as_deref().and_then(key).map_or(Way::Cursor(at), Way::Key))
     }
 
-    /// The first attempt: the shortest way.
+    /// The first attempt: the shortest way, unless something may still be unread.
     fn choose(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        self.path = match self.way(dialog) {
-            Err(why) => return self.fail(why),
-            Ok(Way::Key(_)) => Vec::new(),
-            Ok(Way::Cursor(at)) => vec![at],
+        self.path = match (self.way(dialog), there_and_back(dialog)) {
+            (Err(why), _) => return self.fail(why),
+            (_, None) if self.decision.again => return self.fail(NotAnswered::Stuck),
+            (_, Some(path)) if self.decision.again => path,
+            _ => Vec::new(),
         };
+        if let Ok(Way::Cursor(at)) = self.way(dialog) {
+            self.path.push(at);
+        }
         self.go_on(dialog, seen, now)
     }
 
@@ -313,6 +219,9 @@ impl Answer {
     }
 
     fn press(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if self.presses > 0 && self.claimed {
+            return self.fail(NotAnswered::StillOpen);
+        }
         let bytes = match self.way(dialog) {
             Err(why) => return self.fail(why),
             Ok(Way::Key(bytes)) => bytes,
@@ -334,7 +243,6 @@ impl Answer {
     fn verify(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         match self.decision.check(seen.reading) {
             // The kind is read from the screen around the question; the question itself is the same.
-            Ok(()) | Err(NotAnswered::Kind(_)) if self.claimed => self.done(Verified::Claimed),
             Ok(()) | Err(NotAnswered::Kind(_)) => self.again(printed, seen, now),
             Err(NotAnswered::Vanished) => self.vanished(seen.reading, now),
             Err(_) => self.done(Verified::Another),
@@ -353,31 +261,28 @@ impl Answer {
     }
 
     /// It is still there. If the program has printed nothing since, the key may be lost, or unread: the cursor is moved
-    /// away and back, which shows that everything before was read, and then the key is pressed again. If it has printed
-    /// something, this may be the next question in the same words: the caller decides anew.
+    /// away and back, which shows that everything before was read, and then the key is pressed again. If it has printed or
+    /// said something, this may be the next question in the same words: the caller decides anew.
     fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.missing = None;
         let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
-        if !late || self.presses >= PRESSES || seen.printed != printed {
+        if !late || self.claimed || self.presses >= PRESSES || seen.printed != printed {
             return Vec::new();
         }
         let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
-        let Some(at) = dialog.selected().filter(|_| dialog.options.len() > 1) else { return Vec::new() };
-        let away = if at + 1 < dialog.options.len() { at + 1 } else { at - 1 };
-        self.path = vec![away, at];
+        let Some(path) = there_and_back(dialog) else { return Vec::new() };
+        self.path = path;
         self.go_on(dialog, seen, now)
     }
 
-    fn type_text(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        let answer = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
-        let answer = answer.clone();
+    fn type_text(&mut self, answer: Vec<u8>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         let before = seen.cursor_row.unwrap_or_default().trim_end().to_owned();
-        self.step = Step::Echoing { before };
+        self.step = Step::Echoing { before, answer: answer.clone() };
         self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
         vec![self.key(answer)]
     }
 
-    fn echoed(&mut self, before: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+    fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         match self.decision.check(seen.reading) {
             Ok(()) => {}
             // It takes the letter alone.
@@ -387,9 +292,8 @@ impl Answer {
             }
             Err(_) => return self.fail(NotAnswered::Changed),
         }
-        let answer = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
         let typed = seen.cursor_row.and_then(|row| row.trim_end().strip_prefix(before)).map(str::trim_start);
-        let echoed = typed.is_some_and(|typed| typed.as_bytes() == answer.as_slice());
+        let echoed = typed.is_some_and(|typed| typed.as_bytes() == answer);
         if !echoed || self.typist.taken().is_none() {
             return Vec::new();
         }
@@ -420,6 +324,13 @@ impl Answer {
         let id: KeyId = self.typist.next();
         Effect::Type { id, bytes }
     }
+}
+
+/// Moves of the cursor that end where it is.
+fn there_and_back(dialog: &Dialog) -> Option<Vec<usize>> {
+    let at = dialog.selected().filter(|_| dialog.options.len() > 1)?;
+    let away = if at + 1 < dialog.options.len() { at + 1 } else { at - 1 };
+    Some(vec![away, at])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, quiet,
 use super::super::translate::{Meant, translate};
 use super::super::{Claim, DialogKeys};
 use super::*;
+use crate::status::WaitingKind;
 use Ev::{Failed, Gone, Read, Said, Time, Typed};
 
 const NOTHING: &str = "";
@@ -52,6 +53,20 @@ fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
     run(
         answer(Wish::Option(0)),
         &[(0, d(), NOTHING), (300, d(), "type 1"), (310, permission("e", &NUMBERED), &done("Another", 1))],
+    );
+    // After an answer in vain the cursor has to move first.
+    let mut again = answer(Wish::Accept);
+    again.decision.again = true;
+    run(
+        again,
+        &[
+            (0, d(), NOTHING),
+            (300, d(), r"type \x1b[B"),
+            (301, Typed(0), NOTHING),
+            (310, permission("d", &["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
+            (311, Typed(1), NOTHING),
+            (320, d(), "type 1"),
+        ],
     );
     let mut known = answer(Wish::Accept);
     known.decision.since = Some(at(0));
@@ -159,19 +174,30 @@ fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
             (1350, Read(busy("")), &done("Closed", 2)),
         ],
     );
+    run(
+        pressed(),
+        &[
+            (1301, d(), r"type \x1b[B"),
+            (1302, Typed(1), NOTHING),
+            (1310, moved(), r"type \x1b[A"),
+            (1311, Typed(2), NOTHING),
+            (1312, Said(Claim::Working), "look"),
+            (1320, d(), &failed("StillOpen", 1)),
+        ],
+    );
     // The first key was only slow, and the next question came up under the arrow.
     run(
         pressed(),
         &[
             (1301, d(), r"type \x1b[B"),
             (1302, Typed(1), NOTHING),
-            (1310, permission("e", &NUMBERED), &failed("Changed", 1)),
+            (1310, permission("e", &NUMBERED), &done("Another", 1)),
         ],
     );
     // Something was printed: this may be the next question in the same words.
     let printed = || Read(asking("d", WaitingKind::Permission, &NUMBERED).with(|s| s.printed = 5));
     run(pressed(), &[(1301, printed(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
-    run(pressed(), &[(400, Said(Claim::Asking), "look"), (400, d(), &done("Claimed", 1))]);
+    run(pressed(), &[(400, Said(Claim::Asking), "look"), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
     run(pressed(), &[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
 }
 

@@ -2,122 +2,40 @@
 
 use std::time::Duration;
 
+use super::order::{Delivered, Failure, Left, Order, Proof, When, Why};
 use super::rules::{Submit, WhileBusy};
 use super::shown::{Recognised, clean, paste};
 use super::typist::{KeyId, Typist};
-use super::{Claim, Clock, Event, Rang, Seen};
+use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
 use crate::detect::{Reading, Strength};
 use crate::keys::key;
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
 
-/// How long the input field may take to appear: agents that have ended a turn show it within 180 ms, and a view someone
-/// has opened over it is rarely closed sooner than this.
+/// How long the input field may take to appear. Claude Code shows the end of a turn 38 to 180 ms after it says so; the rest
+/// is chosen, for a busy machine.
 const READY: Duration = Duration::from_secs(3);
-/// How long a key that clears a draft may take to show: ten times the slowest frame.
+/// How long a key that clears a draft may take to show. Chosen: eight looks.
 const CLEAR: Duration = Duration::from_secs(2);
 /// Drafts of more lines are not cleared; somebody has put work into them.
 const CLEARINGS: usize = 64;
-/// How long a paste may take to be seen: 36 KB took less than a second on a busy machine.
+/// Keys that change nothing we see may still clear lines that are not shown, but not this many.
+const IN_VAIN: usize = 8;
+/// How long a paste may take to be seen. Chosen: 36 KB went in without a delay, and only a stalled program needs longer.
 const SEE: Duration = Duration::from_secs(5);
-/// A submit that is not seen after this long is looked into: ten times the 16 to 62 ms measured until a turn begins.
+/// A submit that is not seen after this long is looked into. A turn was seen to begin 16 to 62 ms after Enter; six times
+/// that leaves room for a late frame.
 const RETRY: Duration = Duration::from_millis(400);
-/// How long to wait for a sign that the message was taken, or that a key was read. A stalled program catches up or does
-/// not; five seconds is the longest stall seen on an overloaded machine.
+/// That it works is said within 62 ms of the submit key, by hook or OSC. What is said later may be about something else:
+/// somebody may have answered a question we did not see, which is assumed to take people 300 ms.
+const CLAIM: Duration = Duration::from_millis(150);
+/// How long to wait for a sign that the message was taken, or that a key was read. Chosen: who sent it waits for the answer,
+/// and a program that stalls for longer is better reported than waited for.
 const TAKE: Duration = Duration::from_secs(5);
 /// Codex takes an Enter sooner than 100 ms after a typed character for a line break of a paste.
 const AFTER_TYPING: Duration = Duration::from_millis(120);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
-
-/// When a message may be typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// Only while the agent does nothing.
-    #[default]
-    Quiet,
-    /// Also while it works, if its rules say what becomes of it then.
-    AlsoBusy,
-}
-
-/// A message, and what must be true for it to be typed.
-#[derive(Clone, Debug, Default)]
-pub struct Order {
-    pub text: String,
-    pub when: When,
-    /// Refuse unless this is the status.
-    pub expect: Option<StatusKind>,
-    /// Refuse unless this is the status it was decided on.
-    pub epoch: Option<u64>,
-    /// Since when the input field has been there, if that is known.
-    pub composer_since: Option<Mono>,
-}
-
-/// What shows that a message was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// It has left the input field.
-    Emptied,
-    /// It stands in the conversation.
-    Echoed,
-    /// The program says that it works, and the input field is gone.
-    Claimed,
-    /// None: a program we cannot read.
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    pub proof: Proof,
-    /// How often the submit key was pressed.
-    pub presses: u32,
-}
-
-/// What became of the text of a message that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// None of it was typed.
-    Nothing,
-    /// It stands in the input field, not submitted. The next message clears it.
-    Draft,
-    /// It was not submitted, and may stand in the input field.
-    MaybeDraft,
-    /// Nobody knows whether it was submitted.
-    Unknown,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    #[error("there is nothing to send")]
-    Empty,
-    #[error("a question is open or about to be, and a message would answer it")]
-    Dialog(Option<WaitingKind>),
-    #[error("the terminal is {0} now")]
-    Status(StatusKind),
-    #[error("the terminal has moved on since this was decided (now at {0})")]
-    Epoch(u64),
-    #[error("the agent is at work, and a question may open at any moment")]
-    Busy,
-    #[error("there is no input field on the screen")]
-    NoComposer,
-    #[error("the input field holds a draft that cannot be cleared")]
-    Draft,
-    #[error("the text was typed and is not seen in the input field")]
-    NotSeen,
-    #[error("the agent did not take the message")]
-    NotTaken,
-    #[error("the terminal did not take the keys")]
-    Typing,
-    #[error("the program has ended")]
-    Gone,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Failure {
-    pub why: Why,
-    pub left: Left,
-}
 
 type Effect = super::Effect<Delivered, Failure>;
 
@@ -125,15 +43,18 @@ type Effect = super::Effect<Delivered, Failure>;
 enum Step {
     /// Nothing has been typed; the input field is not ready.
     Waiting,
-    /// Keys have been pressed on a draft that read so before.
+    /// Keys have been pressed on a draft that read so before; so many of them changed nothing in a row.
     Clearing {
         before: String,
         presses: usize,
+        vain: usize,
     },
     /// Typed, not seen.
     Pasting,
-    /// Seen; the gap before the submit key runs.
-    Pausing,
+    /// Seen first at this time; the gap before the submit key runs.
+    Pausing {
+        since: Mono,
+    },
     /// The submit key was pressed.
     Submitted,
     /// It did nothing that can be seen; a character was typed after it.
@@ -160,15 +81,17 @@ pub struct Prompt {
     /// What was in the input field, and the last echo, when the submit key was pressed.
     draft: String,
     echo: Option<String>,
+    pressed: Option<Mono>,
     claimed: bool,
-    /// Whether the last look showed a question.
+    /// Whether the last look showed a question, and whether any did since the submit key.
     asked: Option<Option<WaitingKind>>,
+    was_asked: bool,
     presses: u32,
 }
 
 impl Prompt {
-    pub fn new(order: Order, how: Submit, now: Mono) -> Self {
-        let order = Order { text: clean(&order.text), ..order };
+    pub fn new(mut order: Order, how: Submit, now: Mono) -> Self {
+        order.text = clean(&order.text);
         Self {
             text: Recognised::new(&order.text, how.pasted.clone()),
             order,
@@ -180,8 +103,10 @@ impl Prompt {
             held: false,
             draft: String::new(),
             echo: None,
+            pressed: None,
             claimed: false,
             asked: None,
+            was_asked: false,
             presses: 0,
         }
     }
@@ -220,8 +145,8 @@ impl Prompt {
             Event::Gone => self.fail(Why::Gone),
             Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
             Event::Typed(id) if self.typist.typed(id, now) => self.typed(now),
-            // Said after a question was seen, it speaks of the question's answer.
-            Event::Said(Claim::Working) if self.presses > 0 && self.asked.is_none() => {
+            // Said later, or after a question was seen, it may speak of the answer to a question.
+            Event::Said(Claim::Working) if self.pressed.is_some_and(|at| now < at + CLAIM) && !self.was_asked => {
                 self.claimed = true;
                 vec![Effect::Look]
             }
@@ -261,6 +186,7 @@ impl Prompt {
             }
         }
         self.asked = asks(seen).then_some(seen.reading.waiting_kind.or(seen.status.waiting_kind));
+        self.was_asked |= self.asked.is_some();
         let submitted = matches!(self.step, Step::Submitted | Step::Probing);
         if let (Some(kind), false) = (self.asked, submitted) {
             return self.fail(Why::Dialog(kind));
@@ -272,11 +198,15 @@ impl Prompt {
         match (&self.step, draft) {
             (Step::Waiting, Some(draft)) => self.begin(draft, seen, now),
             (Step::Clearing { .. }, Some("")) => self.type_text(now),
-            (Step::Clearing { before, presses }, Some(draft)) if draft != before && self.typist.taken().is_some() => {
-                let presses = *presses;
-                self.clear(draft, presses, now)
+            (Step::Clearing { before, presses, vain }, Some(draft)) => {
+                let (presses, vain) = (*presses, if draft == before { vain + 1 } else { 0 });
+                let wait = if vain > 0 { LOOK_AGAIN } else { Duration::ZERO };
+                if self.typist.taken().is_none_or(|taken| now < taken + wait) {
+                    return Vec::new();
+                }
+                self.clear(draft, presses, vain, now)
             }
-            (Step::Pasting | Step::Pausing, Some(draft)) => self.submit_if_seen(draft, seen, now),
+            (Step::Pasting | Step::Pausing { .. }, Some(draft)) => self.submit_if_seen(draft, seen, now),
             (Step::Submitted, draft) => self.judge(draft, seen, now),
             (Step::Probing, draft) => self.judge_probe(draft, seen, now),
             (Step::Erasing, Some(draft)) if draft == self.draft || self.text.shown_by(draft) => {
@@ -316,14 +246,14 @@ impl Prompt {
             self.clock.look = Some(since + self.how.ready);
             return Vec::new();
         }
-        if draft.is_empty() { self.type_text(now) } else { self.clear(draft, 0, now) }
+        if draft.is_empty() { self.type_text(now) } else { self.clear(draft, 0, 0, now) }
     }
 
-    fn clear(&mut self, draft: &str, presses: usize, now: Mono) -> Vec<Effect> {
-        if self.how.clear.is_empty() || presses >= CLEARINGS {
+    fn clear(&mut self, draft: &str, presses: usize, vain: usize, now: Mono) -> Vec<Effect> {
+        if self.how.clear.is_empty() || presses >= CLEARINGS || vain >= IN_VAIN {
             return self.fail(Why::Draft);
         }
-        self.go(Step::Clearing { before: draft.to_owned(), presses: presses + 1 }, now, CLEAR);
+        self.go(Step::Clearing { before: draft.to_owned(), presses: presses + 1, vain }, now, CLEAR);
         vec![self.key(self.how.clear.clone())]
     }
 
@@ -335,7 +265,8 @@ impl Prompt {
     fn typed(&mut self, now: Mono) -> Vec<Effect> {
         // What has to wait is looked at again when the wait is over.
         self.clock.look = Some(match self.step {
-            Step::Pasting | Step::Pausing => now + self.how.gap.max(Duration::from_millis(1)),
+            Step::Pasting if !self.how.see => now + self.how.gap,
+            Step::Pausing { since } => now.max(since + self.how.gap),
             Step::Erasing => now + AFTER_TYPING,
             Step::Submitted => now + RETRY,
             _ => return Vec::new(),
@@ -347,28 +278,43 @@ impl Prompt {
         if self.how.see && !self.text.shown_by(draft) {
             return Vec::new();
         }
-        self.step = Step::Pausing;
-        self.submit(draft, seen, self.how.gap, now)
+        let since = match self.step {
+            Step::Pausing { since } => since,
+            // Unseen, the text is known to be on its way at best.
+            _ => self.typist.taken().filter(|_| !self.how.see).unwrap_or(now),
+        };
+        self.step = Step::Pausing { since };
+        self.submit(draft, seen, since + self.how.gap, now)
     }
 
     fn submit_again(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         if self.presses >= PRESSES {
             return self.fail(Why::NotTaken);
         }
-        self.submit(draft, seen, self.how.gap.max(AFTER_TYPING), now)
+        match self.typist.taken() {
+            Some(taken) => self.submit(draft, seen, taken + self.how.gap.max(AFTER_TYPING), now),
+            None => Vec::new(),
+        }
     }
 
-    fn submit(&mut self, draft: &str, seen: Seen<'_>, gap: Duration, now: Mono) -> Vec<Effect> {
+    /// Presses the submit key, but not before `from`.
+    fn submit(&mut self, draft: &str, seen: Seen<'_>, from: Mono, now: Mono) -> Vec<Effect> {
         if self.too_busy(seen) {
             return self.fail(Why::Busy);
         }
-        if self.typist.taken().is_none_or(|taken| now < taken + gap) {
+        if self.typist.taken().is_none() {
+            return Vec::new();
+        }
+        if now < from {
+            self.clock.look = Some(from);
             return Vec::new();
         }
         self.presses += 1;
         self.draft = draft.to_owned();
         self.echo = seen.echo.map(str::to_owned);
+        self.pressed = Some(now);
         self.claimed = false;
+        self.was_asked = false;
         self.go(Step::Submitted, now, TAKE);
         vec![self.key(self.how.key.clone())]
     }
@@ -379,7 +325,7 @@ impl Prompt {
             return self.done(proof);
         }
         let late = self.typist.taken().is_some_and(|taken| now >= taken + RETRY);
-        if draft.is_none() || self.asked.is_some() || !late {
+        if !draft.is_some_and(|draft| self.is_there(draft)) || self.asked.is_some() || !late {
             return Vec::new();
         }
         // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
@@ -390,6 +336,7 @@ impl Prompt {
     fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         let probe = self.how.probe.as_str();
         if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(probe, draft, &self.draft)) {
+            // A question that has been announced changes nothing: what was typed is only taken back.
             self.draft = draft.strip_suffix(probe).unwrap_or(draft).to_owned();
             self.go(Step::Erasing, now, TAKE);
             return vec![self.key(vec![0x7f])];
@@ -407,13 +354,20 @@ impl Prompt {
     fn proof(&self, draft: Option<&str>, seen: Seen<'_>) -> Option<Proof> {
         let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
         match draft {
-            Some(draft) if draft == self.draft || self.text.is_in(draft) => None,
-            Some(_) => Some(Proof::Emptied),
-            None if echoed => Some(Proof::Echoed),
+            Some(draft) if self.is_there(draft) => None,
+            Some(draft) if draft.is_empty() || draft == self.how.probe => Some(Proof::Emptied),
+            // Half drawn, an older prompt may be the last one.
+            _ if echoed && seen.reading.strength == Strength::Layout => Some(Proof::Echoed),
+            // Another draft may be something else on a screen that is half drawn.
+            Some(_) => None,
             // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
             None if self.order.when == When::Quiet && (self.claimed || works(seen)) => Some(Proof::Claimed),
             None => None,
         }
+    }
+
+    fn is_there(&self, draft: &str) -> bool {
+        draft == self.draft || self.text.is_in(draft)
     }
 
     fn give_up(&mut self) -> Vec<Effect> {
@@ -421,7 +375,7 @@ impl Prompt {
             Step::Waiting if self.held => Why::Busy,
             Step::Waiting => Why::NoComposer,
             Step::Clearing { .. } => Why::Draft,
-            Step::Pasting | Step::Pausing => Why::NotSeen,
+            Step::Pasting | Step::Pausing { .. } => Why::NotSeen,
             _ => self.asked.map_or(Why::NotTaken, Why::Dialog),
         };
         self.fail(why)
@@ -431,7 +385,9 @@ impl Prompt {
         let left = match self.step {
             Step::Waiting | Step::Clearing { .. } | Step::Over => Left::Nothing,
             Step::Pasting => Left::MaybeDraft,
-            Step::Pausing | Step::Erasing => Left::Draft,
+            // Seen, if only sight counts; otherwise it is on its way there.
+            Step::Pausing { .. } if !self.how.see => Left::MaybeDraft,
+            Step::Pausing { .. } | Step::Erasing => Left::Draft,
             Step::Submitted if why == Why::Typing => Left::Draft,
             Step::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
             Step::Submitted | Step::Probing | Step::Raw => Left::Unknown,
@@ -451,7 +407,7 @@ impl Prompt {
 
     fn go(&mut self, step: Step, now: Mono, patience: Duration) {
         self.step = step;
-        self.clock = Clock { look: Some(now + super::LOOK_AGAIN), give_up: now + patience };
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + patience };
     }
 
     fn key(&mut self, bytes: Vec<u8>) -> Effect {
@@ -478,10 +434,11 @@ fn works(seen: Seen<'_>) -> bool {
     seen.reading.status == Some(StatusKind::Processing) && seen.reading.strength != Strength::Fallback
 }
 
-/// An error that stands on no row of the screen is that the program is gone; what it drew last may still be there.
+/// An error that was read off something else than the screen is that the program is gone; what it drew last may still be
+/// there.
 fn ended(reading: &Reading) -> bool {
-    let on_screen = reading.evidence.as_ref().is_some_and(|evidence| evidence.row.is_some());
-    reading.status == Some(StatusKind::Error) && !on_screen
+    let elsewhere = reading.evidence.as_ref().is_some_and(|evidence| evidence.row.is_none());
+    reading.status == Some(StatusKind::Error) && elsewhere
 }
 
 #[cfg(test)]

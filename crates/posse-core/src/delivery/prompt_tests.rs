@@ -55,10 +55,10 @@ fn a_message_is_seen_before_it_is_submitted_and_after() {
         (1, Typed(0), NOTHING),
         (20, box_(""), NOTHING),
         (30, box_("fix it"), NOTHING),
-        (101, Time, "look"),
-        (101, box_("fix it"), ENTER),
-        (102, Typed(1), NOTHING),
-        (103, box_("fix it"), NOTHING),
+        (130, Time, "look"),
+        (130, box_("fix it"), ENTER),
+        (131, Typed(1), NOTHING),
+        (132, box_("fix it"), NOTHING),
         (140, Read(busy("")), &done("Emptied", 1)),
         (150, permission(), NOTHING),
         (1000, Time, NOTHING),
@@ -89,6 +89,7 @@ fn long_pastes_are_known_by_their_label() {
         machine,
         &[
             (1, Typed(0), NOTHING),
+            (1, box_("[Pasted text #1 +59 lines]"), NOTHING),
             (101, box_("[Pasted text #1 +59 lines]"), ENTER),
             (110, Typed(1), NOTHING),
             (520, box_("[Pasted text #1 +59 lines]"), "type ."),
@@ -117,7 +118,7 @@ fn nothing_is_typed_into_a_question_or_a_working_agent() {
     check(&[(0, no_box(), NOTHING), (3000, Time, &failed("NoComposer", "Nothing"))]);
     let gone = |s: &mut super::super::testing::Screen| {
         s.reading.status = Some(StatusKind::Error);
-        s.reading.evidence = None;
+        s.reading.evidence = Some(crate::detect::Evidence { row: None, text: "bash".into() });
     };
     check(&[(0, Read(quiet("").with(gone)), &failed("Gone", "Nothing"))]);
     check(&[(0, Gone, &failed("Gone", "Nothing"))]);
@@ -155,6 +156,13 @@ fn a_leftover_draft_is_cleared_and_seen_to_be() {
         (20, box_(""), PASTE),
     ]);
     check(&[(0, box_("old"), clear), (1, Typed(0), NOTHING), (2000, Time, &failed("Draft", "Nothing"))]);
+    let mut stubborn = prompt(order(), &rules());
+    let tries = (0..).find(|nth| {
+        let effects = stubborn.handle(box_("old").event(), at(300 * nth));
+        stubborn.handle(Typed(*nth).event(), at(300 * nth + 1));
+        words(&effects) == failed("Draft", "Nothing")
+    });
+    assert_eq!(tries, Some(8));
     check(&[(0, box_("old"), clear), (1, permission(), &failed("Dialog(Some(Permission))", "Nothing"))]);
     let unclearable = SubmitRules { clear: Vec::new(), ..rules() };
     run(prompt(order(), &unclearable), &[(0, box_("old"), &failed("Draft", "Nothing"))]);
@@ -168,8 +176,8 @@ fn a_question_after_the_paste_is_never_answered_by_enter() {
         (0, box_(""), PASTE),
         (1, Typed(0), NOTHING),
         (50, box_("fix it"), NOTHING),
-        (101, Time, "look"),
-        (101, permission(), &dialog("Draft")),
+        (150, Time, "look"),
+        (150, permission(), &dialog("Draft")),
         (500, box_("fix it"), NOTHING),
     ]);
     check(&[(0, box_(""), PASTE), (1, Typed(0), NOTHING), (101, Read(busy("fix it")), &failed("Busy", "Draft"))]);
@@ -180,7 +188,7 @@ fn a_question_after_the_paste_is_never_answered_by_enter() {
 /// Up to the submit key at 101 ms.
 fn submitted() -> Prompt {
     let mut machine = prompt(order(), &rules());
-    for (ms, event) in [(0, box_("")), (1, Typed(0)), (101, box_("fix it")), (102, Typed(1))] {
+    for (ms, event) in [(0, box_("")), (1, box_("fix it")), (1, Typed(0)), (101, box_("fix it")), (102, Typed(1))] {
         machine.handle(event.event(), at(ms));
     }
     machine

@@ -28,12 +28,15 @@ fn essence(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Recognised {
     essence: String,
+    /// How long it is up to each blank line: where an input field has no frame its end is taken for such a line.
+    paragraphs: Vec<usize>,
     pasted: Option<Regex>,
 }
 
 impl Recognised {
     pub(super) fn new(text: &str, pasted: Option<Regex>) -> Self {
-        Self { essence: essence(text), pasted }
+        let paragraphs = text.match_indices("\n\n").map(|(end, _)| essence(&text[..end]).len()).collect();
+        Self { essence: essence(text), paragraphs, pasted }
     }
 
     /// Whether this shows the text: all of it, a good part, or the label of a long paste.
@@ -47,7 +50,8 @@ impl Recognised {
         }
         // A leading mark may turn into the mark of the input field.
         let marked = self.essence.strip_prefix(['!', '/', '#']).is_some_and(|rest| !rest.is_empty() && rest == seen);
-        marked || (seen.len() >= PART && self.essence.contains(&seen))
+        let paragraphs = self.paragraphs.contains(&seen.len()) && self.essence.starts_with(&seen);
+        marked || paragraphs || (seen.len() >= PART && self.essence.contains(&seen))
     }
 
     fn is_label(&self, draft: &str) -> bool {
@@ -108,6 +112,8 @@ mod tests {
             (long, "[Pasted text #3 +60 lines]", true),
             (long, "see [Pasted text #3 +60 lines]", false),
             ("!ls", "ls", true),
+            ("one\ntwo\n\nthree", "one\ntwo", true),
+            ("one\ntwo\n\nthree", "one", false),
             ("¡🎉!", "🎉", false),
             ("🎉", "🎉", true),
         ] {

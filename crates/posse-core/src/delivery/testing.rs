@@ -105,6 +105,7 @@ pub(super) fn asking_in_text(row: &str) -> Screen {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Ev {
     Read(Screen),
     Typed(u64),

@@ -1,8 +1,9 @@
 //! What a message means while a question is open.
 
-use super::answer::{Decision, NotAnswered, Wish};
+use super::decision::{Decision, NotAnswered, Wish};
 use crate::detect::Reading;
 use crate::status::StatusKind;
+use crate::time::Mono;
 
 /// What is to be done with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,39 @@ pub fn question(reading: &Reading) -> Option<String> {
             reading.evidence.as_ref().map(|evidence| evidence.text.trim_end().to_owned())
         }
         None => None,
+    }
+}
+
+/// The question on the screen, followed from look to look: since when it is there, and whether it was answered in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Showing {
+    pub question: String,
+    pub since: Mono,
+    pub pressed: bool,
+}
+
+impl Showing {
+    /// Takes in a look. A question that was away for a moment is a new one.
+    pub fn follow(showing: &mut Option<Showing>, reading: &Reading, now: Mono) {
+        let question = question(reading);
+        if showing.as_ref().map(|showing| &showing.question) != question.as_ref() {
+            *showing = question.map(|question| Showing { question, since: now, pressed: false });
+        }
+    }
+
+    /// Adds to a decision what is known of its question.
+    pub fn complete(showing: Option<&Showing>, decision: &mut Decision) {
+        if let Some(showing) = showing.filter(|showing| showing.question == decision.question) {
+            decision.since = Some(showing.since);
+            decision.again = showing.pressed;
+        }
+    }
+
+    /// An answer is over that pressed its key so often.
+    pub fn answered(showing: &mut Option<Showing>, decision: &Decision, presses: u32) {
+        if let Some(showing) = showing.as_mut().filter(|showing| showing.question == decision.question) {
+            showing.pressed |= presses > 0;
+        }
     }
 }
 

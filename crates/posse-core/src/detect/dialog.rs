@@ -195,7 +195,7 @@ const TEXT_REACH: usize = 10;
 /// A question that is a row of text. The rows above it tell it from the same question about something else.
 pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
     let mut asked = detector.text_questions.iter().zip(&detector.rules.dialog.text);
-    let (_, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
+    let (pattern, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
     let above = (row.saturating_sub(TEXT_REACH)..row).map(|row| sight.row(row).trim().to_owned());
     let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
     let options = asked.options.iter().map(|option| Choosable {
@@ -206,7 +206,9 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
         selected: false,
     });
     let options: Vec<Choosable> = options.collect();
-    let title = sight.row(row).trim().to_owned();
+    // What stands behind it may be an answer being typed.
+    let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
+    let title = sight.row(row)[..end].trim().to_owned();
     let id = identity(&title, "", &detail, &options);
     Some(Dialog { id, kind, question: title.clone(), title, detail, tool: None, subject: None, options })
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
 use posse_core::delivery::{
-    self, Answer, Answered, Decision, Delivered, Effect, Event, KeyId, Meant, Order, Prompt, Seen, Wish, question,
-    translate,
+    self, Answer, Answered, Decision, Delivered, Effect, Event, KeyId, Meant, Order, Prompt, Seen, Showing, Wish,
+    question, translate,
 };
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
@@ -59,14 +59,15 @@ struct Work {
 
 enum Machine {
     Prompt(Box<Prompt>),
-    Answer(Box<Answer>),
+    Answer(Box<Answer>, Decision),
 }
 
 /// What a machine wants, whichever it is.
 enum Act {
     Type(KeyId, Vec<u8>),
     Look,
-    Over(Result<(), InputError>),
+    /// How it went, and how often a key was pressed that answers.
+    Over(Result<(), InputError>, u32),
 }
 
 /// What to do now, for the pump.
@@ -99,9 +100,9 @@ pub(super) struct Agent {
     memo: Memo,
     reading: Option<Reading>,
     cursor_row: Option<String>,
-    /// Since when the input field, or this question, has been on the screen.
+    /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
-    question_since: Option<(String, Mono)>,
+    showing: Option<Showing>,
     work: Option<Work>,
     queue: VecDeque<Job>,
     start_answers: usize,
@@ -119,7 +120,7 @@ impl Agent {
             reading: None,
             cursor_row: None,
             composer_since: None,
-            question_since: None,
+            showing: None,
             work: None,
             queue: VecDeque::new(),
             start_answers: 0,
@@ -132,10 +133,7 @@ impl Agent {
         let reading = self.detector.read(look, &mut self.memo);
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
-        self.question_since = question(&reading).map(|question| match self.question_since.take() {
-            Some((known, since)) if known == question => (known, since),
-            _ => (question, now),
-        });
+        Showing::follow(&mut self.showing, &reading, now);
         LifeEvent::Read(reading)
     }
 
@@ -169,7 +167,7 @@ impl Agent {
     pub(super) fn deadline(&self) -> Option<Mono> {
         match &self.work.as_ref()?.machine {
             Machine::Prompt(prompt) => prompt.deadline(),
-            Machine::Answer(answer) => answer.deadline(),
+            Machine::Answer(answer, _) => answer.deadline(),
         }
     }
 
@@ -227,11 +225,12 @@ impl Agent {
         if let Some(reading) = &self.reading {
             decision.check(reading).map_err(InputError::Question)?;
         }
-        let since = self.question_since.as_ref().filter(|(known, _)| *known == decision.question).map(|(_, at)| *at);
         let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
         let what = json!({ "wish": wish_word(decision.wish, dialog), "dialog": dialog });
-        let decision = Decision { since, ..decision };
-        Ok((Machine::Answer(Box::new(Answer::new(decision, self.provider.keys.clone(), now))), what))
+        let mut decision = decision;
+        Showing::complete(self.showing.as_ref(), &mut decision);
+        let answer = Answer::new(decision.clone(), self.provider.keys.clone(), now);
+        Ok((Machine::Answer(Box::new(answer), decision), what))
     }
 
     fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> (Machine, Value) {
@@ -273,21 +272,24 @@ impl Agent {
         };
         let acts: Vec<Act> = match &mut work.machine {
             Machine::Prompt(prompt) => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
-            Machine::Answer(answer) => answer.handle(event, now).into_iter().map(of_answer).collect(),
+            Machine::Answer(answer, _) => answer.handle(event, now).into_iter().map(of_answer).collect(),
         };
         acts.into_iter().filter_map(|act| self.act(act)).collect()
     }
 
     fn act(&mut self, act: Act) -> Option<Do> {
-        let result = match act {
+        let (result, presses) = match act {
             Act::Type(id, bytes) => return Some(Do::Type(id, bytes)),
             Act::Look => return Some(Do::Look),
-            Act::Over(result) => result,
+            Act::Over(result, presses) => (result, presses),
         };
         let Work { machine, by, what } = self.work.take()?;
         let (kind, event) = match machine {
             Machine::Prompt(_) => ("prompt_delivered", LifeEvent::Prompted),
-            Machine::Answer(_) => ("question_answered", LifeEvent::Answered),
+            Machine::Answer(_, decision) => {
+                Showing::answered(&mut self.showing, &decision, presses);
+                ("question_answered", LifeEvent::Answered)
+            }
         };
         let mut log = what;
         log["result"] = result.as_ref().map_or_else(|error| error.to_string(), |()| "done".into()).into();
@@ -320,8 +322,8 @@ fn of_prompt(effect: Effect<Delivered, delivery::Failure>) -> Act {
     match effect {
         Effect::Type { id, bytes } => Act::Type(id, bytes),
         Effect::Look => Act::Look,
-        Effect::Done(_) => Act::Over(Ok(())),
-        Effect::Failed(failure) => Act::Over(Err(InputError::NotDelivered(failure))),
+        Effect::Done(_) => Act::Over(Ok(()), 0),
+        Effect::Failed(failure) => Act::Over(Err(InputError::NotDelivered(failure)), 0),
     }
 }
 
@@ -329,7 +331,7 @@ fn of_answer(effect: Effect<Answered, delivery::Unanswered>) -> Act {
     match effect {
         Effect::Type { id, bytes } => Act::Type(id, bytes),
         Effect::Look => Act::Look,
-        Effect::Done(_) => Act::Over(Ok(())),
-        Effect::Failed(failure) => Act::Over(Err(InputError::NotAnswered(failure))),
+        Effect::Done(answered) => Act::Over(Ok(()), answered.presses),
+        Effect::Failed(failure) => Act::Over(Err(InputError::NotAnswered(failure)), failure.presses),
     }
 }

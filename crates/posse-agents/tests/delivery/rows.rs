@@ -1,0 +1,247 @@
+//! What the simulated programs draw, as text, so that the real rules read it.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use posse_agents::Provider;
+use posse_core::detect::{Look, Memo, Reading};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// Claude Code 2.1.197: dialogs take keys at once; a quiet agent opens none by itself.
+    Claude197,
+    /// Claude Code 2.1.325: dialogs are deaf at first; background agents may open one at any time.
+    Claude325,
+    /// Codex 0.166: dialogs are announced.
+    Codex,
+}
+
+/// A question: its rows above the options, the options, and how they are chosen.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) above: &'static [&'static str],
+    pub(crate) options: &'static [&'static str],
+    pub(crate) footer: &'static str,
+    pub(crate) numbered: bool,
+    /// Questions have their cursor in the first column.
+    pub(crate) flush: bool,
+    /// The option under the cursor at first.
+    pub(crate) cursor: usize,
+    /// Letters that choose an option.
+    pub(crate) letters: &'static [(char, usize)],
+}
+
+const BASH: Ask = Ask {
+    above: &[" Bash command", "", "   touch a", "   Create a file", "", " Do you want to proceed?"],
+    options: &["Yes", "Yes, and don't ask again for touch commands in /project", "No"],
+    footer: " Esc to cancel · Tab to amend",
+    numbered: true,
+    flush: false,
+    cursor: 0,
+    letters: &[],
+};
+
+pub(crate) const CLAUDE: [Ask; 8] = [
+    BASH,
+    Ask { above: &[" Bash command", "", "   rm -rf b", "", " Do you want to proceed?"], ..BASH },
+    Ask {
+        above: &[" Bash command", "", "   curl x | sh", "", " Do you want to proceed?"],
+        options: &["Yes", "No"],
+        ..BASH
+    },
+    Ask {
+        above: &[" Read file", "", "   /etc/hosts", "", " Do you want to proceed?"],
+        options: &[
+            "Yes, always allow reading from etc/ during this session",
+            "Yes, and switch to auto mode",
+            "No",
+            "Yes",
+        ],
+        ..BASH
+    },
+    Ask {
+        above: &[" ☐ Database", "", "Which database should we use?", ""],
+        options: &["PostgreSQL", "SQLite"],
+        footer: "Enter to select · ↑/↓ to navigate · Esc to cancel",
+        flush: true,
+        ..BASH
+    },
+    Ask {
+        above: &[" Ready to code?", "", " The plan is ready. Would you like to proceed?", ""],
+        options: &["Yes, and use auto mode", "Yes, manually approve edits", "Tell Claude what to change"],
+        footer: "",
+        ..BASH
+    },
+    Ask {
+        above: &[" Accessing workspace:", "", " /project", "", " Security guide", ""],
+        options: &["No, exit", "Yes, I trust this folder"],
+        footer: " Enter to confirm · Esc to cancel",
+        numbered: false,
+        ..BASH
+    },
+    Ask {
+        above: &[" Tool use", "", "   deploy it", "", " Do you want to proceed?"],
+        options: &["No", "Maybe later", "Yes"],
+        footer: " Enter to confirm · Esc to cancel",
+        numbered: false,
+        ..BASH
+    },
+];
+
+const COMMAND: Ask = Ask {
+    above: &["  Would you like to run the following command?", "", "  $ touch a", ""],
+    options: &[
+        "Yes, proceed (y)",
+        "Yes, and don't ask again for commands that start with `touch a` (p)",
+        "No, and tell Codex what to do differently (esc)",
+    ],
+    footer: "  Press enter to confirm or esc to cancel",
+    numbered: true,
+    flush: true,
+    cursor: 0,
+    letters: &[('y', 0), ('p', 1)],
+};
+
+pub(crate) const CODEX: [Ask; 5] = [
+    COMMAND,
+    Ask { above: &["  Would you like to run the following command?", "", "  $ rm -rf b", ""], ..COMMAND },
+    Ask {
+        above: &["  Allow the server to run tool \"deploy\"?", ""],
+        options: &["Allow", "Always allow", "Cancel"],
+        letters: &[],
+        ..COMMAND
+    },
+    Ask {
+        above: &["  Which one?", ""],
+        options: &["PostgreSQL", "SQLite"],
+        footer: "  enter to submit answer | esc to interrupt",
+        letters: &[],
+        ..COMMAND
+    },
+    Ask {
+        above: &["  Folder access", "", "  Trust this folder?", ""],
+        options: &["Trust and continue", "Quit"],
+        footer: "  enter continue · esc quit",
+        letters: &[],
+        ..COMMAND
+    },
+];
+
+impl Kind {
+    pub(crate) fn asks(self) -> &'static [Ask] {
+        match self {
+            Kind::Codex => &CODEX,
+            _ => &CLAUDE,
+        }
+    }
+
+    pub(crate) fn label(self, number: usize, text: &str) -> Option<String> {
+        match self {
+            Kind::Codex if text.len() > 1000 => Some(format!("[Pasted Content {} chars]", text.chars().count())),
+            Kind::Codex => None,
+            _ if text.len() > 800 => Some(format!("[Pasted text #{number} +{} lines]", text.matches('\n').count())),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is to be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Picture {
+    pub(crate) draft: String,
+    /// The question and the option under the cursor.
+    pub(crate) dialog: Option<(usize, usize)>,
+    pub(crate) busy: bool,
+    pub(crate) echoes: Vec<String>,
+    /// Only so many rows are drawn yet.
+    pub(crate) cut: Option<usize>,
+    pub(crate) about_to_ask: bool,
+}
+
+const RULE: &str = "────────────────────────────────────────────────────────────";
+
+fn rows(kind: Kind, picture: &Picture) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    let codex = kind == Kind::Codex;
+    for echo in &picture.echoes {
+        let mark = if codex { "› " } else { "❯ " };
+        rows.extend(echo.lines().enumerate().map(|(at, line)| format!("{}{line}", if at == 0 { mark } else { "  " })));
+        rows.push(String::new());
+        if !(picture.busy && picture.echoes.last() == Some(echo)) {
+            rows.push(if codex { "• Done." } else { "● Done." }.into());
+            rows.push(String::new());
+        }
+    }
+    if let Some((ask, cursor)) = picture.dialog {
+        let ask = &kind.asks()[ask];
+        if !codex {
+            rows.push(RULE.into());
+        }
+        rows.extend(ask.above.iter().map(|&row| row.to_owned()));
+        for (at, label) in ask.options.iter().enumerate() {
+            let mark = match (codex, at == cursor) {
+                (true, true) => "› ",
+                (false, true) => "❯ ",
+                _ => "  ",
+            };
+            let indent = if ask.flush { "" } else { " " };
+            let number = if ask.numbered { format!("{}. ", at + 1) } else { String::new() };
+            rows.push(format!("{indent}{mark}{number}{label}"));
+        }
+        rows.push(String::new());
+        rows.push(ask.footer.into());
+    } else {
+        if picture.busy {
+            rows.push(if codex { "• Working (2s • esc to interrupt)" } else { "✶ Smooshing…" }.into());
+            rows.push(String::new());
+        }
+        let shown = if picture.draft.is_empty() && codex { "Ask Codex to do anything" } else { &picture.draft };
+        let mark = if codex { "› " } else { "❯\u{a0}" };
+        if !codex {
+            rows.push(RULE.into());
+        }
+        let mut lines = shown.split('\n');
+        rows.push(format!("{mark}{}", lines.next().unwrap_or_default()));
+        rows.extend(lines.map(|line| format!("  {line}")));
+        rows.push(if codex { String::new() } else { RULE.into() });
+        rows.push(if codex { "  GPT-6-Sol medium · /project" } else { "  ? for shortcuts" }.into());
+    }
+    if let Some(cut) = picture.cut {
+        rows.truncate(cut.max(1));
+    }
+    rows.iter().map(|row| row.trim_end_matches(' ').to_owned()).collect()
+}
+
+/// What the rules say of a picture. Each is read once.
+pub(crate) struct Eye {
+    kind: Kind,
+    provider: Provider,
+    known: HashMap<Picture, Rc<(Reading, Option<String>)>>,
+}
+
+impl Eye {
+    pub(crate) fn new(kind: Kind, provider: Provider) -> Self {
+        Self { kind, provider, known: HashMap::new() }
+    }
+
+    pub(crate) fn read(&mut self, picture: &Picture) -> Rc<(Reading, Option<String>)> {
+        if let Some(known) = self.known.get(picture) {
+            return known.clone();
+        }
+        let rows = rows(self.kind, picture);
+        let title = match self.kind {
+            Kind::Claude197 | Kind::Claude325 => Some(if picture.busy { "⠂ Work" } else { "✳ Work" }),
+            Kind::Codex => None,
+        };
+        let mut memo = Memo::default();
+        let reading = self.provider.detector.read(Look { rows: &rows, title, foreground: None }, &mut memo);
+        let echo = self.provider.detector.last_prompt(&memo);
+        let known = Rc::new((reading, echo));
+        self.known.insert(picture.clone(), known.clone());
+        known
+    }
+
+    pub(crate) fn pictures(&self) -> usize {
+        self.known.len()
+    }
+}

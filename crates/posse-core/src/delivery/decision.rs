@@ -1,0 +1,127 @@
+//! How a question is to be answered, whether it may be, and what can become of it.
+
+use super::translate::question;
+use crate::detect::Reading;
+use crate::detect::dialog::Meaning;
+use crate::status::WaitingKind;
+use crate::time::Mono;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Choose the one option that allows this once.
+    Accept,
+    Deny,
+    /// Choose this option, from 0. An operator has pointed at it.
+    Option(usize),
+}
+
+/// What was decided, and on which question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// As `question` names it.
+    pub question: String,
+    pub wish: Wish,
+    /// Kinds of questions that may be accepted besides permissions, and denied besides those that are no start-up dialog.
+    pub also: Vec<WaitingKind>,
+    /// Since when it has been on the screen, if that is known.
+    pub since: Option<Mono>,
+    /// An earlier answer has pressed its key, and the question has been there ever since. That key may still be unread:
+    /// the cursor must be seen to move before another is pressed.
+    pub again: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verified {
+    /// No question is on the screen any more.
+    Closed,
+    /// Another one is.
+    Another,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    pub verified: Verified,
+    /// How often the answering key was pressed.
+    pub presses: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    #[error("there is no question any more")]
+    Vanished,
+    #[error("another question is open than the one this was decided on")]
+    Changed,
+    #[error("the question has no option that plainly allows just this")]
+    NotPlain,
+    #[error("the question has no option that refuses")]
+    NoRefusal,
+    #[error("a {0:?} question is not accepted or refused like a permission")]
+    Kind(WaitingKind),
+    #[error("this option allows more than this once")]
+    Widens,
+    #[error("the question has no such option")]
+    NoSuchOption,
+    #[error("a question is open; only y or n answers it")]
+    NoAnswer,
+    #[error("a question is open that cannot be read")]
+    Unclear,
+    #[error("the cursor of the question did not move as expected")]
+    Stuck,
+    #[error("the answer was typed and is not seen on the screen; it was not confirmed")]
+    NotEchoed,
+    #[error("the question is still open after the answer")]
+    StillOpen,
+    #[error("the terminal did not take the keys")]
+    Typing,
+    #[error("the program has ended")]
+    Gone,
+}
+
+/// Why a question was not answered, and whether a key was pressed that could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unanswered {
+    pub why: NotAnswered,
+    pub presses: u32,
+}
+
+impl Decision {
+    pub fn new(question: String, wish: Wish) -> Self {
+        Self { question, wish, also: Vec::new(), since: None, again: false }
+    }
+
+    /// Whether it can be carried out on this screen. Nothing is typed where it cannot.
+    pub fn check(&self, reading: &Reading) -> Result<(), NotAnswered> {
+        let Some(now) = question(reading) else { return Err(NotAnswered::Vanished) };
+        let Some(dialog) = &reading.dialog else {
+            // Text only. What was typed may stand behind it.
+            return match self.wish {
+                _ if !now.starts_with(&self.question) => Err(NotAnswered::Changed),
+                Wish::Option(_) => Err(NotAnswered::NoSuchOption),
+                _ => self.check_kind(reading.waiting_kind.unwrap_or(WaitingKind::Question)),
+            };
+        };
+        if now != self.question {
+            return Err(NotAnswered::Changed);
+        }
+        self.check_kind(dialog.kind)?;
+        match self.wish {
+            Wish::Accept => dialog.accepting().map(|_| ()).ok_or(NotAnswered::NotPlain),
+            Wish::Deny => Ok(()),
+            Wish::Option(at) => match dialog.options.get(at).map(|option| option.meaning) {
+                None => Err(NotAnswered::NoSuchOption),
+                Some(Meaning::Widen) => Err(NotAnswered::Widens),
+                Some(_) => Ok(()),
+            },
+        }
+    }
+
+    fn check_kind(&self, kind: WaitingKind) -> Result<(), NotAnswered> {
+        let fine = match self.wish {
+            Wish::Accept => kind == WaitingKind::Permission,
+            Wish::Deny => kind != WaitingKind::Startup,
+            Wish::Option(_) => true,
+        };
+        if fine || self.also.contains(&kind) { Ok(()) } else { Err(NotAnswered::Kind(kind)) }
+    }
+}
