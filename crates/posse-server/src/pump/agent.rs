@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
@@ -23,6 +24,9 @@ use super::InputError;
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
+
+/// How often a job that waits for a question is looked after, when nothing happens: the announcement expires.
+const HOLD: Duration = Duration::from_millis(250);
 
 /// What somebody wants of the agent.
 pub(crate) enum Wanted {
@@ -106,6 +110,18 @@ pub(super) struct Agent {
     work: Option<Work>,
     queue: VecDeque<Job>,
     start_answers: usize,
+    /// The next job waits for a question to be drawn; when to see whether it still has to.
+    held: Option<Mono>,
+}
+
+impl Wanted {
+    /// Whether this makes sense only while a question is open.
+    fn is_answer(&self) -> bool {
+        match self {
+            Wanted::Answer { .. } => true,
+            Wanted::Message(order) => matches!(order.text.trim(), "y" | "n"),
+        }
+    }
 }
 
 impl Agent {
@@ -124,6 +140,7 @@ impl Agent {
             work: None,
             queue: VecDeque::new(),
             start_answers: 0,
+            held: None,
         }
     }
 
@@ -165,10 +182,16 @@ impl Agent {
     }
 
     pub(super) fn deadline(&self) -> Option<Mono> {
-        match &self.work.as_ref()?.machine {
-            Machine::Prompt(prompt) => prompt.deadline(),
-            Machine::Answer(answer, _) => answer.deadline(),
+        match self.work.as_ref().map(|work| &work.machine) {
+            Some(Machine::Prompt(prompt)) => prompt.deadline(),
+            Some(Machine::Answer(answer, _)) => answer.deadline(),
+            None => self.held,
         }
+    }
+
+    /// Whether a job waits for something that a look may show.
+    pub(super) fn holds(&self) -> bool {
+        self.held.is_some()
     }
 
     /// A question of the start that the operator has answered in advance.
@@ -185,17 +208,25 @@ impl Agent {
     }
 
     /// Takes on a job; one is done after the other.
-    pub(super) fn take(&mut self, job: Job, bracketed: bool, now: Mono) -> Vec<Do> {
+    pub(super) fn take(&mut self, job: Job, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
         self.queue.push_back(job);
-        self.next(bracketed, now)
+        self.next(bracketed, life, now)
     }
 
     /// Begins the next job, if none is being done.
-    pub(super) fn next(&mut self, bracketed: bool, now: Mono) -> Vec<Do> {
+    pub(super) fn next(&mut self, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
         let mut acts = Vec::new();
+        self.held = None;
         while self.work.is_none()
             && let Some(job) = self.queue.pop_front()
         {
+            // The answer to a question that was announced and is not drawn yet. It will be, in a moment.
+            let is_drawn = self.reading.as_ref().is_some_and(|reading| question(reading).is_some());
+            if job.wanted.is_answer() && !is_drawn && life.about_to_ask(now) {
+                self.queue.push_front(job);
+                self.held = Some(now + HOLD);
+                break;
+            }
             match self.begin(job.wanted, bracketed, now) {
                 Ok((machine, what)) => {
                     self.work = Some(Work { machine, by: job.by, what });

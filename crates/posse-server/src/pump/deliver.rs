@@ -25,6 +25,7 @@ impl Pump {
             agent.looked(event);
         }
         self.drive(&Happened::Read);
+        self.next_job_if_held();
         if let Some(job) = self.agent.as_mut().and_then(super::agent::Agent::start_answer) {
             self.take(job);
         }
@@ -59,6 +60,20 @@ impl Pump {
     pub(super) fn agent_time(&mut self) {
         self.live(&LifeEvent::Time);
         self.drive(&Happened::Time);
+        self.next_job_if_held();
+    }
+
+    fn next_job_if_held(&mut self) {
+        if self.agent.as_ref().is_some_and(super::agent::Agent::holds) {
+            self.next_job();
+        }
+    }
+
+    fn next_job(&mut self) {
+        let bracketed = self.emulator.input_modes().bracketed_paste;
+        let life = &self.life;
+        let acts = self.agent.as_mut().map(|agent| agent.next(bracketed, life, crate::mono()));
+        self.obey(acts.unwrap_or_default());
     }
 
     /// What a request wants of the agent.
@@ -97,7 +112,7 @@ impl Pump {
     fn take(&mut self, job: Job) {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
-            Some(agent) if self.link.is_some() => agent.take(job, bracketed, crate::mono()),
+            Some(agent) if self.link.is_some() => agent.take(job, bracketed, &self.life, crate::mono()),
             _ => vec![Do::Over { by: job.by, result: Err(InputError::Ended), log: None, life: None }],
         };
         self.obey(acts);
@@ -124,9 +139,7 @@ impl Pump {
                         self.live(&event);
                     }
                     self.job_over(by, result);
-                    let bracketed = self.emulator.input_modes().bracketed_paste;
-                    let next = self.agent.as_mut().map(|agent| agent.next(bracketed, crate::mono()));
-                    self.obey(next.unwrap_or_default());
+                    self.next_job();
                 }
             }
         }

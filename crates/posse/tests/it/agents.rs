@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use posse_testkit::TestEnv;
 use serde_json::Value;
@@ -34,6 +35,19 @@ fn count(log: &PathBuf, event: &str) -> usize {
 fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
     env.run(["wait", name, "--until", until, "--timeout", "20s"]).ok();
     env.run(["show", name, "--json"]).json()
+}
+
+/// Waits for a question that is on the screen: some agents announce it before they draw it.
+#[track_caller]
+fn question(env: &TestEnv, name: &str) -> Value {
+    let give_up = Instant::now() + Duration::from_secs(20);
+    loop {
+        let shown = wait(env, name, "waiting_user_answer");
+        if shown["dialog"] != Value::Null {
+            return shown;
+        }
+        assert!(Instant::now() < give_up, "it was never drawn: {shown}");
+    }
 }
 
 const CLAUDE: &str = r#"
@@ -96,7 +110,7 @@ fn a_turn(provider: &str, scenario: &str) {
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":true"));
 
     env.run(["send", "a", "danger again"]).ok();
-    let shown = wait(&env, "a", "waiting_user_answer");
+    let shown = question(&env, "a");
     let wrong = env.run(["approve", "a", "--dialog", "0123456789abcdef"]);
     assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
     env.run(["deny", "a", "--dialog", shown["dialog"]["id"].as_str().unwrap()]).ok();
@@ -178,7 +192,7 @@ fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     let log = actor(&env, "claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--name", "a"]).ok();
     env.run(["send", "a", "danger"]).ok();
-    let before = wait(&env, "a", "waiting_user_answer");
+    let before = question(&env, "a");
     env.kill_daemon();
     let after = env.run(["show", "a", "--json"]).json();
     assert_eq!(after["dialog"]["id"], before["dialog"]["id"], "{after}");
