@@ -36,6 +36,7 @@ use crate::tmux_server::TmuxServer;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
+use tmux_server::Leaving;
 pub(crate) use words::*;
 
 /// How long a family is given to end by itself before it is killed.
@@ -67,8 +68,7 @@ pub(crate) struct Hub {
     recorder: Recorder,
     links: BTreeMap<Backend, Link>,
     tmux_server: TmuxServer,
-    /// The connection to the tmux server before, on its way out.
-    leaving_tmux: Option<Link>,
+    leaving_tmux: Option<Leaving>,
     /// Why there is no keeper.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
