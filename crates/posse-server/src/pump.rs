@@ -369,6 +369,8 @@ impl Pump {
                     self.live(&LifeEvent::Running);
                 }
             }
+            // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
+            KeeperEvent::Exited { main, .. } if self.backend == Backend::Embedded && self.tail.end() < main => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
         }
