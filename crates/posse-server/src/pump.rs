@@ -364,11 +364,7 @@ impl Pump {
                 };
                 self.input_done(writer, sequence, Err(why));
             }
-            KeeperEvent::Spawned { .. } => {
-                if self.agent.is_none() {
-                    self.live(&LifeEvent::Running);
-                }
-            }
+            KeeperEvent::Spawned { .. } if self.agent.is_none() => self.live(&LifeEvent::Running),
             // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
             KeeperEvent::Exited { main, .. } if self.backend == Backend::Embedded && self.tail.end() < main => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,

@@ -7,7 +7,7 @@ use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::agent::{By, Do, Happened, Job, Wanted};
+use super::agent::{By, Do, Happened, Job, Over, Wanted};
 use super::{Input, InputError, Origin, Pump};
 use crate::hub::{Change, Message};
 use crate::store::KnownInput;
@@ -113,7 +113,7 @@ impl Pump {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
             Some(agent) if self.link.is_some() => agent.take(job, bracketed, &self.life, crate::mono()),
-            _ => vec![Do::Over { by: job.by, result: Err(InputError::Ended), log: None, life: None }],
+            _ => vec![Do::refused(job.by, InputError::Ended)],
         };
         self.obey(acts);
     }
@@ -131,7 +131,8 @@ impl Pump {
             match act {
                 Do::Type(key, bytes) => self.type_key(key, bytes),
                 Do::Look => look = true,
-                Do::Over { by, result, log, life } => {
+                Do::Over(over) => {
+                    let Over { by, result, log, life } = *over;
                     if let Some((kind, data)) = log {
                         let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
                     }
