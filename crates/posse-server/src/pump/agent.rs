@@ -199,6 +199,11 @@ impl Agent {
         }
     }
 
+    /// Whether something is being delivered or answered.
+    pub(super) fn works(&self) -> bool {
+        self.work.is_some()
+    }
+
     /// Whether a job waits for something that a look may show.
     pub(super) fn holds(&self) -> bool {
         self.held.is_some()

@@ -69,6 +69,15 @@ impl Pump {
         }
     }
 
+    /// What was held back while something was being delivered.
+    fn let_others_type(&mut self) {
+        while !self.agent.as_ref().is_some_and(super::agent::Agent::works)
+            && let Some(input) = self.held_back.pop_front()
+        {
+            self.input(input);
+        }
+    }
+
     fn next_job(&mut self) {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let life = &self.life;
@@ -141,6 +150,7 @@ impl Pump {
                     }
                     self.job_over(by, result);
                     self.next_job();
+                    self.let_others_type();
                 }
             }
         }

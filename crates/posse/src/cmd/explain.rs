@@ -78,7 +78,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     ui.answer(&view, || {
         let status = &view.status;
         let head = format!("{} is {} since {}: {}\n", terminal.name, status.status, status.since, status.reason);
-        head + &format!("title: {:?}\n\nThe screen alone:\n", view.title) + &text(&view.explanation, ui)
+        let said = view.signals.iter().map(|said| format!("{}: {}\n", said.source, said.said)).collect::<String>();
+        head + &format!("title: {:?}\n{said}\nThe screen alone:\n", view.title) + &text(&view.explanation, ui)
     });
     Ok(Exit::Ok)
 }

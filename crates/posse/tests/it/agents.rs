@@ -220,3 +220,16 @@ fn a_status_can_be_explained() {
     fs::write(&screen, "\x1b[1mWould you like\x1b[0m to \x1b[32mrun\x1b[0m it?\n\x1b[2m❯\x1b[0m \n").unwrap();
     assert_eq!(env.run(arguments).json()["status"], "idle", "answered: a prompt follows");
 }
+
+/// S-98.
+#[test]
+fn an_agent_that_needs_a_profile_is_not_started_without() {
+    let env = env();
+    let refused = env.run(["launch", "kiro_cli"]);
+    assert!(refused.stderr.contains("needs a profile"), "{}", refused.stderr);
+    // It knows its profiles itself; of ours there need be none of that name.
+    let missing = env.run(["launch", "kiro_cli", "--profile", "developer"]);
+    assert!(missing.stderr.contains("kiro-cli is not installed"), "{}", missing.stderr);
+    let unknown = env.run(["launch", "claude_code", "--profile", "developer"]);
+    assert!(unknown.stderr.contains("no profile \"developer\""), "{}", unknown.stderr);
+}
