@@ -148,6 +148,8 @@ pub(crate) enum Event {
     Command(Command),
     /// A hook of the agent, as it told.
     Hook(serde_json::Value),
+    /// What the agent has written down of itself.
+    SessionFile(serde_json::Value),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,
@@ -163,6 +165,11 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// Whether nobody will hear.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.events.is_closed()
+    }
+
     pub(crate) fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }
@@ -323,6 +330,7 @@ impl Pump {
                     }
                 }
                 Some(Event::Hook(payload)) => self.hook(&payload),
+                Some(Event::SessionFile(content)) => self.session_file(&content),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }

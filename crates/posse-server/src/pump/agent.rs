@@ -181,6 +181,10 @@ impl Agent {
         self.provider.signals.hook(event, payload)
     }
 
+    pub(super) fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
+        self.provider.signals.session_file(content)
+    }
+
     pub(super) fn explain(&self, screen: &Screen) -> Explanation {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
         self.detector.explain(look, &mut Memo::default())

@@ -51,6 +51,12 @@ impl Pump {
         }
     }
 
+    pub(super) fn session_file(&mut self, content: &Value) {
+        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.session_file(content)) {
+            self.said(source, claim);
+        }
+    }
+
     fn said(&mut self, source: Source, claim: Claim) {
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&Happened::Said(claim));

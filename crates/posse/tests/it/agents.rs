@@ -233,3 +233,29 @@ fn an_agent_that_needs_a_profile_is_not_started_without() {
     let unknown = env.run(["launch", "claude_code", "--profile", "developer"]);
     assert!(unknown.stderr.contains("no profile \"developer\""), "{}", unknown.stderr);
 }
+
+#[test]
+fn what_an_agent_writes_down_of_itself_is_heard() {
+    let scenario = r#"
+        look = "claude"
+        osc = []
+        [[turn]]
+        steps = [
+          { think = "500ms" },
+          { write = { path = "HOME/state-of-it.json", text = '{"status":"waiting","waitingFor":"permission prompt"}' } },
+          { pause = "60s" },
+        ]
+    "#;
+    let env = env();
+    let home = env.work();
+    actor(&env, "claude_code", &scenario.replace("HOME", home.to_str().unwrap()));
+    let manifest = env.places().providers().join("claude_code.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("session_file = ['{{NO_SUCH}}/x', '{}/state-of-it.json']\n{text}", home.display()))
+        .unwrap();
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["send", "a", "go"]).ok();
+    let shown = wait(&env, "a", "waiting_user_answer");
+    assert!(shown["reason"].as_str().unwrap().contains("session file"), "{shown}");
+    assert!(env.run(["explain", "a"]).ok().contains("session file: asking"));
+}
