@@ -60,10 +60,11 @@ pub struct Interval {
 
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waiting};
 
-/// What the model server saw, as facts. `zero` is when its clock stood at zero; `asks` is whether the tools of this
-/// scenario need a permission.
-pub fn of_log(log: &Log, zero: Millis, asks: bool) -> Vec<Fact> {
+/// What the model server saw, as facts. `zero` is when its clock stood at zero; so many tools are `free` at first, the
+/// later ones need a permission.
+pub fn of_log(log: &Log, zero: Millis, free: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
+    let mut tools = 0;
     // A turn's requests, and whether they asked for a tool.
     let mut requests: Vec<(u64, bool)> = Vec::new();
     for entry in &log.entries {
@@ -78,7 +79,8 @@ pub fn of_log(log: &Log, zero: Millis, asks: bool) -> Vec<Fact> {
             Event::Opened(_) => What::Asked,
             Event::ToolAsked { .. } => {
                 *wants_tool = true;
-                What::WantsTool { asks }
+                tools += 1;
+                What::WantsTool { asks: tools > free }
             }
             Event::Ended { .. } if !*wants_tool => What::Over,
             Event::Failed { .. } | Event::Dropped => What::Failed,
