@@ -74,11 +74,11 @@ fn main() -> ExitCode {
     }
     let date = jiff::Zoned::now().date().to_string();
     let document = report::document(&outcomes, &Machine::this().text(), &date);
-    if arguments.write {
-        if let Err(error) = std::fs::write(Path::new("docs/conformance.md"), &document) {
-            eprintln!("cannot write docs/conformance.md: {error}");
-            return ExitCode::FAILURE;
-        }
+    if arguments.write
+        && let Err(error) = std::fs::write(Path::new("docs/conformance.md"), &document)
+    {
+        eprintln!("cannot write docs/conformance.md: {error}");
+        return ExitCode::FAILURE;
     }
     let failed = outcomes.iter().filter(|outcome| outcome.subject.required && !outcome.is_green()).count();
     println!("{} runs, {failed} of those that must be green are not", outcomes.len());

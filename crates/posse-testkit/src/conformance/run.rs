@@ -247,15 +247,19 @@ impl Player<'_> {
     fn act(&mut self, act: &Act) -> Result<(), Stuck> {
         match act {
             Act::Dwell(ms) => std::thread::sleep(Duration::from_millis(*ms)),
-            Act::Prompt(text) | Act::PromptWhileBusy(text) => {
-                let busy = matches!(act, Act::PromptWhileBusy(_));
+            Act::Prompt(text) => {
                 let before = self.server.log().turns().count();
                 self.note(What::Sending);
-                self.post("input", &json!({ "message": text, "while_busy": busy }))?;
-                if !busy {
-                    let came = self.server.comes_within(PATIENCE, |log| log.turns().count() > before);
-                    self.came("the prompt at the model", came)?;
-                }
+                self.post("input", &json!({ "message": text }))?;
+                let came = self.server.comes_within(PATIENCE, |log| log.turns().count() > before);
+                self.came("the prompt at the model", came)?;
+            }
+            // As a person does: posse itself sends nothing to an agent that may ask any moment.
+            Act::PromptWhileBusy(text) => {
+                self.post("input", &json!({ "message": text, "enter": false }))?;
+                let is_there = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
+                self.came("the text", is_there)?;
+                self.post("input", &json!({ "message": "", "raw": true, "enter": true }))?;
             }
             Act::Gate(gate) => {
                 let came = self.server.comes_within(PATIENCE, |log| log.waits_at(gate));

@@ -13,7 +13,7 @@ pub enum Act {
     Dwell(u64),
     /// Sends a prompt and waits until the model hears of it.
     Prompt(String),
-    /// Sends a prompt while the agent works.
+    /// Types a prompt while the agent works.
     PromptWhileBusy(String),
     /// Waits until the model waits at this gate.
     Gate(&'static str),

@@ -17,7 +17,9 @@ for line in sys.stdin:
         result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "scripted", "version": "1"}}
     elif method == "tools/list":
         schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-        result = {"tools": [{"name": "note", "description": "Takes a note", "inputSchema": schema}]}
+        # Codex asks only for what says that it may do harm.
+        hints = {"destructiveHint": True, "readOnlyHint": False, "openWorldHint": True}
+        result = {"tools": [{"name": "note", "description": "Takes a note", "inputSchema": schema, "annotations": hints}]}
     elif method == "tools/call":
         result = {"content": [{"type": "text", "text": "noted"}]}
     else:
@@ -82,6 +84,9 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
         }
         (Maker::Claude, Ask::Question) => vec![
             r#"{ tool = { name = "AskUserQuestion", input = { questions = [{ question = "Which colour do you like?", header = "Colour", multiSelect = false, options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
+        ],
+        (Maker::Codex, Ask::Question) => vec![
+            r#"{ tool = { name = "request_user_input", input = { questions = [{ id = "colour", question = "Which colour do you like?", header = "Colour", options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
         ],
         (Maker::Claude, Ask::Plan) => {
             vec![r#"{ tool = { name = "ExitPlanMode", input = { plan = "1. Read it\n2. Write it" } } }"#]
