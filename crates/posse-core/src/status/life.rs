@@ -112,6 +112,7 @@ impl Life {
             Event::Said(source, claim) => self.said(*source, claim, now, wall),
             Event::Prompted => self.prompted(now),
             Event::Answered => self.answered(now),
+            Event::Denied => self.asking = None,
             Event::Missed => self.missed(),
         }
         // A question that is gone and a turn that is over may come due together.
@@ -232,6 +233,10 @@ impl Life {
 
     fn answered(&mut self, now: Mono) {
         self.asking = None;
+        // We know that it was answered from the screen that came after it; this one may show the end already.
+        if self.seen.as_ref().is_some_and(|seen| seen.closed.is_some()) {
+            return;
+        }
         self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
     }
 

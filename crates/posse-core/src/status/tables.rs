@@ -8,7 +8,7 @@ use super::*;
 use crate::detect::{Evidence, Strength};
 use crate::time::Mono;
 use Claim::{Asking, Failed, Ready, TurnOver, Working};
-use Event::{Answered, Exited, Prompted, Running, Said};
+use Event::{Answered, Denied, Exited, Prompted, Running, Said};
 use Source::{Hook, Osc, SessionFile, Title};
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 use WaitingKind::{Permission, Question, Startup};
@@ -131,7 +131,8 @@ fn the_process_decides_where_nothing_else_is_known() {
 
 #[test]
 fn an_end_is_for_ever() {
-    let late = [idle(), closed(), spinner(), asks("a"), api_error(), Prompted, Answered, Running, Event::Missed];
+    let late =
+        [idle(), closed(), spinner(), asks("a"), api_error(), Prompted, Answered, Denied, Running, Event::Missed];
     let said = [Working, Ready, TurnOver, Asking(None), Failed("x".into())].map(|claim| Said(Osc, claim));
     let late = late.into_iter().chain(said).chain([Exited(Exit::Code(0))]);
     let mut events = vec![(200, spinner()), (300, Exited(Exit::Signal(9)))];

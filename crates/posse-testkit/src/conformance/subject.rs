@@ -108,7 +108,8 @@ impl Ask {
             (Maker::Claude, Ask::Edit) => "Do you want to make this edit",
             (Maker::Claude, Ask::Write) => "Do you want to create",
             (Maker::Claude, Ask::Question) => "Enter to select",
-            (Maker::Claude, Ask::Plan) => "Would you like to proceed?",
+            // The model of these scenarios writes no plan down. What is asked then has a text of its own.
+            (Maker::Claude, Ask::Plan) => "Exit plan mode?",
             (Maker::Codex, Ask::Command) => "Would you like to run the following command?",
             (Maker::Codex, Ask::Edit | Ask::Write | Ask::Outside) => "Would you like to make the following edits?",
             (Maker::Codex, Ask::Mcp) => "enter to submit",

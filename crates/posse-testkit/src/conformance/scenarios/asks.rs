@@ -35,8 +35,7 @@ pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
     let script = script + &turn(r#"{ text = "It is done." }"#);
     // A plan and a question have no option that only says yes.
     let option = match ask {
-        Ask::Question => Some(1),
-        Ask::Plan => Some(2),
+        Ask::Question | Ask::Plan => Some(1),
         _ => None,
     };
     let acts = vec![
