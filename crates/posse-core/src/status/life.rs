@@ -54,6 +54,8 @@ pub struct Life {
     /// When the agent said that it asks; `None` once the question is on the screen.
     asking: Option<Mono>,
     border: Option<Border>,
+    /// Who said, when it was quiet, that it works.
+    begun: Option<(Source, Mono)>,
 }
 
 impl Life {
@@ -75,7 +77,7 @@ impl Life {
         };
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None }
+        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None, begun: None }
     }
 
     pub fn status(&self) -> &Status {
@@ -159,7 +161,7 @@ impl Life {
         match claim {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
-                return;
+                return self.taken_back(source, claim, now, wall);
             }
             // That is the question, unless something was said since that makes it the next one.
             Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
@@ -202,6 +204,21 @@ impl Life {
             }
         };
         let next = Next { kind, waiting_kind, dialog: None, why: Why::Said(source, claim) };
+        if let Some(status) = self.after(next, wall) {
+            let begins = status.kind == StatusKind::Processing && is_ready(self.status.kind);
+            self.begun = begins.then_some((source, now));
+            self.enter(status, now, Some(source));
+        }
+    }
+
+    /// It said that it works and takes that back at once, as the title of Codex does while it starts: then it did not.
+    fn taken_back(&mut self, source: Source, claim: &Claim, now: Mono, wall: Wall) {
+        let at_once = self.begun.take_if(|(by, at)| *by == source && now < *at + LAG).is_some();
+        let quiet = self.seen.as_ref().is_some_and(|seen| seen.says == Says::Quiet);
+        if !at_once || !quiet || self.status.kind != StatusKind::Processing || self.word.is_some() {
+            return;
+        }
+        let next = Next { kind: self.ready_kind(), waiting_kind: None, dialog: None, why: Why::Said(source, claim) };
         if let Some(status) = self.after(next, wall) {
             self.enter(status, now, Some(source));
         }

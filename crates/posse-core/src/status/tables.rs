@@ -188,6 +188,15 @@ fn a_start_with_self_reports() {
             (90, Idle, "the agent said ready (OSC 7501)"),
         ],
     );
+    // The same by its title, which is taken back at once.
+    check(
+        &[(40, idle()), (50, Said(Title, Working)), (51, Said(Title, Claim::Nothing)), (80, idle())],
+        &[
+            (40, Idle, "rule idle"),
+            (50, Processing, "the agent said working (title)"),
+            (51, Idle, "the agent said nothing (title)"),
+        ],
+    );
     // Without a screen to read, its word must do.
     check(&blip, &[(1_090, Idle, "the agent said ready (OSC 7501)")]);
     // The row of a turn while servers are connected to, and no turn.
