@@ -54,8 +54,8 @@ pub struct Life {
     /// When the agent said that it asks; `None` once the question is on the screen.
     asking: Option<Mono>,
     border: Option<Border>,
-    /// Who said, when it was quiet, that it works.
-    begun: Option<(Source, Mono)>,
+    /// When it was ready for the first time.
+    started: Option<Mono>,
 }
 
 impl Life {
@@ -77,7 +77,7 @@ impl Life {
         };
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None, begun: None }
+        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None, started: None }
     }
 
     pub fn status(&self) -> &Status {
@@ -130,8 +130,11 @@ impl Life {
             None => self.seen = Some(Seen::new(reading, now)),
         }
         let Some(seen) = &self.seen else { return };
-        if matches!(seen.says, Says::Working | Says::Busy) {
-            self.turns = self.turns.max(if self.phase == Phase::Starting { Turns::Perhaps } else { Turns::Some });
+        match seen.says {
+            Says::Working if self.phase != Phase::Starting => self.turns = Turns::Some,
+            // A title may turn for a moment and for nothing.
+            Says::Working | Says::Busy => self.turns = self.turns.max(Turns::Perhaps),
+            _ => {}
         }
         if seen.says == Says::Working {
             // What we did has had its effect.
@@ -161,7 +164,7 @@ impl Life {
         match claim {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
-                return self.taken_back(source, claim, now, wall);
+                return;
             }
             // That is the question, unless something was said since that makes it the next one.
             Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
@@ -183,7 +186,7 @@ impl Life {
             Claim::Ready | Claim::Nothing => Turns::None,
         });
         // What is on the screen is on the screen. The word counts when the question is gone.
-        if self.shows_question() {
+        if self.shows_question() || (*claim == Claim::Working && self.just_started(now)) {
             return;
         }
         let (kind, waiting_kind) = match claim {
@@ -204,21 +207,6 @@ impl Life {
             }
         };
         let next = Next { kind, waiting_kind, dialog: None, why: Why::Said(source, claim) };
-        if let Some(status) = self.after(next, wall) {
-            let begins = status.kind == StatusKind::Processing && is_ready(self.status.kind);
-            self.begun = begins.then_some((source, now));
-            self.enter(status, now, Some(source));
-        }
-    }
-
-    /// It said that it works and takes that back at once, as the title of Codex does while it starts: then it did not.
-    fn taken_back(&mut self, source: Source, claim: &Claim, now: Mono, wall: Wall) {
-        let at_once = self.begun.take_if(|(by, at)| *by == source && now < *at + LAG).is_some();
-        let quiet = self.seen.as_ref().is_some_and(|seen| seen.says == Says::Quiet);
-        if !at_once || !quiet || self.status.kind != StatusKind::Processing || self.word.is_some() {
-            return;
-        }
-        let next = Next { kind: self.ready_kind(), waiting_kind: None, dialog: None, why: Why::Said(source, claim) };
         if let Some(status) = self.after(next, wall) {
             self.enter(status, now, Some(source));
         }
@@ -280,6 +268,12 @@ impl Life {
         self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch };
     }
 
+    /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at
+    /// that moment must not be told that it is busy, so a first word of work has to stand for a while.
+    fn just_started(&self, at: Mono) -> bool {
+        self.turns < Turns::Some && self.started.is_some_and(|started| at < started + weigh::STAND)
+    }
+
     fn is_waiting(&self) -> bool {
         self.status.kind == StatusKind::WaitingUserAnswer
     }
@@ -315,6 +309,9 @@ impl Life {
             self.border = Some(Border::Over(now, by));
         }
         if is_ready(status.kind) {
+            if self.phase == Phase::Starting {
+                self.started = Some(now);
+            }
             self.phase = Phase::Going;
         }
         self.status = status;

@@ -48,11 +48,14 @@ fn check(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
     assert_eq!(told, expected);
 }
 
-/// The same, on an agent that became idle at 100, before everything else.
+/// The same, on an agent that has been idle for long at 0.
 #[track_caller]
 fn check_idle(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
-    let events: Vec<_> = [(100, idle())].into_iter().chain(events.iter().cloned()).collect();
-    let expected: Vec<_> = [(100, Idle, "rule idle")].into_iter().chain(expected.iter().copied()).collect();
+    const LONG: u64 = 10_000;
+    let later = events.iter().map(|(ms, event)| (LONG + ms, event.clone()));
+    let events: Vec<_> = [(100, idle())].into_iter().chain(later).collect();
+    let later = expected.iter().map(|(ms, kind, reason)| (LONG + ms, *kind, *reason));
+    let expected: Vec<_> = [(100, Idle, "rule idle")].into_iter().chain(later).collect();
     check(&events, &expected);
 }
 
@@ -180,22 +183,23 @@ fn a_start_with_self_reports() {
     // Codex 0.166: idle, working, idle before its screen is there, and it is not a turn.
     let blip = [(50, Said(Osc, Ready)), (60, Said(Osc, Working)), (90, Said(Osc, Ready))];
     check(&[&blip[..], &[(400, idle())]].concat(), &[(400, Idle, "rule idle")]);
+    let after_idle = |events: &[(u64, Event)]| [&[(40, idle())], events].concat();
+    check(&after_idle(&blip), &[(40, Idle, "rule idle")]);
+    // The same by its title, which is read with the screen as well.
+    let title = [
+        (50, Said(Title, Working)),
+        (60, Event::Read(title_busy(0))),
+        (90, Said(Title, Claim::Nothing)),
+        (100, idle()),
+    ];
+    check(&after_idle(&title), &[(40, Idle, "rule idle")]);
+    // Somebody was quick; and we were.
+    let working = (360, Processing, "the agent said working (OSC 7501)");
+    check(&after_idle(&[(60, Said(Osc, Working)), (700, spinner())]), &[(40, Idle, "rule idle"), working]);
+    let prompted = (65, Processing, "a prompt was submitted");
     check(
-        &[&[(40, idle())], &blip[..]].concat(),
-        &[
-            (40, Idle, "rule idle"),
-            (60, Processing, "the agent said working (OSC 7501)"),
-            (90, Idle, "the agent said ready (OSC 7501)"),
-        ],
-    );
-    // The same by its title, which is taken back at once.
-    check(
-        &[(40, idle()), (50, Said(Title, Working)), (51, Said(Title, Claim::Nothing)), (80, idle())],
-        &[
-            (40, Idle, "rule idle"),
-            (50, Processing, "the agent said working (title)"),
-            (51, Idle, "the agent said nothing (title)"),
-        ],
+        &after_idle(&[(60, Said(Osc, Working)), (65, Prompted), (700, spinner())]),
+        &[(40, Idle, "rule idle"), prompted],
     );
     // Without a screen to read, its word must do.
     check(&blip, &[(1_090, Idle, "the agent said ready (OSC 7501)")]);
