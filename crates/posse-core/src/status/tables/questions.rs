@@ -147,6 +147,9 @@ fn one_odd_frame_is_no_error() {
         &[(200, spinner()), (500, api_error()), (600, Said(SessionFile, Ready))],
         &[spin, (600, Error, "rule api_error")],
     );
+    // With the row that closes the turn below it. Claude Code 2.1.197 tells nothing of a limit.
+    let closed_error = || Event::Read(Reading { ends_turn: true, ..reading("closed_error", Some(Error), 0) });
+    check_idle(&[(200, spinner()), (500, closed_error())], &[spin, (500, Error, "rule closed_error")]);
     // An empty screen (S-52).
     let empty = || weak("empty", Error, Strength::Fallback);
     check_idle(&[(200, empty()), (700, idle())], &[]);
