@@ -27,9 +27,12 @@ struct Arguments {
     /// Only what is played on every commit
     #[arg(long)]
     smoke: bool,
-    /// Write docs/conformance.md
+    /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
+    /// Play nothing; for `--write` from what was kept
+    #[arg(long)]
+    no_run: bool,
     /// Print the timelines of scenarios that are not green
     #[arg(long)]
     timelines: bool,
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
     };
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
-    for subject in SUBJECTS.into_iter().filter(|subject| wanted(&subject.name())) {
+    for subject in SUBJECTS.into_iter().filter(|subject| !arguments.no_run && wanted(&subject.name())) {
         for backend in Backend::ALL {
             if arguments.backend.as_ref().is_some_and(|wanted| wanted != backend.name()) {
                 continue;
@@ -72,10 +75,8 @@ fn main() -> ExitCode {
             }
         }
     }
-    let date = jiff::Zoned::now().date().to_string();
-    let document = report::document(&outcomes, &Machine::this().text(), &date);
     if arguments.write
-        && let Err(error) = std::fs::write(Path::new("docs/conformance.md"), &document)
+        && let Err(error) = write(&arguments.artefacts)
     {
         eprintln!("cannot write docs/conformance.md: {error}");
         return ExitCode::FAILURE;
@@ -83,4 +84,10 @@ fn main() -> ExitCode {
     let failed = outcomes.iter().filter(|outcome| outcome.subject.required && !outcome.is_green()).count();
     println!("{} runs, {failed} of those that must be green are not", outcomes.len());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn write(artefacts: &Path) -> std::io::Result<()> {
+    let date = jiff::Zoned::now().date().to_string();
+    let document = report::document(&report::kept(artefacts)?, &Machine::this().text(), &date);
+    std::fs::write("docs/conformance.md", document)
 }

@@ -1,12 +1,39 @@
 //! What was measured, for people: docs/conformance.md.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use super::run::Outcome;
+use super::run::{Backend, Outcome};
+use super::scenarios;
 use super::score::{DIALOG_LAG, GUARD, Lag, RIGHT, percentile};
+use super::subject::SUBJECTS;
 use super::truth::Millis;
 
 const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
+
+/// The runs that were kept, in the order of the report. Those of scenarios that are gone are left out.
+pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
+    let mut known: Vec<Outcome> = Vec::new();
+    for entry in std::fs::read_dir(artefacts)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            known.extend(serde_json::from_slice::<Outcome>(&std::fs::read(path)?).ok());
+        }
+    }
+    let mut outcomes = Vec::new();
+    for subject in SUBJECTS {
+        for backend in Backend::ALL {
+            for scenario in scenarios::all(subject.maker) {
+                let fits = |outcome: &&Outcome| {
+                    (outcome.subject.name(), outcome.backend) == (subject.name(), backend)
+                        && outcome.scenario == scenario.name
+                };
+                outcomes.extend(known.iter().find(fits).cloned());
+            }
+        }
+    }
+    Ok(outcomes)
+}
 
 /// One line for one run, as it ends.
 pub fn line(outcome: &Outcome) -> String {

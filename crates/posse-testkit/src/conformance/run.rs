@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::scenarios::{Act, Scenario};
@@ -20,7 +21,8 @@ use crate::{TestEnv, env, process};
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backend {
     Embedded,
     Tmux,
@@ -48,9 +50,10 @@ pub struct Setup<'a> {
 }
 
 /// How a run went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub scenario: String,
+    #[serde(with = "super::subject::by_name")]
     pub subject: Subject,
     pub backend: Backend,
     pub score: Score,
@@ -105,13 +108,16 @@ pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
         timeline: String::new(),
     };
     outcome.timeline = timeline(&outcome, &known, &truth);
-    let path = artefact(setup, scenario, "txt");
-    if let Err(error) =
-        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, &outcome.timeline))
-    {
+    keep(&artefact(setup, scenario, "txt"), &outcome.timeline);
+    keep(&artefact(setup, scenario, "json"), &serde_json::to_string_pretty(&outcome).unwrap_or_default());
+    outcome
+}
+
+fn keep(path: &Path, text: &str) {
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, text));
+    if let Err(error) = written {
         eprintln!("cannot keep {}: {error}", path.display());
     }
-    outcome
 }
 
 fn artefact(setup: Setup<'_>, scenario: &Scenario, kind: &str) -> PathBuf {

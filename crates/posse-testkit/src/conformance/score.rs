@@ -1,6 +1,7 @@
 //! What was told against what was true.
 
 use posse_core::status::{StatusKind, WaitingKind};
+use serde::{Deserialize, Serialize};
 
 use super::truth::{Interval, Millis};
 
@@ -25,12 +26,12 @@ pub struct Told {
 }
 
 /// A status that was never right, nor just before or after it was told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct False {
     pub at: Millis,
     pub told: StatusKind,
     pub reason: String,
-    pub during: &'static str,
+    pub during: String,
     /// How long.
     pub lasted: Millis,
 }
@@ -43,20 +44,20 @@ impl False {
 }
 
 /// How long after a change of the truth a right status was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
     pub ms: Millis,
     pub dialog: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Score {
     pub right: usize,
     pub total: usize,
     pub wrong: Vec<False>,
     pub lags: Vec<Lag>,
     /// Dialogs and errors that were never told at all, by their stretch.
-    pub missed: Vec<&'static str>,
+    pub missed: Vec<String>,
     /// Dialogs that were taken for another kind.
     pub other_kinds: usize,
 }
@@ -94,7 +95,7 @@ pub fn score(truth: &[Interval], told: &[Told]) -> Score {
         match lag(interval, told) {
             Some(ms) => score.lags.push(Lag { ms, dialog: interval.dialog.is_some() }),
             None if interval.dialog.is_some() || interval.allowed == [StatusKind::Error] => {
-                score.missed.push(interval.what);
+                score.missed.push(interval.what.to_owned());
             }
             None => {}
         }
@@ -133,7 +134,8 @@ fn false_states(truth: &[Interval], told: &[Told]) -> Vec<False> {
         let lasted = left.iter().map(|(from, to)| to - from).sum();
         if let Some((at, _)) = left.first().copied().filter(|(from, to)| from < to) {
             let during = truth.iter().find(|i| i.from <= at && at < i.to).map_or("", |interval| interval.what);
-            wrong.push(False { at, told: one.kind, reason: one.reason.clone(), during, lasted });
+            let (reason, during) = (one.reason.clone(), during.to_owned());
+            wrong.push(False { at, told: one.kind, reason, during, lasted });
         }
     }
     wrong

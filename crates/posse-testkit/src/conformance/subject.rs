@@ -78,6 +78,24 @@ impl Subject {
     }
 }
 
+/// A subject written down by its name.
+pub(super) mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{SUBJECTS, Subject};
+
+    pub(in super::super) fn serialize<S: Serializer>(subject: &Subject, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&subject.name())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Subject, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
+        known.ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
+    }
+}
+
 /// What an agent can be made to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
