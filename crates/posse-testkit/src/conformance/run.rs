@@ -74,8 +74,8 @@ impl Outcome {
 enum Stuck {
     #[error("{what} never came; the terminal shows:\n{screen}")]
     Never { what: String, screen: String },
-    #[error("posse refused: {0}")]
-    Refused(String),
+    #[error("posse refused: {why}\nthe terminal shows:\n{screen}")]
+    Refused { why: String, screen: String },
     #[error("talk to the daemon: {0}")]
     Io(#[from] std::io::Error),
     #[error("start: {0}")]
@@ -247,7 +247,10 @@ impl Player<'_> {
 
     fn post(&self, what: &str, body: &Value) -> Result<(), Stuck> {
         let answer = self.env.http().post(&format!("/terminals/{}/{what}", self.id), body)?;
-        if answer.status == 200 { Ok(()) } else { Err(Stuck::Refused(format!("{what}: {}", answer.body))) }
+        if answer.status == 200 {
+            return Ok(());
+        }
+        Err(Stuck::Refused { why: format!("{what}: {}", answer.body), screen: self.witness.screen_text() })
     }
 
     fn act(&mut self, act: &Act) -> Result<(), Stuck> {
@@ -284,6 +287,10 @@ impl Player<'_> {
             Act::Approve(option) => {
                 self.note(What::Accepting);
                 self.post("approve", &option.map_or(json!({}), |option| json!({ "option": option })))?;
+            }
+            Act::AcceptByKey(key) => {
+                self.note(What::Accepting);
+                self.post("input", &json!({ "message": key, "raw": true, "enter": false }))?;
             }
             Act::Deny => {
                 self.note(What::Denying);

@@ -25,6 +25,8 @@ pub enum Act {
     /// Accepts the dialog; by this option, if the usual one is not meant.
     Approve(Option<u32>),
     Deny,
+    /// Accepts the dialog by a key, as a person does: posse itself allows nothing for longer than once.
+    AcceptByKey(&'static str),
     /// Waits for a file of the project, which a tool makes.
     File(&'static str),
     /// Makes a file of the project, for which a tool waits.

@@ -27,22 +27,33 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 "#;
 
+/// Codex asks about a plan when the turn is over, and does so only in a mode of its own.
+fn codex_plan() -> Scenario {
+    let script = turn(r#"{ text = "<proposed_plan>\n# It\n\n1. Read it\n2. Write it\n</proposed_plan>" }"#);
+    let acts = vec![prompt("/plan make it"), Act::Dialog(Ask::Plan), Act::Dwell(2_000), Act::Deny, Act::Dwell(2_000)];
+    scenario("dialog_plan", script, acts)
+}
+
 /// One question, read for a while, and accepted.
 pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
     ask.marker(maker)?;
+    if (maker, ask) == (Maker::Codex, Ask::Plan) {
+        return Some(codex_plan());
+    }
     let steps = steps(maker, ask)?;
     let script: String = steps.iter().map(|steps| turn(steps)).collect();
     let script = script + &turn(r#"{ text = "It is done." }"#);
-    // A plan and a question have no option that only says yes.
-    let option = match ask {
-        Ask::Question | Ask::Plan => Some(1),
-        _ => None,
+    let answer = match ask {
+        // It has no option that only says yes.
+        Ask::Question => Act::Approve(Some(1)),
+        Ask::Plan => Act::AcceptByKey("1"),
+        _ => Act::Approve(None),
     };
     let acts = vec![
         prompt("do what you have to"),
         Act::Dialog(ask),
         Act::Dwell(1_500),
-        Act::Approve(option),
+        answer,
         Act::TurnOver(steps.len()),
         Act::Dwell(1_500),
     ];
