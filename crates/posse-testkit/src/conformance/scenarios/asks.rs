@@ -49,8 +49,10 @@ pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
         Ask::Plan => Act::AcceptByKey("1"),
         _ => Act::Approve(None),
     };
+    // Codex asks questions of its own only while it plans.
+    let plans = (maker, ask) == (Maker::Codex, Ask::Question);
     let acts = vec![
-        prompt("do what you have to"),
+        prompt(if plans { "/plan do what you have to" } else { "do what you have to" }),
         Act::Dialog(ask),
         Act::Dwell(1_500),
         answer,
