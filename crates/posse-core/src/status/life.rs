@@ -51,6 +51,8 @@ pub struct Life {
     word: Option<Word>,
     /// What each source said last, in the order of `Source::ALL`.
     said: [Option<Claim>; Source::ALL.len()],
+    /// And when that was.
+    said_at: [Mono; Source::ALL.len()],
     /// When the agent said that it asks; `None` once the question is on the screen.
     asking: Option<Mono>,
     border: Option<Border>,
@@ -77,7 +79,8 @@ impl Life {
         };
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None, started: None }
+        let said_at = [Mono::default(); Source::ALL.len()];
+        Self { status, phase, turns, seen: None, word: None, said, said_at, asking: None, border: None, started: None }
     }
 
     pub fn status(&self) -> &Status {
@@ -159,7 +162,8 @@ impl Life {
         if is_state && last.as_ref() == Some(claim) {
             return;
         }
-        let before = last.replace(claim.clone());
+        let before_at = std::mem::replace(&mut self.said_at[source as usize], now);
+        let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
         match claim {
             Claim::Nothing => {
@@ -213,13 +217,18 @@ impl Life {
     }
 
     /// A hook, a file or a title of the turn before, overtaken by another source.
-    fn is_late(&self, source: Source, claim: &Claim, before: Option<&Claim>, now: Mono) -> bool {
+    fn is_late(&self, source: Source, claim: &Claim, before: Option<&(Claim, Mono)>, now: Mono) -> bool {
         let young = |at: Mono| source != Source::Osc && now < at + LAG;
         match (self.border, claim) {
-            (Some(Border::Over(at, by)), Claim::Working) => young(at) && by != Some(source),
+            // Whoever has told the end as well speaks of the next turn: a prompt was waiting for it.
+            (Some(Border::Over(at, by)), Claim::Working) => {
+                let told_end =
+                    |(claim, when): &(Claim, Mono)| matches!(claim, Claim::Ready | Claim::TurnOver) && *when >= at;
+                young(at) && by != Some(source) && !before.is_some_and(told_end)
+            }
             // Whoever said that this turn has begun may say that it is over.
             (Some(Border::Prompted(at)), Claim::Ready | Claim::TurnOver | Claim::Failed(_)) => {
-                young(at) && before != Some(&Claim::Working)
+                young(at) && !matches!(before, Some((Claim::Working, _)))
             }
             _ => false,
         }

@@ -9,7 +9,7 @@ use crate::detect::{Evidence, Strength};
 use crate::time::Mono;
 use Claim::{Asking, Failed, Ready, TurnOver, Working};
 use Event::{Answered, Denied, Exited, Prompted, Running, Said};
-use Source::{Hook, Osc, SessionFile, Title};
+use Source::{Hook, Osc, Progress, SessionFile, Title};
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 use WaitingKind::{Permission, Question, Startup};
 
@@ -297,6 +297,22 @@ fn late_words_do_not_last() {
     check_idle(
         &[(200, spinner()), (900, Said(Osc, TurnOver)), (910, closed()), (980, Said(Hook, Working))],
         &[(200, Processing, "rule spinner"), (900, Completed, "the agent said turn over (OSC 7501)")],
+    );
+    // A prompt was queued, and its turn begins at once: progress tells both, the end and the beginning.
+    check_idle(
+        &[
+            (200, Said(Progress, Working)),
+            (210, spinner()),
+            (900, Said(Hook, TurnOver)),
+            (918, Said(Progress, Ready)),
+            (936, Said(Progress, Working)),
+            (939, spinner()),
+        ],
+        &[
+            (200, Processing, "the agent said working (progress)"),
+            (900, Completed, "the agent said turn over (hook)"),
+            (936, Processing, "the agent said working (progress)"),
+        ],
     );
     // A self-report out of nowhere, and nothing on the screen bears it out.
     check_idle(

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 use posse_testkit::bench::report::Machine;
@@ -51,6 +53,12 @@ fn main() -> ExitCode {
         eprintln!("posse is missing; build it with `cargo build --release -p posse`");
         return ExitCode::FAILURE;
     };
+    let stop = Arc::<AtomicBool>::default();
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        if let Err(error) = signal_hook::flag::register(signal, stop.clone()) {
+            eprintln!("cannot listen for signals: {error}");
+        }
+    }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
     for subject in SUBJECTS.into_iter().filter(|subject| !arguments.no_run && wanted(&subject.name())) {
@@ -65,8 +73,12 @@ fn main() -> ExitCode {
                 {
                     continue;
                 }
-                let setup = Setup { posse: &posse, subject, backend, artefacts: &arguments.artefacts };
+                let artefacts = &arguments.artefacts;
+                let setup = Setup { posse: &posse, subject, backend, artefacts, stop: &stop };
                 let outcome = run(setup, &scenario);
+                if stop.load(Ordering::Relaxed) {
+                    return ExitCode::from(130);
+                }
                 println!("{}", report::line(&outcome));
                 if arguments.timelines && !outcome.is_green() {
                     println!("{}", outcome.timeline);

@@ -67,7 +67,10 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
          - **lag**: from a change of the truth to a right status; **dialog**: from a dialog's text on the screen to its\n  \
            options in the status.\n\n\
          A scenario is green (✓) with at least {:.1} % right, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
-         Made by `{COMMAND}`; recordings and timelines of the runs are in `target/conformance`.\n\
+         `{COMMAND}` plays everything (an hour and\n\
+         a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
+         are kept in `target/conformance`, with their recordings and timelines. A part of it is played by `./test`, all of it\n\
+         with `POSSE_CONFORMANCE=all cargo nextest run -p posse --test conformance`.\n\n\
          Measured {date} on {machine}.\n\n",
         RIGHT * 100.0
     );

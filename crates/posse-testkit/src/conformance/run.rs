@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
@@ -47,6 +48,8 @@ pub struct Setup<'a> {
     pub backend: Backend,
     /// Where recordings and timelines are kept.
     pub artefacts: &'a Path,
+    /// Somebody wants it to end; everything is cleared away first.
+    pub stop: &'a AtomicBool,
 }
 
 /// How a run went.
@@ -80,6 +83,8 @@ enum Stuck {
     Io(#[from] std::io::Error),
     #[error("start: {0}")]
     Start(String),
+    #[error("it was stopped")]
+    Stopped,
     #[error("the agent is not installed: {0}")]
     Missing(String),
 }
@@ -259,6 +264,9 @@ impl Player<'_> {
     }
 
     fn act(&mut self, act: &Act) -> Result<(), Stuck> {
+        if self.setup.stop.load(Ordering::Relaxed) {
+            return Err(Stuck::Stopped);
+        }
         match act {
             Act::Dwell(ms) => std::thread::sleep(Duration::from_millis(*ms)),
             Act::Prompt(text) => {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use posse_testkit::agents::or_skip;
 use posse_testkit::conformance::report;
@@ -19,7 +20,7 @@ fn play(subject: Subject, backend: Backend, scenario: &Scenario) -> Outcome {
     // Where the recordings of the command are, too.
     let artefacts: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("conformance");
     let posse = Path::new(env!("CARGO_BIN_EXE_posse"));
-    run(Setup { posse, subject, backend, artefacts: &artefacts }, scenario)
+    run(Setup { posse, subject, backend, artefacts: &artefacts, stop: &AtomicBool::default() }, scenario)
 }
 
 #[track_caller]
