@@ -98,3 +98,13 @@ fn opencode_1_18_33() {
 fn qwen_0_15_10() {
     check("qwen", "qwen/0.15.10", &[]);
 }
+
+#[test]
+fn an_option_that_needs_two_rows_is_one() {
+    let folder = Folder::open("claude_code/2.1.197");
+    let rows = folder.rows("perm_bash_60x20_wrapped_option.txt");
+    let provider = built_in("claude_code").unwrap().unwrap();
+    let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+    let labels: Vec<&str> = reading.dialog.iter().flat_map(|dialog| &dialog.options).map(|one| &*one.label).collect();
+    assert_eq!(labels, ["Yes", "Yes, and always allow access to project/ from this project", "No"]);
+}

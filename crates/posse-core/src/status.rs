@@ -211,6 +211,8 @@ pub enum Event {
     Prompted,
     /// We answered the question.
     Answered,
+    /// We refused what the question asked for. With most agents that is the end of the turn, and the screen shows it.
+    Denied,
     /// Output was lost, and with it perhaps the end of what was said before.
     Missed,
     /// The deadline has come, or may have.

@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod bench;
+pub mod conformance;
 pub mod env;
 pub mod http;
 pub mod models;

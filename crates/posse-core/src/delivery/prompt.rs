@@ -300,7 +300,9 @@ impl Prompt {
     /// Presses the submit key, but not before `from`.
     fn submit(&mut self, draft: &str, seen: Seen<'_>, from: Mono, now: Mono) -> Vec<Effect> {
         if self.too_busy(seen) {
-            return self.fail(Why::Busy);
+            // As before typing: what only the screen says may be a title that turned for a moment.
+            let refuse = seen.status.kind == StatusKind::Processing;
+            return if refuse { self.fail(Why::Busy) } else { Vec::new() };
         }
         if self.typist.taken().is_none() {
             return Vec::new();

@@ -111,9 +111,11 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
     })
 }
 
-/// A row taken apart: the mark, the number, the label, and the column where the label begins.
+/// A row taken apart: the mark, the number, the label, the column where the label begins, and where it would begin if
+/// there were a space after the number, as in the other rows.
 struct Line {
     choice: Choice,
+    indent: usize,
     column: usize,
 }
 
@@ -126,10 +128,13 @@ fn line(detector: &Detector, row: &str) -> Option<Line> {
     let (start, _) = rest.peek().copied()?;
     let text = row[start..].trim_end_matches(|c: char| is_space(c) || matches!(c, '│' | '┃'));
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number = text[..digits].parse().ok().filter(|_| text[digits..].starts_with(". "));
-    let label = if number.is_some() { text[digits + 2..].trim_start() } else { text };
-    let column = row[..start].chars().count() + text[..text.len() - label.len()].chars().count();
-    (!label.is_empty()).then(|| Line { choice: Choice { number, label: label.to_owned(), selected }, column })
+    // Where it is narrow Claude Code leaves out the space after the number of a label that needs two rows.
+    let follows = |rest: &str| rest.starts_with(|c: char| c == ' ' || c.is_uppercase());
+    let number = text[..digits].parse().ok().filter(|_| text[digits..].strip_prefix('.').is_some_and(follows));
+    let label = if number.is_some() { text[digits + 1..].trim_start() } else { text };
+    let indent = row[..start].chars().count() + text[..text.len() - label.len()].chars().count();
+    let column = indent + usize::from(number.is_some() && text.len() - label.len() == digits + 1);
+    (!label.is_empty()).then(|| Line { choice: Choice { number, label: label.to_owned(), selected }, indent, column })
 }
 
 type Options = (usize, usize, Vec<Choice>);
@@ -152,7 +157,7 @@ fn numbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line, num
         starts.push(at);
         (down, wanted) = (at, wanted + 1);
     }
-    (starts.len() >= 2).then(|| collect(detector, sight, &starts, here.column))
+    (starts.len() >= 2).then(|| collect(detector, sight, &starts))
 }
 
 /// Options without numbers stand in adjacent rows, their labels in one column.
@@ -163,19 +168,19 @@ fn unnumbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line) -
     let first = (0..row).rev().take_while(|at| is_option(*at)).last().unwrap_or(row);
     let last = (row + 1..sight.len()).take_while(|at| is_option(*at)).last().unwrap_or(row);
     let starts: Vec<usize> = (first..=last).collect();
-    (2..=9).contains(&starts.len()).then(|| collect(detector, sight, &starts, here.column))
+    (2..=9).contains(&starts.len()).then(|| collect(detector, sight, &starts))
 }
 
-fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize], column: usize) -> Options {
+fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize]) -> Options {
     let mut end = starts[0];
     let options = starts.iter().enumerate().filter_map(|(nth, start)| {
         let limit = starts.get(nth + 1).copied().unwrap_or_else(|| sight.len().min(start + OPTION_ROWS));
-        let mut choice = line(detector, sight.row(*start))?.choice;
+        let Line { mut choice, indent, .. } = line(detector, sight.row(*start))?;
         end = start + 1;
         // What is indented as far as the label belongs to it: a long label that was wrapped, or a description.
         for at in start + 1..limit {
             match line(detector, sight.row(at)) {
-                Some(more) if more.column >= column && !more.choice.selected && more.choice.number.is_none() => {
+                Some(more) if more.indent >= indent && !more.choice.selected && more.choice.number.is_none() => {
                     choice.label.push(' ');
                     choice.label.push_str(&more.choice.label);
                     end = at + 1;

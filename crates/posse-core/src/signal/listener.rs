@@ -91,6 +91,10 @@ impl Listener {
         Some(match field("state")? {
             "idle" => Claim::Ready,
             "working" => Claim::Working,
+            // Claude Code 2.1.325 after a refused key. Nobody is asked anything: the turn has failed.
+            "blocked" if field("kind") == Some("auth") => {
+                Claim::Failed(field("msg").and_then(base64).unwrap_or_else(|| "authentication".to_owned()))
+            }
             "blocked" => Claim::Asking(match field("kind") {
                 Some("permission") => Some(WaitingKind::Permission),
                 Some("question") => Some(WaitingKind::Question),
@@ -237,6 +241,8 @@ mod tests {
             ("app=codex:id=3:kind=question:state=blocked", Some(Asking(Some(Question)))),
             ("state=blocked:app=codex", Some(Asking(None))),
             ("state=blocked:app=codex:kind=riddle", Some(Asking(None))),
+            ("state=blocked:app=codex:kind=auth:msg=b3ZlcmxvYWRlZA==", Some(Failed("overloaded".into()))),
+            ("state=blocked:app=codex:kind=auth", Some(Failed("authentication".into()))),
             ("state=error:app=codex", Some(Failed("error".into()))),
             ("state=error:app=codex:msg=b3ZlcmxvYWRlZA==", Some(Failed("overloaded".into()))),
             ("state=error:app=codex:msg=****", Some(Failed("error".into()))),

@@ -51,9 +51,13 @@ pub struct Life {
     word: Option<Word>,
     /// What each source said last, in the order of `Source::ALL`.
     said: [Option<Claim>; Source::ALL.len()],
+    /// And when that was.
+    said_at: [Mono; Source::ALL.len()],
     /// When the agent said that it asks; `None` once the question is on the screen.
     asking: Option<Mono>,
     border: Option<Border>,
+    /// When it was ready for the first time.
+    started: Option<Mono>,
 }
 
 impl Life {
@@ -75,7 +79,8 @@ impl Life {
         };
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, asking: None, border: None }
+        let said_at = [Mono::default(); Source::ALL.len()];
+        Self { status, phase, turns, seen: None, word: None, said, said_at, asking: None, border: None, started: None }
     }
 
     pub fn status(&self) -> &Status {
@@ -117,6 +122,7 @@ impl Life {
             Event::Said(source, claim) => self.said(*source, claim, now, wall),
             Event::Prompted => self.prompted(now),
             Event::Answered => self.answered(now),
+            Event::Denied => self.asking = None,
             Event::Missed => self.missed(),
         }
         // A question that is gone and a turn that is over may come due together.
@@ -132,8 +138,11 @@ impl Life {
             None => self.seen = Some(Seen::new(reading, now)),
         }
         let Some(seen) = &self.seen else { return };
-        if matches!(seen.says, Says::Working | Says::Busy) {
-            self.turns = self.turns.max(if self.phase == Phase::Starting { Turns::Perhaps } else { Turns::Some });
+        match seen.says {
+            Says::Working if self.phase != Phase::Starting => self.turns = Turns::Some,
+            // A title may turn for a moment and for nothing.
+            Says::Working | Says::Busy => self.turns = self.turns.max(Turns::Perhaps),
+            _ => {}
         }
         if seen.says == Says::Working {
             // What we did has had its effect.
@@ -158,7 +167,8 @@ impl Life {
         if is_state && last.as_ref() == Some(claim) {
             return;
         }
-        let before = last.replace(claim.clone());
+        let before_at = std::mem::replace(&mut self.said_at[source as usize], now);
+        let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
         match claim {
             Claim::Nothing => {
@@ -185,7 +195,7 @@ impl Life {
             Claim::Ready | Claim::Nothing => Turns::None,
         });
         // What is on the screen is on the screen. The word counts when the question is gone.
-        if self.shows_question() {
+        if self.shows_question() || (*claim == Claim::Working && self.just_started(now)) {
             return;
         }
         let (kind, waiting_kind) = match claim {
@@ -212,13 +222,18 @@ impl Life {
     }
 
     /// A hook, a file or a title of the turn before, overtaken by another source.
-    fn is_late(&self, source: Source, claim: &Claim, before: Option<&Claim>, now: Mono) -> bool {
+    fn is_late(&self, source: Source, claim: &Claim, before: Option<&(Claim, Mono)>, now: Mono) -> bool {
         let young = |at: Mono| source != Source::Osc && now < at + LAG;
         match (self.border, claim) {
-            (Some(Border::Over(at, by)), Claim::Working) => young(at) && by != Some(source),
+            // Whoever has told the end as well speaks of the next turn: a prompt was waiting for it.
+            (Some(Border::Over(at, by)), Claim::Working) => {
+                let told_end =
+                    |(claim, when): &(Claim, Mono)| matches!(claim, Claim::Ready | Claim::TurnOver) && *when >= at;
+                young(at) && by != Some(source) && !before.is_some_and(told_end)
+            }
             // Whoever said that this turn has begun may say that it is over.
             (Some(Border::Prompted(at)), Claim::Ready | Claim::TurnOver | Claim::Failed(_)) => {
-                young(at) && before != Some(&Claim::Working)
+                young(at) && !matches!(before, Some((Claim::Working, _)))
             }
             _ => false,
         }
@@ -237,6 +252,10 @@ impl Life {
 
     fn answered(&mut self, now: Mono) {
         self.asking = None;
+        // We know that it was answered from the screen that came after it; this one may show the end already.
+        if self.seen.as_ref().is_some_and(|seen| seen.closed.is_some()) {
+            return;
+        }
         self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
     }
 
@@ -261,6 +280,12 @@ impl Life {
         let since = if kind == self.status.kind { self.status.since } else { wall };
         let epoch = self.status.epoch + 1;
         self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch };
+    }
+
+    /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at
+    /// that moment must not be told that it is busy, so a first word of work has to stand for a while.
+    fn just_started(&self, at: Mono) -> bool {
+        self.turns < Turns::Some && self.started.is_some_and(|started| at < started + weigh::STAND)
     }
 
     fn is_waiting(&self) -> bool {
@@ -298,6 +323,9 @@ impl Life {
             self.border = Some(Border::Over(now, by));
         }
         if is_ready(status.kind) {
+            if self.phase == Phase::Starting {
+                self.started = Some(now);
+            }
             self.phase = Phase::Going;
         }
         self.status = status;

@@ -8,8 +8,8 @@ use super::*;
 use crate::detect::{Evidence, Strength};
 use crate::time::Mono;
 use Claim::{Asking, Failed, Ready, TurnOver, Working};
-use Event::{Answered, Exited, Prompted, Running, Said};
-use Source::{Hook, Osc, SessionFile, Title};
+use Event::{Answered, Denied, Exited, Prompted, Running, Said};
+use Source::{Hook, Osc, Progress, SessionFile, Title};
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 use WaitingKind::{Permission, Question, Startup};
 
@@ -48,11 +48,14 @@ fn check(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
     assert_eq!(told, expected);
 }
 
-/// The same, on an agent that became idle at 100, before everything else.
+/// The same, on an agent that has been idle for long at 0.
 #[track_caller]
 fn check_idle(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
-    let events: Vec<_> = [(100, idle())].into_iter().chain(events.iter().cloned()).collect();
-    let expected: Vec<_> = [(100, Idle, "rule idle")].into_iter().chain(expected.iter().copied()).collect();
+    const LONG: u64 = 10_000;
+    let later = events.iter().map(|(ms, event)| (LONG + ms, event.clone()));
+    let events: Vec<_> = [(100, idle())].into_iter().chain(later).collect();
+    let later = expected.iter().map(|(ms, kind, reason)| (LONG + ms, *kind, *reason));
+    let expected: Vec<_> = [(100, Idle, "rule idle")].into_iter().chain(later).collect();
     check(&events, &expected);
 }
 
@@ -131,7 +134,8 @@ fn the_process_decides_where_nothing_else_is_known() {
 
 #[test]
 fn an_end_is_for_ever() {
-    let late = [idle(), closed(), spinner(), asks("a"), api_error(), Prompted, Answered, Running, Event::Missed];
+    let late =
+        [idle(), closed(), spinner(), asks("a"), api_error(), Prompted, Answered, Denied, Running, Event::Missed];
     let said = [Working, Ready, TurnOver, Asking(None), Failed("x".into())].map(|claim| Said(Osc, claim));
     let late = late.into_iter().chain(said).chain([Exited(Exit::Code(0))]);
     let mut events = vec![(200, spinner()), (300, Exited(Exit::Signal(9)))];
@@ -179,13 +183,23 @@ fn a_start_with_self_reports() {
     // Codex 0.166: idle, working, idle before its screen is there, and it is not a turn.
     let blip = [(50, Said(Osc, Ready)), (60, Said(Osc, Working)), (90, Said(Osc, Ready))];
     check(&[&blip[..], &[(400, idle())]].concat(), &[(400, Idle, "rule idle")]);
+    let after_idle = |events: &[(u64, Event)]| [&[(40, idle())], events].concat();
+    check(&after_idle(&blip), &[(40, Idle, "rule idle")]);
+    // The same by its title, which is read with the screen as well.
+    let title = [
+        (50, Said(Title, Working)),
+        (60, Event::Read(title_busy(0))),
+        (90, Said(Title, Claim::Nothing)),
+        (100, idle()),
+    ];
+    check(&after_idle(&title), &[(40, Idle, "rule idle")]);
+    // Somebody was quick; and we were.
+    let working = (360, Processing, "the agent said working (OSC 7501)");
+    check(&after_idle(&[(60, Said(Osc, Working)), (700, spinner())]), &[(40, Idle, "rule idle"), working]);
+    let prompted = (65, Processing, "a prompt was submitted");
     check(
-        &[&[(40, idle())], &blip[..]].concat(),
-        &[
-            (40, Idle, "rule idle"),
-            (60, Processing, "the agent said working (OSC 7501)"),
-            (90, Idle, "the agent said ready (OSC 7501)"),
-        ],
+        &after_idle(&[(60, Said(Osc, Working)), (65, Prompted), (700, spinner())]),
+        &[(40, Idle, "rule idle"), prompted],
     );
     // Without a screen to read, its word must do.
     check(&blip, &[(1_090, Idle, "the agent said ready (OSC 7501)")]);
@@ -283,6 +297,22 @@ fn late_words_do_not_last() {
     check_idle(
         &[(200, spinner()), (900, Said(Osc, TurnOver)), (910, closed()), (980, Said(Hook, Working))],
         &[(200, Processing, "rule spinner"), (900, Completed, "the agent said turn over (OSC 7501)")],
+    );
+    // A prompt was queued, and its turn begins at once: progress tells both, the end and the beginning.
+    check_idle(
+        &[
+            (200, Said(Progress, Working)),
+            (210, spinner()),
+            (900, Said(Hook, TurnOver)),
+            (918, Said(Progress, Ready)),
+            (936, Said(Progress, Working)),
+            (939, spinner()),
+        ],
+        &[
+            (200, Processing, "the agent said working (progress)"),
+            (900, Completed, "the agent said turn over (hook)"),
+            (936, Processing, "the agent said working (progress)"),
+        ],
     );
     // A self-report out of nowhere, and nothing on the screen bears it out.
     check_idle(

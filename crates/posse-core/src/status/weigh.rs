@@ -168,7 +168,8 @@ pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
         Says::Quiet => return quiet(seen, against),
         Says::Busy => return busy(seen, word),
         Says::Asking | Says::Working if !text => seen.since,
-        Says::Failed if word.is_some_and(|word| word.announced(seen)) => seen.since,
+        // Announced, or closed: that is no frame caught half-way.
+        Says::Failed if seen.closed.is_some() || word.is_some_and(|word| word.announced(seen)) => seen.since,
         Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
         // Programs start with an empty screen, and one that says that it works is not gone.
         Says::Empty if against.starting || against.standing > 0 => return None,

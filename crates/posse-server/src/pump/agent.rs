@@ -11,6 +11,7 @@ use posse_core::delivery::{
     self, Answer, Answered, Decision, Delivered, Effect, Event, KeyId, Meant, Order, Prompt, Seen, Showing, Wish,
     question, translate,
 };
+use posse_core::detect::dialog::{Dialog, Meaning};
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
 use posse_core::screen::Screen;
@@ -63,7 +64,7 @@ struct Work {
 
 enum Machine {
     Prompt(Box<Prompt>),
-    Answer(Box<Answer>, Decision),
+    Answer(Box<Answer>, Decision, Meaning),
 }
 
 /// What a machine wants, whichever it is.
@@ -198,7 +199,7 @@ impl Agent {
     pub(super) fn deadline(&self) -> Option<Mono> {
         match self.work.as_ref().map(|work| &work.machine) {
             Some(Machine::Prompt(prompt)) => prompt.deadline(),
-            Some(Machine::Answer(answer, _)) => answer.deadline(),
+            Some(Machine::Answer(answer, ..)) => answer.deadline(),
             None => self.held,
         }
     }
@@ -277,10 +278,11 @@ impl Agent {
         }
         let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
         let what = json!({ "wish": wish_word(decision.wish, dialog), "dialog": dialog });
+        let meaning = meaning(decision.wish, dialog);
         let mut decision = decision;
         Showing::complete(self.showing.as_ref(), &mut decision);
         let answer = Answer::new(decision.clone(), self.provider.keys.clone(), now);
-        Ok((Machine::Answer(Box::new(answer), decision), what))
+        Ok((Machine::Answer(Box::new(answer), decision, meaning), what))
     }
 
     fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> (Machine, Value) {
@@ -322,7 +324,7 @@ impl Agent {
         };
         let acts: Vec<Act> = match &mut work.machine {
             Machine::Prompt(prompt) => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
-            Machine::Answer(answer, _) => answer.handle(event, now).into_iter().map(of_answer).collect(),
+            Machine::Answer(answer, ..) => answer.handle(event, now).into_iter().map(of_answer).collect(),
         };
         acts.into_iter().filter_map(|act| self.act(act)).collect()
     }
@@ -336,9 +338,9 @@ impl Agent {
         let Work { machine, by, what } = self.work.take()?;
         let (kind, event) = match machine {
             Machine::Prompt(_) => ("prompt_delivered", LifeEvent::Prompted),
-            Machine::Answer(_, decision) => {
+            Machine::Answer(_, decision, meaning) => {
                 Showing::answered(&mut self.showing, &decision, presses);
-                ("question_answered", LifeEvent::Answered)
+                ("question_answered", if meaning == Meaning::Deny { LifeEvent::Denied } else { LifeEvent::Answered })
             }
         };
         let mut log = what;
@@ -348,7 +350,15 @@ impl Agent {
     }
 }
 
-fn wish_word(wish: Wish, dialog: Option<&posse_core::detect::Dialog>) -> String {
+fn meaning(wish: Wish, dialog: Option<&Dialog>) -> Meaning {
+    match wish {
+        Wish::Accept => Meaning::Accept,
+        Wish::Deny => Meaning::Deny,
+        Wish::Option(at) => dialog.and_then(|dialog| dialog.options.get(at)).map_or(Meaning::Other, |one| one.meaning),
+    }
+}
+
+fn wish_word(wish: Wish, dialog: Option<&Dialog>) -> String {
     match wish {
         Wish::Accept => "accept".into(),
         Wish::Deny => "deny".into(),

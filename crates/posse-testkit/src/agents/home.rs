@@ -7,7 +7,8 @@ use std::time::Duration;
 use posse_core::ids::TerminalId;
 use tempfile::TempDir;
 
-use crate::{TestEnv, env, process};
+use crate::env::{self, Ran};
+use crate::{TestEnv, process};
 
 /// Every process of a home has this in its environment.
 const MARK: &str = "POSSE_TEST_AGENT_HOME";
@@ -82,17 +83,21 @@ impl AgentHome {
     /// Starts the agent the way people do: by its provider, which finds it in the path.
     #[track_caller]
     pub fn launch_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> serde_json::Value {
+        self.start_as(env, provider, &[&["--size", "120x40"], more].concat()).json()
+    }
+
+    /// The same, in a size given with the other arguments, whether or not it starts.
+    pub fn start_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> Ran {
         let programs = Path::new(&self.command[0]).parent().map(|path| path.display().to_string()).unwrap_or_default();
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut arguments =
-            vec!["launch".to_owned(), provider.into(), "--json".into(), "--size".into(), "120x40".into()];
+        let mut arguments = vec!["launch".to_owned(), provider.into(), "--json".into()];
         arguments.extend(["--directory".into(), self.directory.display().to_string()]);
         arguments.extend(["--env".into(), format!("PATH={programs}:{path}")]);
         for (name, value) in &self.env {
             arguments.extend(["--env".into(), format!("{name}={value}")]);
         }
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        env.run(arguments).json()
+        env.run(arguments)
     }
 
     /// Every process that was started from here and still runs.

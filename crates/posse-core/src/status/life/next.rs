@@ -59,6 +59,9 @@ impl Life {
         let rule = Why::Rule(&seen.rule);
         match seen.says {
             Says::Nothing => None,
+            Says::Busy if self.just_started(seen.since) => {
+                Some((due?.max(seen.since + LAG), next(StatusKind::Processing, rule)))
+            }
             Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
             Says::Failed | Says::Empty => Some((due?, next(StatusKind::Error, rule))),
             Says::Asking => {
@@ -92,6 +95,9 @@ impl Life {
         }
         match (word.by, &word.claim) {
             (Speaker::Us(fact), _) => Some((word.at, next(StatusKind::Processing, Why::Fact(fact)))),
+            (Speaker::Agent(source), Claim::Working) if self.just_started(word.at) => {
+                Some((word.at + LAG, next(StatusKind::Processing, Why::Said(source, &word.claim))))
+            }
             // Said while a question was on the screen, and the question is gone.
             (Speaker::Agent(source), Claim::Asking(kind)) if self.status.dialog.is_some() => {
                 let why = Why::Said(source, &word.claim);

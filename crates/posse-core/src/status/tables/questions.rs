@@ -28,6 +28,20 @@ fn a_visible_question_beats_every_word() {
         &[(200, spinner()), (500, asks("a")), (950, quiet(1))],
         &[spin, waiting, (950, Processing, "the question is gone (rule quiet)"), (1_950, Completed, "rule quiet")],
     );
+    // We refuse it, and hear of that from the screen that shows the end (Claude Code, Codex).
+    check_idle(
+        &[(200, spinner()), (500, asks("a")), (950, closed()), (951, Denied)],
+        &[spin, waiting, (950, Completed, "rule closed")],
+    );
+    // Accepted, and already over; accepted, and the screen does not show work yet.
+    check_idle(
+        &[(200, spinner()), (500, asks("a")), (950, closed()), (951, Answered)],
+        &[spin, waiting, (950, Completed, "rule closed")],
+    );
+    check_idle(
+        &[(200, spinner()), (500, asks("a")), (950, quiet(1)), (951, Answered), (2_300, spinner())],
+        &[spin, waiting, (950, Processing, "the question is gone (rule quiet)")],
+    );
     // A view that says nothing hides it.
     check_idle(&[(200, spinner()), (500, asks("a")), (900, nothing())], &[spin, waiting]);
     // Text that only looks like a question (S-55).
@@ -133,6 +147,9 @@ fn one_odd_frame_is_no_error() {
         &[(200, spinner()), (500, api_error()), (600, Said(SessionFile, Ready))],
         &[spin, (600, Error, "rule api_error")],
     );
+    // With the row that closes the turn below it. Claude Code 2.1.197 tells nothing of a limit.
+    let closed_error = || Event::Read(Reading { ends_turn: true, ..reading("closed_error", Some(Error), 0) });
+    check_idle(&[(200, spinner()), (500, closed_error())], &[spin, (500, Error, "rule closed_error")]);
     // An empty screen (S-52).
     let empty = || weak("empty", Error, Strength::Fallback);
     check_idle(&[(200, empty()), (700, idle())], &[]);

@@ -1,0 +1,152 @@
+//! What was measured, for people: docs/conformance.md.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::run::{Backend, Outcome};
+use super::scenarios;
+use super::score::{DIALOG_LAG, GUARD, Lag, RIGHT, percentile};
+use super::subject::SUBJECTS;
+use super::truth::Millis;
+
+const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
+
+/// The runs that were kept, in the order of the report. Those of scenarios that are gone are left out.
+pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
+    let mut known: Vec<Outcome> = Vec::new();
+    for entry in std::fs::read_dir(artefacts)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            known.extend(serde_json::from_slice::<Outcome>(&std::fs::read(path)?).ok());
+        }
+    }
+    let mut outcomes = Vec::new();
+    for subject in SUBJECTS {
+        for backend in Backend::ALL {
+            for scenario in scenarios::all(subject.maker) {
+                let fits = |outcome: &&Outcome| {
+                    (outcome.subject.name(), outcome.backend) == (subject.name(), backend)
+                        && outcome.scenario == scenario.name
+                };
+                outcomes.extend(known.iter().find(fits).cloned());
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+/// One line for one run, as it ends.
+pub fn line(outcome: &Outcome) -> String {
+    let score = &outcome.score;
+    let mark = if outcome.is_green() { "ok  " } else { "FAIL" };
+    let name = format!("{} {} {}", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+    let lags: Vec<Millis> = score.lags.iter().map(|lag| lag.ms).collect();
+    let most = lags.iter().max().copied().unwrap_or_default();
+    let mut line = format!("{mark} {name:<48} {}/{} lag ≤ {most} ms", score.right, score.total);
+    for wrong in &score.wrong {
+        let _ = write!(line, "; {} for {} ms while {} [{}]", wrong.told, wrong.lasted, wrong.during, wrong.reason);
+    }
+    if !score.missed.is_empty() {
+        let _ = write!(line, "; missed {:?}", score.missed);
+    }
+    if let Some(stuck) = &outcome.stuck {
+        let _ = write!(line, "; stuck: {}", stuck.lines().next().unwrap_or_default());
+    }
+    line
+}
+
+/// The whole document.
+pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
+    let mut text = format!(
+        "# Conformance\n\n\
+         Is the status right? Real agents, talking to scripted models, and what posse told about them. The truth comes from\n\
+         the model server's log, the keys sent, processes, and a plain text per dialog; never from our own rules.\n\n\
+         - **right**: of the statuses sampled 20 times a second, except {GUARD} ms around each change of the truth.\n\
+         - **false**: statuses told when nothing within {GUARD} ms made them right, however short; false ends (idle or\n  \
+           completed in the middle of a turn) in brackets.\n\
+         - **lag**: from a change of the truth to a right status; **dialog**: from a dialog's text on the screen to its\n  \
+           options in the status.\n\n\
+         A scenario is green (✓) with at least {:.1} % right, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
+         `{COMMAND}` plays everything (an hour and\n\
+         a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
+         are kept in `target/conformance`, with their recordings and timelines. A part of it is played by `./test`, all of it\n\
+         with `POSSE_CONFORMANCE=all cargo nextest run -p posse --test conformance`.\n\n\
+         Measured {date} on {machine}.\n\n",
+        RIGHT * 100.0
+    );
+    text.push_str("## In all\n\n| agent | backend | green | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n");
+    for group in groups(outcomes) {
+        let green = group.iter().filter(|outcome| outcome.is_green()).count();
+        let _ = writeln!(text, "| {} | {}/{} | {} |", head(group[0]), green, group.len(), figures(&group));
+    }
+    for group in groups(outcomes) {
+        let required = if group[0].subject.required { "" } else { " (reported only)" };
+        let _ = write!(
+            text,
+            "\n## {}, {}{required}\n\n| scenario | | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|\n",
+            group[0].subject.name(),
+            group[0].backend.name(),
+        );
+        for outcome in &group {
+            let mark = if outcome.is_green() { "✓" } else { "✗" };
+            let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(&[outcome]));
+        }
+        for outcome in group.iter().filter(|outcome| !outcome.is_green()) {
+            let _ = write!(text, "\n- `{}`: {}", outcome.scenario, complaint(outcome));
+        }
+        text.push('\n');
+    }
+    while text.ends_with("\n\n") {
+        text.pop();
+    }
+    text
+}
+
+fn head(outcome: &Outcome) -> String {
+    format!("{} | {}", outcome.subject.name(), outcome.backend.name())
+}
+
+/// By agent and backend, in the order in which they came.
+fn groups(outcomes: &[Outcome]) -> Vec<Vec<&Outcome>> {
+    let mut groups: Vec<Vec<&Outcome>> = Vec::new();
+    for outcome in outcomes {
+        match groups.iter_mut().find(|group| head(group[0]) == head(outcome)) {
+            Some(group) => group.push(outcome),
+            None => groups.push(vec![outcome]),
+        }
+    }
+    groups
+}
+
+fn figures(outcomes: &[&Outcome]) -> String {
+    let scores = || outcomes.iter().map(|outcome| &outcome.score);
+    let (right, total) = (scores().map(|score| score.right).sum::<usize>(), scores().map(|s| s.total).sum::<usize>());
+    let share = if total == 0 { 0.0 } else { right as f64 / total as f64 * 100.0 };
+    let wrong = scores().map(|score| score.wrong.len()).sum::<usize>();
+    let ends = scores().flat_map(|score| &score.wrong).filter(|wrong| wrong.is_end()).count();
+    let lags = |dialog: bool| {
+        let fits = |lag: &&Lag| lag.dialog == dialog;
+        let lags: Vec<Millis> = scores().flat_map(|score| &score.lags).filter(fits).map(|lag| lag.ms).collect();
+        match (percentile(&lags, 0.5), percentile(&lags, 0.99)) {
+            (Some(half), Some(most)) => format!("{half} / {most} ms"),
+            _ => "–".to_owned(),
+        }
+    };
+    format!("{right}/{total} ({share:.1} %) | {wrong} ({ends}) | {} | {}", lags(false), lags(true))
+}
+
+fn complaint(outcome: &Outcome) -> String {
+    if let Some(stuck) = &outcome.stuck {
+        return format!("did not get to its end: {}", stuck.lines().next().unwrap_or_default());
+    }
+    let score = &outcome.score;
+    let mut all: Vec<String> = score
+        .wrong
+        .iter()
+        .map(|wrong| format!("{} for {} ms while {} ({})", wrong.told, wrong.lasted, wrong.during, wrong.reason))
+        .collect();
+    all.extend(score.missed.iter().map(|what| format!("never told: {what}")));
+    let late = score.lags.iter().filter(|lag| lag.dialog && lag.ms > DIALOG_LAG);
+    all.extend(late.map(|lag| format!("a dialog was seen after {} ms", lag.ms)));
+    all.join("; ")
+}

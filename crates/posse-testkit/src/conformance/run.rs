@@ -1,0 +1,390 @@
+//! Plays a scenario with a real agent in a terminal of posse, through posse's public API, and writes down what
+//! happened.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use posse_core::ids::TerminalId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::scenarios::{Act, Scenario};
+use super::score::{Score, Told, score};
+use super::subject::Subject;
+use super::truth::{self, Fact, Interval, Millis, What};
+use super::witness::{Markers, Witness, now};
+use crate::agents::{AgentHome, Options};
+use crate::models::ModelServer;
+use crate::{TestEnv, env, process};
+
+/// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    Embedded,
+    Tmux,
+}
+
+impl Backend {
+    pub const ALL: [Backend; 2] = [Backend::Embedded, Backend::Tmux];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Embedded => "embedded",
+            Backend::Tmux => "tmux",
+        }
+    }
+}
+
+/// What one run needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    pub posse: &'a Path,
+    pub subject: Subject,
+    pub backend: Backend,
+    /// Where recordings and timelines are kept.
+    pub artefacts: &'a Path,
+    /// Somebody wants it to end; everything is cleared away first.
+    pub stop: &'a AtomicBool,
+}
+
+/// How a run went.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    pub scenario: String,
+    #[serde(with = "super::subject::by_name")]
+    pub subject: Subject,
+    pub backend: Backend,
+    pub score: Score,
+    /// Why it did not get to its end.
+    pub stuck: Option<String>,
+    pub took: Duration,
+    /// The timeline, for people.
+    pub timeline: String,
+}
+
+impl Outcome {
+    pub fn is_green(&self) -> bool {
+        self.stuck.is_none() && self.score.is_green()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Stuck {
+    #[error("{what} never came; the terminal shows:\n{screen}")]
+    Never { what: String, screen: String },
+    #[error("posse refused: {why}\nthe terminal shows:\n{screen}")]
+    Refused { why: String, screen: String },
+    #[error("talk to the daemon: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("start: {0}")]
+    Start(String),
+    #[error("it was stopped")]
+    Stopped,
+    #[error("the agent is not installed: {0}")]
+    Missing(String),
+}
+
+/// What is known at the end.
+#[derive(Default)]
+struct Known {
+    told: Vec<Told>,
+    facts: Vec<Fact>,
+    end: Millis,
+}
+
+/// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
+pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
+    let start = Instant::now();
+    let (known, stuck) = play(setup, scenario);
+    let truth = truth::intervals(known.facts.clone(), known.end);
+    let score = score(&truth, &known.told);
+    let mut outcome = Outcome {
+        scenario: scenario.name.to_owned(),
+        subject: setup.subject,
+        backend: setup.backend,
+        score,
+        stuck: stuck.map(|stuck| stuck.to_string()),
+        took: start.elapsed(),
+        timeline: String::new(),
+    };
+    outcome.timeline = timeline(&outcome, &known, &truth);
+    keep(&artefact(setup, scenario, "txt"), &outcome.timeline);
+    keep(&artefact(setup, scenario, "json"), &serde_json::to_string_pretty(&outcome).unwrap_or_default());
+    outcome
+}
+
+fn keep(path: &Path, text: &str) {
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, text));
+    if let Err(error) = written {
+        eprintln!("cannot keep {}: {error}", path.display());
+    }
+}
+
+fn artefact(setup: Setup<'_>, scenario: &Scenario, kind: &str) -> PathBuf {
+    let name = format!("{}-{}-{}.{kind}", setup.subject.name(), setup.backend.name(), scenario.name);
+    setup.artefacts.join(name)
+}
+
+fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
+    let mut known = Known::default();
+    let agent = match setup.subject.agent() {
+        Ok(agent) => agent,
+        Err(error) => return (known, Some(Stuck::Missing(error.to_string()))),
+    };
+    let server = ModelServer::script(&scenario.script);
+    let zero = now() - server.started().elapsed().as_millis() as Millis;
+    let home = agent.home(&server, &Options { retries: scenario.retries, ..Options::default() });
+    let env = TestEnv::new(setup.posse);
+    let launched = match launch(&env, &home, setup, scenario) {
+        Ok(launched) => launched,
+        Err(stuck) => return (known, Some(stuck)),
+    };
+    let id = launched["id"].as_str().and_then(|id| id.parse().ok());
+    let Some(id) = id else { return (known, Some(Stuck::Start(launched.to_string()))) };
+    let witness = match Witness::new(&env.http(), id, markers(scenario, setup.subject)) {
+        Ok(witness) => witness,
+        Err(error) => return (known, Some(error.into())),
+    };
+    let pid = launched["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let mut player = Player {
+        env: &env,
+        home: &home,
+        server: &server,
+        witness: &witness,
+        setup,
+        id,
+        pid,
+        facts: Vec::new(),
+        dialogs: 0,
+    };
+    let stuck = player.play(&scenario.acts).err();
+    known.end = now();
+    known.facts = player.facts;
+    let ran = env.run(["stop", "--all"]);
+    if ran.code != Some(0) {
+        eprintln!("cannot stop: {}", ran.stderr);
+    }
+    let (told, seen) = witness.finish();
+    known.told = told;
+    known.facts.extend(seen);
+    known.facts.extend(truth::of_log(&server.log(), zero, scenario.free_tools));
+    // What happened while it was being ended is not part of the scenario.
+    known.facts.retain(|fact| fact.at <= known.end);
+    known.told.retain(|told| told.at <= known.end);
+    keep_recording(&env, setup, scenario, id);
+    (known, stuck)
+}
+
+fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario) -> Result<Value, Stuck> {
+    let size = format!("{}x{}", scenario.size.0, scenario.size.1);
+    if let Some(manifest) = setup.subject.own_manifest() {
+        let directory = env.places().providers();
+        std::fs::create_dir_all(&directory)?;
+        std::fs::write(directory.join(format!("{}.toml", setup.subject.provider())), manifest)?;
+    }
+    let mut more = vec!["--size".to_owned(), size, "--backend".into(), setup.backend.name().into()];
+    let arguments = (scenario.arguments)(home);
+    if !arguments.is_empty() {
+        more.push("--".into());
+        more.extend(arguments);
+    }
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let ran = home.start_as(env, setup.subject.provider(), &more);
+    serde_json::from_str(&ran.stdout).map_err(|_| Stuck::Start(format!("{}{}", ran.stdout, ran.stderr)))
+}
+
+fn markers(scenario: &Scenario, subject: Subject) -> Markers {
+    let mut markers = Markers::new();
+    for act in &scenario.acts {
+        if let Act::Dialog(ask) = act
+            && let Some(marker) = ask.marker(subject.maker)
+            && !markers.iter().any(|(known, _)| *known == marker)
+        {
+            markers.push((marker, ask.kind()));
+        }
+    }
+    markers
+}
+
+fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &Scenario, id: TerminalId) {
+    let path = env.places().recordings().join(format!("{id}.cast"));
+    let copied =
+        std::fs::create_dir_all(setup.artefacts).and_then(|()| std::fs::copy(&path, artefact(setup, scenario, "cast")));
+    if let Err(error) = copied {
+        eprintln!("no recording of {}: {error}", scenario.name);
+    }
+}
+
+/// Does what the scenario says.
+struct Player<'a> {
+    env: &'a TestEnv,
+    home: &'a AgentHome,
+    server: &'a ModelServer,
+    witness: &'a Witness,
+    setup: Setup<'a>,
+    id: TerminalId,
+    pid: Option<u32>,
+    facts: Vec<Fact>,
+    /// How many were awaited.
+    dialogs: usize,
+}
+
+impl Player<'_> {
+    fn play(&mut self, acts: &[Act]) -> Result<(), Stuck> {
+        let subject = self.setup.subject;
+        let is_ready = self.witness.screen_within(PATIENCE, |screen| subject.is_ready(screen));
+        self.came("its prompt", is_ready)?;
+        self.note(What::Ready);
+        acts.iter().try_for_each(|act| self.act(act))
+    }
+
+    fn note(&mut self, what: What) {
+        self.facts.push(Fact { at: now(), what });
+    }
+
+    fn came(&self, what: &str, came: bool) -> Result<(), Stuck> {
+        if came {
+            return Ok(());
+        }
+        let screen = format!("{}\nthe model saw:\n{}", self.witness.screen_text(), self.server.log());
+        Err(Stuck::Never { what: what.to_owned(), screen })
+    }
+
+    fn post(&self, what: &str, body: &Value) -> Result<(), Stuck> {
+        let answer = self.env.http().post(&format!("/terminals/{}/{what}", self.id), body)?;
+        if answer.status == 200 {
+            return Ok(());
+        }
+        Err(Stuck::Refused { why: format!("{what}: {}", answer.body), screen: self.witness.screen_text() })
+    }
+
+    fn act(&mut self, act: &Act) -> Result<(), Stuck> {
+        if self.setup.stop.load(Ordering::Relaxed) {
+            return Err(Stuck::Stopped);
+        }
+        match act {
+            Act::Dwell(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+            Act::Prompt(text) => {
+                let before = self.server.log().turns().count();
+                self.note(What::Sending);
+                self.post("input", &json!({ "message": text }))?;
+                let came = self.server.comes_within(PATIENCE, |log| log.turns().count() > before);
+                self.came("the prompt at the model", came)?;
+            }
+            // As a person does: posse itself sends nothing to an agent that may ask any moment.
+            Act::PromptWhileBusy(text) => {
+                self.post("input", &json!({ "message": text, "enter": false }))?;
+                let is_there = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
+                self.came("the text", is_there)?;
+                self.post("input", &json!({ "message": "", "raw": true, "enter": true }))?;
+            }
+            Act::Gate(gate) => {
+                let came = self.server.comes_within(PATIENCE, |log| log.waits_at(gate));
+                self.came(&format!("the model at {gate}"), came)?;
+            }
+            Act::Release(gate) => self.server.release(gate),
+            Act::TurnOver(turn) => {
+                let came = self.server.comes_within(PATIENCE, |log| log.ended(*turn));
+                self.came(&format!("the end of turn {turn}"), came)?;
+            }
+            Act::Dialog(ask) => {
+                self.dialogs += 1;
+                let came = self.witness.drawn_within(PATIENCE, self.dialogs);
+                self.came(&format!("the dialog {ask:?}"), came)?;
+            }
+            Act::Approve(option) => {
+                self.note(What::Accepting);
+                self.post("approve", &option.map_or(json!({}), |option| json!({ "option": option })))?;
+            }
+            Act::AcceptByKey(key) => {
+                self.note(What::Accepting);
+                self.post("input", &json!({ "message": key, "raw": true, "enter": false }))?;
+            }
+            Act::Deny => {
+                self.note(What::Denying);
+                self.post("deny", &json!({}))?;
+            }
+            Act::File(name) => {
+                let path = self.home.directory.join(name);
+                let end = Instant::now() + PATIENCE;
+                while !path.exists() && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                self.came(&format!("the file {name}"), path.exists())?;
+            }
+            Act::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
+            Act::ErrorShown => {
+                let subject = self.setup.subject;
+                let came = self.witness.screen_within(PATIENCE, |screen| subject.shows_error(screen));
+                self.came("an error", came)?;
+            }
+            Act::Interrupt => {
+                self.note(What::Interrupting);
+                self.post("input", &json!({ "message": "\u{1b}", "raw": true, "enter": false }))?;
+                let lost = |log: &crate::models::Log| log.words().contains(&"connection_lost");
+                let came = self.server.comes_within(PATIENCE, lost);
+                self.came("the end of the connection", came)?;
+            }
+            Act::Kill => {
+                let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
+                self.note(What::Ended);
+                env::kill(pid);
+            }
+            Act::Exit => {
+                let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
+                self.note(What::Leaving);
+                self.post("exit", &json!({}))?;
+                self.came("the end of the process", process::ends_within(pid, PATIENCE))?;
+                self.note(What::Ended);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Truth and told side by side, in seconds since the first fact.
+fn timeline(outcome: &Outcome, known: &Known, truth: &[Interval]) -> String {
+    let mut text = format!("{} {} {}\n", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+    let zero = known.facts.iter().map(|fact| fact.at).min().unwrap_or(known.end);
+    let seconds = |at: Millis| (at - zero) as f64 / 1000.0;
+    let mut lines: Vec<(Millis, String)> = Vec::new();
+    lines.extend(known.facts.iter().map(|fact| (fact.at, format!("fact  {:?}", fact.what))));
+    lines.extend(truth.iter().map(|i| (i.from, format!("TRUTH {:?} ({})", i.allowed, i.what))));
+    lines.extend(known.told.iter().map(|told| {
+        let kind = told.waiting.map(|kind| format!(" {kind:?}{}", if told.dialog { ", read" } else { "" }));
+        (told.at, format!("  told {}{} [{}]", told.kind, kind.unwrap_or_default(), told.reason))
+    }));
+    lines.push((known.end, "end".into()));
+    lines.sort_by_key(|(at, _)| *at);
+    for (at, line) in lines {
+        let _ = writeln!(text, "{:9.3} {line}", seconds(at));
+    }
+    let score = &outcome.score;
+    let _ = writeln!(text, "right {}/{}, lags {:?}", score.right, score.total, score.lags);
+    for wrong in &score.wrong {
+        let _ = writeln!(
+            text,
+            "WRONG {:.3} {} for {} ms while {} [{}]",
+            seconds(wrong.at),
+            wrong.told,
+            wrong.lasted,
+            wrong.during,
+            wrong.reason
+        );
+    }
+    if !score.missed.is_empty() {
+        let _ = writeln!(text, "MISSED {:?}", score.missed);
+    }
+    if score.other_kinds > 0 {
+        let _ = writeln!(text, "OTHER KINDS {}", score.other_kinds);
+    }
+    if let Some(stuck) = &outcome.stuck {
+        let _ = writeln!(text, "STUCK {stuck}");
+    }
+    text
+}

@@ -1,0 +1,217 @@
+//! What was told against what was true.
+
+use posse_core::status::{StatusKind, WaitingKind};
+use serde::{Deserialize, Serialize};
+
+use super::truth::{Interval, Millis};
+
+/// 20 Hz.
+const STEP: Millis = 50;
+/// Around each change of the truth nothing is sampled: nobody knows to the millisecond when it was.
+pub const GUARD: Millis = 250;
+/// A dialog must be seen this soon.
+pub const DIALOG_LAG: Millis = 300;
+/// Of the sampled time.
+pub const RIGHT: f64 = 0.995;
+
+/// A status that posse told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub at: Millis,
+    pub kind: StatusKind,
+    pub waiting: Option<WaitingKind>,
+    /// Whether the question itself was told, not only that there is one.
+    pub dialog: bool,
+    pub reason: String,
+}
+
+/// A status that was never right, nor just before or after it was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct False {
+    pub at: Millis,
+    pub told: StatusKind,
+    pub reason: String,
+    pub during: String,
+    /// How long.
+    pub lasted: Millis,
+}
+
+impl False {
+    /// The worst: someone would go on as if the agent were done.
+    pub fn is_end(&self) -> bool {
+        matches!(self.told, StatusKind::Idle | StatusKind::Completed)
+    }
+}
+
+/// How long after a change of the truth a right status was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lag {
+    pub ms: Millis,
+    pub dialog: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Score {
+    pub right: usize,
+    pub total: usize,
+    pub wrong: Vec<False>,
+    pub lags: Vec<Lag>,
+    /// Dialogs and errors that were never told at all, by their stretch.
+    pub missed: Vec<String>,
+    /// Dialogs that were taken for another kind.
+    pub other_kinds: usize,
+}
+
+impl Score {
+    pub fn share(&self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.right as f64 / self.total as f64 }
+    }
+
+    pub fn is_green(&self) -> bool {
+        let soon = self.lags.iter().all(|lag| !lag.dialog || lag.ms <= DIALOG_LAG);
+        self.share() >= RIGHT && !self.wrong.iter().any(False::is_end) && soon && self.missed.is_empty()
+    }
+}
+
+/// `told` in the order of time; what was told before the first stretch counts as told at its beginning.
+pub fn score(truth: &[Interval], told: &[Told]) -> Score {
+    let mut score = Score { wrong: false_states(truth, told), ..Score::default() };
+    let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return score };
+    let mut at = first.from;
+    while at < last.to {
+        let near = truth[1..].iter().any(|interval| (interval.from - at).abs() < GUARD);
+        if let Some(interval) = truth.iter().find(|i| i.from <= at && at < i.to).filter(|_| !near) {
+            score.total += 1;
+            score.right += usize::from(at_time(told, at).is_some_and(|told| interval.allowed.contains(&told.kind)));
+        }
+        at += STEP;
+    }
+    for pair in truth.windows(2) {
+        let [before, interval] = pair else { continue };
+        // Where more is right than before there is nothing to be late for.
+        if interval.dialog.is_none() && before.allowed.iter().all(|kind| interval.allowed.contains(kind)) {
+            continue;
+        }
+        match lag(interval, told) {
+            Some(ms) => score.lags.push(Lag { ms, dialog: interval.dialog.is_some() }),
+            None if interval.dialog.is_some() || interval.allowed == [StatusKind::Error] => {
+                score.missed.push(interval.what.to_owned());
+            }
+            None => {}
+        }
+        let kinds = told.iter().filter(|told| told.dialog && (interval.from..interval.to).contains(&told.at));
+        score.other_kinds += kinds.filter(|told| interval.dialog.is_some() && told.waiting != interval.dialog).count();
+    }
+    score
+}
+
+fn at_time(told: &[Told], at: Millis) -> Option<&Told> {
+    told.iter().rev().find(|told| told.at <= at)
+}
+
+fn lag(interval: &Interval, told: &[Told]) -> Option<Millis> {
+    let fits = |told: &&Told| interval.allowed.contains(&told.kind) && (interval.dialog.is_none() || told.dialog);
+    if at_time(told, interval.from).filter(fits).is_some() {
+        return Some(0);
+    }
+    let later = told.iter().filter(|told| (interval.from..interval.to).contains(&told.at));
+    later.filter(fits).map(|told| told.at - interval.from).min()
+}
+
+/// What was told when nothing within the guard allows it. A change of the truth excuses what is right before or after
+/// it, and nothing else: no end in the middle of a turn, however short.
+fn false_states(truth: &[Interval], told: &[Told]) -> Vec<False> {
+    let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return Vec::new() };
+    let mut wrong = Vec::new();
+    for (number, one) in told.iter().enumerate() {
+        let (from, to) = (one.at.max(first.from), told.get(number + 1).map_or(last.to, |next| next.at).min(last.to));
+        let mut left: Vec<(Millis, Millis)> = vec![(from, to)];
+        for interval in truth.iter().filter(|interval| interval.allowed.contains(&one.kind)) {
+            let (a, b) = (interval.from - GUARD, interval.to + GUARD);
+            left = left.into_iter().flat_map(|(from, to)| [(from, to.min(a)), (from.max(b), to)]).collect();
+            left.retain(|(from, to)| from < to);
+        }
+        let lasted = left.iter().map(|(from, to)| to - from).sum();
+        if let Some((at, _)) = left.first().copied().filter(|(from, to)| from < to) {
+            let during = truth.iter().find(|i| i.from <= at && at < i.to).map_or("", |interval| interval.what);
+            let (reason, during) = (one.reason.clone(), during.to_owned());
+            wrong.push(False { at, told: one.kind, reason, during, lasted });
+        }
+    }
+    wrong
+}
+
+/// The value below which this share of them lies; nearest rank.
+pub fn percentile(values: &[Millis], share: f64) -> Option<Millis> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waiting};
+
+    use super::*;
+
+    fn stretch(from: Millis, to: Millis, allowed: &[StatusKind]) -> Interval {
+        let dialog = (allowed == [Waiting]).then_some(WaitingKind::Permission);
+        Interval { from, to, allowed: allowed.to_vec(), dialog, what: "x" }
+    }
+
+    fn says(at: Millis, kind: StatusKind) -> Told {
+        let waiting = (kind == Waiting).then_some(WaitingKind::Permission);
+        Told { at, kind, waiting, dialog: kind == Waiting, reason: "r".into() }
+    }
+
+    fn turn() -> Vec<Interval> {
+        vec![stretch(0, 1_000, &[Idle]), stretch(1_000, 3_000, &[Processing]), stretch(3_000, 5_000, &[Completed])]
+    }
+
+    #[test]
+    fn right_all_the_time() {
+        let score = score(&turn(), &[says(-5, Idle), says(1_040, Processing), says(3_200, Completed)]);
+        assert_eq!((score.right, score.total), (82, 82));
+        assert_eq!(score.lags.iter().map(|lag| lag.ms).collect::<Vec<_>>(), [40, 200]);
+        assert!(score.is_green() && score.wrong.is_empty());
+    }
+
+    #[test]
+    fn an_end_in_the_middle_is_seen_however_short() {
+        let told = [says(0, Idle), says(1_000, Processing), says(2_001, Completed), says(2_003, Processing)];
+        let score = score(&turn(), &[&told[..], &[says(3_000, Completed)]].concat());
+        assert_eq!(score.right, score.total, "it falls between two samples");
+        assert_eq!(score.wrong.len(), 1);
+        assert_eq!((score.wrong[0].at, score.wrong[0].lasted), (2_001, 2));
+        assert!(!score.is_green());
+    }
+
+    #[test]
+    fn a_guard_excuses_only_what_is_right_beside_it() {
+        let truth = [stretch(0, 1_000, &[Waiting]), stretch(1_000, 3_000, &[Processing])];
+        let late = score(&truth, &[says(0, Waiting), says(1_200, Processing)]);
+        assert!(late.wrong.is_empty());
+        let end = score(&truth, &[says(0, Waiting), says(1_000, Completed), says(1_100, Processing)]);
+        assert_eq!(end.wrong.len(), 1, "nobody was done");
+    }
+
+    #[test]
+    fn late_dialogs_and_missed_errors() {
+        let truth = [stretch(0, 1_000, &[Processing]), stretch(1_000, 3_000, &[Waiting])];
+        let announced = Told { dialog: false, ..says(500, Waiting) };
+        let told = score(&truth, &[says(0, Processing), announced, says(1_290, Waiting)]);
+        assert_eq!(told.lags, [Lag { ms: 290, dialog: true }], "announced is not seen");
+        let late = score(&truth, &[says(0, Processing), says(1_301, Waiting)]);
+        assert!(!late.is_green());
+        let truth = [stretch(0, 1_000, &[Processing]), stretch(1_000, 3_000, &[Error])];
+        assert_eq!(score(&truth, &[says(0, Processing)]).missed, ["x"]);
+    }
+
+    #[test]
+    fn percentiles() {
+        let values: Vec<Millis> = (1..=100).rev().collect();
+        assert_eq!((percentile(&values, 0.5), percentile(&values, 0.99)), (Some(50), Some(99)));
+        assert_eq!(percentile(&[], 0.5), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! The agents that are measured, and the plain texts by which their dialogs are known. These texts are chosen by hand
+//! for each dialog; they are not the patterns of our manifests.
+
+use posse_core::screen::Screen;
+use posse_core::status::WaitingKind;
+
+use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    Claude,
+    Codex,
+    Opencode,
+    Qwen,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    pub maker: Maker,
+    pub version: &'static str,
+    /// Whether its scenarios have to be green; the others are only reported.
+    pub required: bool,
+}
+
+pub const SUBJECTS: [Subject; 6] = [
+    Subject { maker: Maker::Claude, version: CLAUDE[1], required: true },
+    Subject { maker: Maker::Claude, version: CLAUDE[0], required: true },
+    Subject { maker: Maker::Codex, version: CODEX[1], required: true },
+    Subject { maker: Maker::Codex, version: CODEX[0], required: false },
+    Subject { maker: Maker::Opencode, version: OPENCODE, required: false },
+    Subject { maker: Maker::Qwen, version: QWEN, required: false },
+];
+
+impl Subject {
+    /// As it is called on the command line and in the report.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.provider(), self.version)
+    }
+
+    pub fn provider(&self) -> &'static str {
+        match self.maker {
+            Maker::Claude => "claude_code",
+            Maker::Codex => "codex",
+            Maker::Opencode => "opencode",
+            Maker::Qwen => "qwen",
+        }
+    }
+
+    /// What its user has to say in a file of their own, laid over our manifest.
+    pub fn own_manifest(&self) -> Option<&'static str> {
+        let no_daemon_yet = self.maker == Maker::Codex && self.version == CODEX[0];
+        no_daemon_yet.then_some("[launch]\nalways = { arguments = [] }\n")
+    }
+
+    pub fn agent(&self) -> Result<Agent, InstallError> {
+        match self.maker {
+            Maker::Claude => Agent::claude(self.version),
+            Maker::Codex => Agent::codex(self.version),
+            Maker::Opencode => Agent::opencode(self.version),
+            Maker::Qwen => Agent::qwen(self.version),
+        }
+    }
+
+    /// It takes prompts.
+    pub fn is_ready(&self, screen: &Screen) -> bool {
+        let text = match self.maker {
+            Maker::Claude => "❯\u{a0}",
+            Maker::Codex => " · /",
+            Maker::Opencode => "Ask anything",
+            Maker::Qwen => "Type your message",
+        };
+        screen.rows.iter().any(|row| row.contains(text))
+    }
+
+    /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.
+    pub fn shows_error(&self, screen: &Screen) -> bool {
+        let texts: &[&str] = match self.maker {
+            Maker::Claude => &["API Error", "Invalid API key", "limit", "run /login"],
+            Maker::Codex => &["■ "],
+            Maker::Opencode => &["rror", "nauthorized", "verloaded", "imit"],
+            Maker::Qwen => &["API Error", "✕"],
+        };
+        screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
+    }
+}
+
+/// A subject written down by its name.
+pub(super) mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{SUBJECTS, Subject};
+
+    pub(in super::super) fn serialize<S: Serializer>(subject: &Subject, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&subject.name())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Subject, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
+        known.ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
+    }
+}
+
+/// What an agent can be made to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    Command,
+    Edit,
+    Write,
+    Outside,
+    Mcp,
+    Question,
+    Plan,
+}
+
+impl Ask {
+    pub const ALL: [Ask; 7] = [Ask::Command, Ask::Edit, Ask::Write, Ask::Outside, Ask::Mcp, Ask::Question, Ask::Plan];
+
+    pub fn kind(self) -> WaitingKind {
+        match self {
+            Ask::Question => WaitingKind::Question,
+            Ask::Plan => WaitingKind::Plan,
+            _ => WaitingKind::Permission,
+        }
+    }
+
+    /// The text that is on the screen when, and only when, the dialog is; `None`: this agent does not ask this.
+    pub fn marker(self, maker: Maker) -> Option<&'static str> {
+        Some(match (maker, self) {
+            (Maker::Claude, Ask::Command | Ask::Outside | Ask::Mcp) => "Do you want to proceed?",
+            (Maker::Claude, Ask::Edit) => "Do you want to make this edit",
+            (Maker::Claude, Ask::Write) => "Do you want to create",
+            (Maker::Claude, Ask::Question) => "Enter to select",
+            // The model of these scenarios writes no plan down. What is asked then has a text of its own.
+            (Maker::Claude, Ask::Plan) => "Exit plan mode?",
+            (Maker::Codex, Ask::Command) => "Would you like to run the following command?",
+            (Maker::Codex, Ask::Edit | Ask::Write | Ask::Outside) => "Would you like to make the following edits?",
+            (Maker::Codex, Ask::Mcp) => "enter to submit",
+            (Maker::Codex, Ask::Question) => "enter to submit",
+            (Maker::Codex, Ask::Plan) => "Implement this plan?",
+            (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
+            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write) => "Yes, allow once",
+            (Maker::Opencode | Maker::Qwen, _) => return None,
+        })
+    }
+}

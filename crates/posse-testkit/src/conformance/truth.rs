@@ -1,0 +1,269 @@
+//! What really happened, as stretches of time and the statuses that are right in each. Nothing here knows a rule of
+//! ours: the facts are the model server's log, the keys that were sent, texts on the screen, and processes.
+
+use posse_core::status::{StatusKind, WaitingKind};
+
+use crate::models::{Event, Log, Role};
+
+/// Milliseconds on the wall clock. All sources are converted to it.
+pub type Millis = i64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub at: Millis,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Its prompt is on the screen.
+    Ready,
+    /// We began to send a prompt. Somewhere after this Enter is pressed.
+    Sending,
+    /// The model was asked.
+    Asked,
+    /// The model wants a tool; whether the agent has to ask for that.
+    WantsTool {
+        asks: bool,
+    },
+    /// The text of a dialog is on the screen, or is gone from it.
+    Drawn(WaitingKind),
+    Gone,
+    /// We began to answer the dialog.
+    Accepting,
+    Denying,
+    /// The model's answer went out to its end, and wants no tool.
+    Over,
+    /// The model answered an error, or cut the connection.
+    Failed,
+    /// We sent the key that interrupts.
+    Interrupting,
+    /// The agent does not listen to the answer any more.
+    Cut,
+    /// We asked the agent to leave.
+    Leaving,
+    /// Its process is gone.
+    Ended,
+}
+
+/// A stretch in which the same statuses are right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interval {
+    pub from: Millis,
+    pub to: Millis,
+    pub allowed: Vec<StatusKind>,
+    /// The dialog that is on the screen.
+    pub dialog: Option<WaitingKind>,
+    /// In words, for the report.
+    pub what: &'static str,
+}
+
+use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waiting};
+
+/// What the model server saw, as facts. `zero` is when its clock stood at zero; so many tools are `free` at first, the
+/// later ones need a permission.
+pub fn of_log(log: &Log, zero: Millis, free: usize) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut tools = 0;
+    // A turn's requests, and whether they asked for a tool.
+    let mut requests: Vec<(u64, bool)> = Vec::new();
+    for entry in &log.entries {
+        let Some(request) = entry.request else { continue };
+        if let Event::Opened(opened) = &entry.event
+            && matches!(opened.role, Role::Turn { .. })
+        {
+            requests.push((request, false));
+        }
+        let Some((_, wants_tool)) = requests.iter_mut().find(|(number, _)| *number == request) else { continue };
+        let what = match &entry.event {
+            Event::Opened(_) => What::Asked,
+            Event::ToolAsked { .. } => {
+                *wants_tool = true;
+                tools += 1;
+                What::WantsTool { asks: tools > free }
+            }
+            Event::Ended { .. } if !*wants_tool => What::Over,
+            Event::Failed { .. } | Event::Dropped => What::Failed,
+            Event::ConnectionLost => What::Cut,
+            _ => continue,
+        };
+        facts.push(Fact { at: zero + entry.at.as_millis() as Millis, what });
+    }
+    facts
+}
+
+/// The stretches from the first fact to `end`.
+pub fn intervals(mut facts: Vec<Fact>, end: Millis) -> Vec<Interval> {
+    facts.sort_by_key(|fact| fact.at);
+    let mut told = Story::default();
+    let mut intervals: Vec<Interval> = Vec::new();
+    for (number, fact) in facts.iter().enumerate() {
+        let Some((what, allowed, dialog)) = told.next(fact.what, &facts[number + 1..]) else { continue };
+        match intervals.last_mut() {
+            Some(last) if last.allowed == allowed && last.dialog == dialog => continue,
+            Some(last) => last.to = fact.at,
+            None => {}
+        }
+        intervals.push(Interval { from: fact.at, to: end, allowed, dialog, what });
+    }
+    intervals.retain(|interval| interval.from < interval.to);
+    intervals
+}
+
+/// What has happened so far, as far as it decides what comes next.
+#[derive(Default)]
+struct Story {
+    /// Tools the agent must ask for, and dialogs that were drawn.
+    to_ask: usize,
+    drawn: usize,
+    denied: bool,
+    interrupting: bool,
+    ended: bool,
+    allowed: Vec<StatusKind>,
+}
+
+type Stretch = (&'static str, Vec<StatusKind>, Option<WaitingKind>);
+
+impl Story {
+    fn next(&mut self, what: What, later: &[Fact]) -> Option<Stretch> {
+        if self.ended {
+            return None;
+        }
+        let (name, allowed, dialog) = self.after(what, later)?;
+        self.allowed.clone_from(&allowed);
+        Some((name, allowed, dialog))
+    }
+
+    fn after(&mut self, what: What, later: &[Fact]) -> Option<Stretch> {
+        let stretch = |name, allowed: &[StatusKind]| Some((name, allowed.to_vec(), None));
+        match what {
+            What::Ready => stretch("ready", &[Idle]),
+            What::Sending => {
+                (self.denied, self.interrupting) = (false, false);
+                let mut allowed = self.allowed.clone();
+                if !allowed.contains(&Processing) {
+                    allowed.push(Processing);
+                }
+                Some(("a prompt is sent", allowed, None))
+            }
+            What::Asked => {
+                // Whatever it had to ask is answered: the results are here.
+                self.to_ask = self.drawn;
+                stretch("the model works", &[Processing])
+            }
+            What::WantsTool { asks } => {
+                self.to_ask += usize::from(asks);
+                if asks { stretch("it is about to ask", &[Processing, Waiting]) } else { None }
+            }
+            What::Drawn(kind) => {
+                self.drawn += 1;
+                Some(("a dialog", vec![Waiting], Some(kind)))
+            }
+            What::Accepting => stretch("the dialog is accepted", &[Waiting, Processing]),
+            What::Denying => {
+                self.denied = true;
+                stretch("the dialog is denied", &[Waiting, Processing, Completed, Idle])
+            }
+            What::Gone if self.denied => stretch("denied", &[Completed, Idle]),
+            What::Gone if self.to_ask > self.drawn => {
+                stretch("the next dialog is about to come", &[Processing, Waiting])
+            }
+            What::Gone => stretch("the tool runs", &[Processing]),
+            What::Over => stretch("the turn is over", &[Completed]),
+            // The agent may ask again by itself; then the turn goes on.
+            What::Failed => {
+                let next = later.iter().find(|fact| matches!(fact.what, What::Asked | What::Sending));
+                if next.is_some_and(|fact| fact.what == What::Asked) {
+                    return stretch("it tries again", &[Processing]);
+                }
+                stretch("the turn has failed", &[Error])
+            }
+            What::Interrupting => {
+                self.interrupting = true;
+                stretch("it is interrupted", &[Processing, Completed, Idle])
+            }
+            What::Cut if self.interrupting => stretch("interrupted", &[Completed, Idle]),
+            What::Cut => None,
+            What::Leaving => stretch("it leaves", &[Processing, Completed, Idle, Error]),
+            What::Ended => {
+                self.ended = true;
+                stretch("it is gone", &[Error])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(facts: &[(Millis, What)], end: Millis) -> Vec<(Millis, Millis, Vec<StatusKind>)> {
+        let facts = facts.iter().map(|(at, what)| Fact { at: *at, what: *what }).collect();
+        intervals(facts, end).into_iter().map(|i| (i.from, i.to, i.allowed)).collect()
+    }
+
+    #[test]
+    fn a_turn() {
+        let facts = [(0, What::Ready), (1_000, What::Sending), (1_300, What::Asked), (4_000, What::Over)];
+        let expected = [
+            (0, 1_000, vec![Idle]),
+            (1_000, 1_300, vec![Idle, Processing]),
+            (1_300, 4_000, vec![Processing]),
+            (4_000, 6_000, vec![Completed]),
+        ];
+        assert_eq!(told(&facts, 6_000), expected);
+    }
+
+    #[test]
+    fn two_dialogs_and_a_gap_before_each() {
+        let asks = What::WantsTool { asks: true };
+        let drawn = What::Drawn(WaitingKind::Permission);
+        let facts = [
+            (0, What::Asked),
+            (100, asks),
+            (110, asks),
+            (1_000, drawn),
+            (2_000, What::Accepting),
+            (2_100, What::Gone),
+            (2_300, drawn),
+            (3_000, What::Accepting),
+            (3_100, What::Gone),
+            (3_400, What::Asked),
+            (4_000, What::Over),
+        ];
+        let both = vec![Processing, Waiting];
+        let expected = [
+            (0, 100, vec![Processing]),
+            (100, 1_000, both.clone()),
+            (1_000, 2_000, vec![Waiting]),
+            (2_000, 2_100, vec![Waiting, Processing]),
+            (2_100, 2_300, both),
+            (2_300, 3_000, vec![Waiting]),
+            (3_000, 3_100, vec![Waiting, Processing]),
+            (3_100, 4_000, vec![Processing]),
+            (4_000, 5_000, vec![Completed]),
+        ];
+        assert_eq!(told(&facts, 5_000), expected);
+    }
+
+    #[test]
+    fn a_failure_that_is_tried_again_is_none() {
+        let facts = [(0, What::Asked), (10, What::Failed), (500, What::Asked), (510, What::Failed)];
+        assert_eq!(told(&facts, 900), [(0, 510, vec![Processing]), (510, 900, vec![Error])]);
+        // A later prompt of ours is not trying again.
+        let facts = [(0, What::Asked), (10, What::Failed), (500, What::Sending), (600, What::Asked)];
+        let expected = [
+            (0, 10, vec![Processing]),
+            (10, 500, vec![Error]),
+            (500, 600, vec![Error, Processing]),
+            (600, 900, vec![Processing]),
+        ];
+        assert_eq!(told(&facts, 900), expected);
+    }
+
+    #[test]
+    fn the_end_of_the_process_is_the_end() {
+        let facts = [(0, What::Asked), (500, What::Ended), (501, What::Cut), (600, What::Over)];
+        assert_eq!(told(&facts, 900), [(0, 500, vec![Processing]), (500, 900, vec![Error])]);
+    }
+}

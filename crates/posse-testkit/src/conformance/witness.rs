@@ -1,0 +1,194 @@
+//! Who looks on while a scenario is played: what posse tells, and when texts come and go on the screen.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use posse_core::ids::TerminalId;
+use posse_core::screen::Screen;
+use posse_core::status::{StatusKind, WaitingKind};
+use serde::Deserialize;
+use tokio_tungstenite::tungstenite;
+
+use super::score::Told;
+use super::truth::{Fact, Millis, What};
+use crate::http::Client;
+use crate::stream::Stream;
+
+pub(super) fn now() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
+}
+
+/// Texts that are watched for, and what kind of dialog each belongs to.
+pub(super) type Markers = Vec<(&'static str, WaitingKind)>;
+
+#[derive(Default)]
+struct Seen {
+    screen: Option<Screen>,
+    told: Vec<Told>,
+    facts: Vec<Fact>,
+}
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    news: Condvar,
+    over: AtomicBool,
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Seen)) {
+        change(&mut self.seen());
+        self.news.notify_all();
+    }
+}
+
+pub(super) struct Witness {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Witness {
+    pub(super) fn new(client: &Client, id: TerminalId, markers: Markers) -> io::Result<Self> {
+        let shared = Arc::<Shared>::default();
+        // From the beginning: the terminal may have told something before anyone listened.
+        let mut events = client.events(Some(0))?;
+        let stream = Stream::open(client, id, None, 1)?;
+        // Only so that it notices when it is over.
+        stream.set_timeout(Duration::from_millis(500))?;
+        let listening = std::thread::spawn({
+            let shared = shared.clone();
+            move || {
+                while let Ok(Some(event)) = events.next_event() {
+                    if let Some(told) = read_status(&event, id) {
+                        shared.change(|seen| seen.told.push(told));
+                    }
+                }
+            }
+        });
+        let looking = std::thread::spawn({
+            let (shared, client) = (shared.clone(), client.clone());
+            move || look_on(&shared, &client, stream, id, &markers)
+        });
+        Ok(Self { shared, threads: vec![listening, looking] })
+    }
+
+    /// Waits until this is on the screen.
+    pub(super) fn screen_within(&self, patience: Duration, fits: impl Fn(&Screen) -> bool) -> bool {
+        self.within(patience, |seen| seen.screen.as_ref().is_some_and(&fits))
+    }
+
+    /// Waits until so many dialogs were drawn.
+    pub(super) fn drawn_within(&self, patience: Duration, count: usize) -> bool {
+        let drawn = |fact: &&Fact| matches!(fact.what, What::Drawn(_));
+        self.within(patience, |seen| seen.facts.iter().filter(drawn).count() >= count)
+    }
+
+    fn within(&self, patience: Duration, fits: impl Fn(&Seen) -> bool) -> bool {
+        let end = Instant::now() + patience;
+        let mut seen = self.shared.seen();
+        while !fits(&seen) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            seen = self.shared.news.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    pub(super) fn screen_text(&self) -> String {
+        self.shared
+            .seen()
+            .screen
+            .as_ref()
+            .map(|screen| format!("{:?}\n{}", screen.title, screen.text()))
+            .unwrap_or_default()
+    }
+
+    /// What was seen and heard. The daemon must be gone, or this waits for it.
+    pub(super) fn finish(mut self) -> (Vec<Told>, Vec<Fact>) {
+        self.shared.over.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        let mut seen = self.shared.seen();
+        (std::mem::take(&mut seen.told), std::mem::take(&mut seen.facts))
+    }
+}
+
+fn look_on(shared: &Shared, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
+    let mut present = vec![false; markers.len()];
+    let mut is_over = false;
+    while !is_over {
+        // The screen below is from now or later: what it shows was drawn before, not after.
+        let at = now();
+        let Ok(screen) = client.get::<Screen>(&format!("/terminals/{id}/screen")) else { return };
+        let text = screen.text();
+        shared.change(|seen| {
+            for ((marker, kind), present) in markers.iter().zip(&mut present) {
+                let is_there = text.contains(marker);
+                if is_there != *present {
+                    let what = if is_there { What::Drawn(*kind) } else { What::Gone };
+                    seen.facts.push(Fact { at, what });
+                    *present = is_there;
+                }
+            }
+            seen.screen = Some(screen);
+        });
+        is_over = loop {
+            match stream.next_item() {
+                Ok(_) => break false,
+                Err(error) if is_timeout(&error) => {
+                    if shared.over.load(Ordering::Acquire) {
+                        break true;
+                    }
+                }
+                Err(_) => break true,
+            }
+        };
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<tungstenite::Error>());
+    matches!(inner, Some(tungstenite::Error::Io(io))
+        if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
+}
+
+#[derive(Deserialize)]
+struct Event {
+    at: jiff::Timestamp,
+    kind: String,
+    terminal: Option<TerminalId>,
+    data: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    status: StatusKind,
+    reason: String,
+    waiting_kind: Option<WaitingKind>,
+    dialog: Option<serde_json::Value>,
+}
+
+fn read_status(event: &serde_json::Value, id: TerminalId) -> Option<Told> {
+    let event: Event = Deserialize::deserialize(event).ok()?;
+    if event.kind != "status_changed" || event.terminal != Some(id) {
+        return None;
+    }
+    let status: Status = serde_json::from_value(event.data).ok()?;
+    Some(Told {
+        at: event.at.as_millisecond(),
+        kind: status.status,
+        waiting: status.waiting_kind,
+        dialog: status.dialog.is_some(),
+        reason: status.reason,
+    })
+}

@@ -1,0 +1,78 @@
+//! Is the status right? A part of the conformance runs on every commit, all of them with `POSSE_CONFORMANCE=all`; the
+//! report is written by `cargo run --release -p posse-testkit --bin conformance`. See docs/conformance.md.
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use posse_testkit::agents::or_skip;
+use posse_testkit::conformance::report;
+use posse_testkit::conformance::run::{Backend, Outcome, Setup, run};
+use posse_testkit::conformance::scenarios::{self, Scenario};
+use posse_testkit::conformance::subject::{SUBJECTS, Subject};
+
+fn subject(name: &str) -> Subject {
+    SUBJECTS.into_iter().find(|subject| subject.name() == name).unwrap()
+}
+
+fn play(subject: Subject, backend: Backend, scenario: &Scenario) -> Outcome {
+    // Where the recordings of the command are, too.
+    let artefacts: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("conformance");
+    let posse = Path::new(env!("CARGO_BIN_EXE_posse"));
+    run(Setup { posse, subject, backend, artefacts: &artefacts, stop: &AtomicBool::default() }, scenario)
+}
+
+#[track_caller]
+fn must_be_green(name: &str, backend: Backend, scenario: &str) {
+    let subject = subject(name);
+    if or_skip(subject.agent()).is_none() {
+        return;
+    }
+    let scenario = scenarios::all(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
+    let outcome = play(subject, backend, &scenario);
+    assert!(outcome.is_green(), "{}\n{}", report::line(&outcome), outcome.timeline);
+}
+
+/// All scenarios of an agent, if all were asked for.
+fn everything(name: &str, backend: Backend) {
+    let subject = subject(name);
+    let wanted = std::env::var("POSSE_CONFORMANCE").is_ok_and(|wanted| wanted == "all");
+    if !wanted || or_skip(subject.agent()).is_none() {
+        return;
+    }
+    let outcomes = scenarios::all(subject.maker).into_iter().map(|scenario| play(subject, backend, &scenario));
+    let bad: Vec<String> =
+        outcomes.filter(|outcome| !outcome.is_green()).map(|outcome| report::line(&outcome)).collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// One module per agent and backend, one test per scenario.
+macro_rules! conformance {
+    ($($module:ident: $name:literal, $backend:ident, [$($scenario:ident),*];)*) => {$(
+        mod $module {
+            use super::*;
+            $(
+                #[test]
+                fn $scenario() {
+                    must_be_green($name, Backend::$backend, stringify!($scenario));
+                }
+            )*
+            #[test]
+            fn everything() {
+                super::everything($name, Backend::$backend);
+            }
+        }
+    )*};
+}
+
+conformance! {
+    claude_2_1_325: "claude_code-2.1.325", Embedded,
+        [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, dialog_question, tool_running, deny];
+    claude_2_1_325_tmux: "claude_code-2.1.325", Tmux, [stalled, deny];
+    claude_2_1_197: "claude_code-2.1.197", Embedded, [stalled, narrative, api_401, tool_running, deny];
+    claude_2_1_197_tmux: "claude_code-2.1.197", Tmux, [];
+    codex_0_166: "codex-0.166.0", Embedded,
+        [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, tool_running, deny];
+    codex_0_166_tmux: "codex-0.166.0", Tmux, [stalled, deny];
+}
