@@ -44,6 +44,9 @@ const CHECKPOINTS_PER_RING: u64 = 2;
 const FLOOD: usize = 8 << 10;
 /// How many inputs of a terminal in tmux are remembered to have arrived.
 const KNOWN_INPUTS: usize = 1024;
+/// How long the end of an answer may take to be drawn after the agent has said that it is over: three times the 180 ms
+/// that Claude Code took at most.
+const DRAWING: Duration = Duration::from_millis(600);
 /// How long a terminal keeps another size so that its program notices and repaints. Long enough for a busy
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
@@ -226,6 +229,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         unsent: HashMap::new(),
         undelivered: HashMap::new(),
         agent: settings.agent.map(|(provider, profile, said)| Agent::new(provider, profile.as_deref(), said)),
+        last_wanted: Vec::new(),
         held_back: VecDeque::new(),
         writer: WriterId(crate::random().max(1)),
         typed: 0,
@@ -265,6 +269,8 @@ struct Pump {
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), Order>,
     agent: Option<Agent>,
+    /// Who waits for the last answer to be on the screen, and how long.
+    last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
     /// What others typed while something was being delivered.
     held_back: VecDeque<Input>,
     /// Who types what the agent gets from us, and how often.
@@ -337,10 +343,30 @@ impl Pump {
         }
     }
 
+    /// Whether the agent has said more than its screen shows so far: it says that a turn is over before it draws the end.
+    fn is_drawing(&self) -> bool {
+        let quiet = matches!(self.life.status().kind, StatusKind::Idle | StatusKind::Completed);
+        let behind = self.agent.as_ref().is_some_and(|agent| agent.reads() == Some(StatusKind::Processing));
+        self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
+    }
+
+    /// Answers who waits for the last answer, when it is there or does not come.
+    fn tell_last_answer(&mut self) {
+        let (drawing, now) = (self.is_drawing(), Instant::now());
+        for (reply, until) in std::mem::take(&mut self.last_wanted) {
+            if drawing && now < until {
+                self.last_wanted.push((reply, until));
+            } else {
+                let _ = reply.send(self.text(Text::Last));
+            }
+        }
+    }
+
     fn agent_deadline(&self) -> Option<Instant> {
         let life = self.agent.as_ref().and_then(|_| self.life.deadline());
         let work = self.agent.as_ref().and_then(Agent::deadline);
-        life.into_iter().chain(work).min().map(crate::instant)
+        let wanted = self.last_wanted.iter().map(|(_, until)| *until);
+        life.into_iter().chain(work).map(crate::instant).chain(wanted).min()
     }
 
     fn catching_up(&self) -> bool {
@@ -480,6 +506,7 @@ impl Pump {
     fn look(&mut self) {
         self.tell_title();
         self.read_screen();
+        self.tell_last_answer();
     }
 
     fn tell_title(&mut self) {
@@ -517,6 +544,7 @@ impl Pump {
         }
         if self.agent_deadline().is_some_and(|due| due <= now) {
             self.agent_time();
+            self.tell_last_answer();
         }
     }
 
@@ -543,6 +571,9 @@ impl Pump {
         match command {
             Command::Screen(reply) => {
                 let _ = reply.send(self.emulator.screen());
+            }
+            Command::Text(Text::Last, reply) if self.is_drawing() => {
+                self.last_wanted.push((reply, Instant::now() + DRAWING));
             }
             Command::Text(text, reply) => {
                 let _ = reply.send(self.text(text));
@@ -631,6 +662,8 @@ impl Pump {
         self.exit = Some(exit);
         self.look();
         self.drive(&Happened::Gone);
+        self.last_wanted.iter_mut().for_each(|(_, until)| *until = Instant::now());
+        self.tell_last_answer();
         let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
         let why = match (self.backend, exit) {
             // What was sent to tmux may have arrived before the end.

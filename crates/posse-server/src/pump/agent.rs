@@ -16,7 +16,7 @@ use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
 use posse_core::screen::Screen;
 use posse_core::signal::Signal;
-use posse_core::status::{Claim, Event as LifeEvent, Life, Source, WaitingKind};
+use posse_core::status::{Claim, Event as LifeEvent, Life, Source, StatusKind, WaitingKind};
 use posse_core::time::Mono;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -169,6 +169,11 @@ impl Agent {
         if let LifeEvent::Read(reading) = event {
             self.reading = Some(reading);
         }
+    }
+
+    /// What the screen said last.
+    pub(super) fn reads(&self) -> Option<StatusKind> {
+        self.reading.as_ref()?.status
     }
 
     /// What a signal says of the agent.
