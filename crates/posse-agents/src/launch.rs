@@ -129,6 +129,13 @@ pub enum LaunchError {
 }
 
 impl Launch {
+    /// Whether a profile is only a name to it: the text is the tool's own.
+    pub fn knows_profiles(&self) -> bool {
+        let texts = self.profile.iter().flat_map(|profile| &profile.arguments);
+        self.profile.is_some()
+            && !texts.clone().any(|text| text.contains("{profile}") || text.contains("{profile_quoted}"))
+    }
+
     /// The command for a wish. `name` is what the agent is called in errors.
     pub fn plan(&self, name: &str, wish: &Wish<'_>) -> Result<Planned, LaunchError> {
         let mode = self.modes.get(&wish.mode).ok_or_else(|| LaunchError::Mode(name.into(), wish.mode))?;

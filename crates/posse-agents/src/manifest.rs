@@ -33,6 +33,10 @@ pub struct Manifest {
     /// What its words mean.
     #[serde(default)]
     pub signals: SignalRules,
+    /// The file in which it writes down what it does: `{pid}`, and `{NAME}` for a variable of its environment. Of several the
+    /// first that can be filled in counts.
+    #[serde(default)]
+    pub session_file: Vec<String>,
     /// How its screen is read.
     pub screen: Rules,
 }

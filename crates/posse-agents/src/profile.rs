@@ -33,6 +33,11 @@ struct Fields {
 }
 
 impl Profile {
+    /// A role that somebody else knows by its name.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.into(), description: String::new(), model: None, mcp_servers: None, text: String::new() }
+    }
+
     pub fn parse(text: &str) -> Result<Self, BadProfile> {
         let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
         let rest = text.strip_prefix("---\n").ok_or(BadProfile::NoFields)?;

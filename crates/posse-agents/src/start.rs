@@ -1,6 +1,8 @@
 //! Dialogs of the start, and which of them we answer. Nothing is answered that the operator has not confirmed, and a
 //! dialog we do not know is never answered at all.
 
+use std::time::Duration;
+
 use posse_core::detect::Dialog;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,8 @@ pub struct StartAnswer {
 pub struct Start {
     /// How long it may take until it is ready.
     pub timeout_ms: u64,
+    /// A variable that says so instead, in seconds. What is no number is ignored.
+    pub timeout_variable: Option<String>,
     #[serde(default, rename = "answer")]
     pub answers: Vec<StartAnswer>,
 }
@@ -43,6 +47,12 @@ pub struct Confirmed {
 }
 
 impl Start {
+    /// How long it may take, for someone with these variables.
+    pub fn timeout(&self, variable: impl Fn(&str) -> Option<String>) -> Duration {
+        let said = self.timeout_variable.as_deref().and_then(variable).and_then(|text| text.trim().parse().ok());
+        said.map_or(Duration::from_millis(self.timeout_ms), Duration::from_secs)
+    }
+
     /// The option of this dialog to choose, if it is to be answered.
     pub fn answer(&self, dialog: &Dialog, confirmed: Confirmed) -> Option<usize> {
         self.answers.iter().find_map(|answer| {
@@ -53,5 +63,25 @@ impl Start {
             let option = dialog.options.iter().position(|option| option.label.starts_with(&answer.choose));
             option.filter(|_| allowed)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S-87.
+    #[test]
+    fn a_malformed_timeout_is_the_usual_one() {
+        let codex = crate::manifest::built_in("codex").unwrap().unwrap();
+        let start = codex.manifest.start.unwrap();
+        let timeout = |text: Option<&str>| {
+            start
+                .timeout(|name| (name == "POSSE_CODEX_INIT_TIMEOUT_SECONDS").then(|| text.map(str::to_owned)).flatten())
+        };
+        for (text, seconds) in [(None, 180), (Some("abc"), 180), (Some(""), 180), (Some("-1"), 180), (Some(" 20 "), 20)]
+        {
+            assert_eq!(timeout(text), Duration::from_secs(seconds), "{text:?}");
+        }
     }
 }

@@ -31,11 +31,13 @@ use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::recording::Recorder;
 use crate::retention;
+use crate::session_files::{self, SessionFiles};
 use crate::store::{self, KnownInput, Outcome, Writer};
 use crate::tmux_server::TmuxServer;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
+use tmux_server::Leaving;
 pub(crate) use words::*;
 
 /// How long a family is given to end by itself before it is killed.
@@ -48,11 +50,13 @@ struct Entry {
     watched: bool,
     /// `None`: ended before this daemon began, and not asked for since.
     pump: Option<Handle>,
+    /// The agent's own file is watched.
+    follows_file: bool,
 }
 
 impl Entry {
     fn new(record: Record) -> Self {
-        Self { title: String::new(), size: record.size, watched: false, pump: None, record }
+        Self { title: String::new(), size: record.size, watched: false, pump: None, follows_file: false, record }
     }
 }
 
@@ -67,8 +71,7 @@ pub(crate) struct Hub {
     recorder: Recorder,
     links: BTreeMap<Backend, Link>,
     tmux_server: TmuxServer,
-    /// The connection to the tmux server before, on its way out.
-    leaving_tmux: Option<Link>,
+    leaving_tmux: Option<Leaving>,
     /// Why there is no keeper.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
@@ -81,6 +84,7 @@ pub(crate) struct Hub {
     /// Agents that run and are not ready yet, with who waits for them.
     starting: HashMap<TerminalId, Starting>,
     providers: Arc<Providers>,
+    session_files: SessionFiles,
     /// This program, for what agents call.
     executable: PathBuf,
     /// To be ended when their backend is connected.
@@ -108,6 +112,7 @@ pub(crate) struct Parts {
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) session_files: SessionFiles,
     pub(crate) executable: PathBuf,
 }
 
@@ -136,6 +141,7 @@ impl Hub {
             creating: HashMap::new(),
             starting: HashMap::new(),
             providers: parts.providers,
+            session_files: parts.session_files,
             executable: parts.executable,
             end_later: Vec::new(),
             deleting: HashMap::new(),
@@ -244,6 +250,7 @@ impl Hub {
                 let changes = self.put(id);
                 self.emit("status_changed", Some(id), data, changes);
                 self.started(id);
+                self.watch_session_file(id);
             }
             Change::Title(title) => {
                 entry.title.clone_from(&title);
@@ -376,6 +383,19 @@ impl Hub {
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
                 let _ = reply.send(Health { problem: keeper.or(disk) });
             }
+        }
+    }
+
+    /// Has the pump told of what the agent writes down of itself. Its file is not there from the beginning, so this is tried
+    /// again until it is.
+    fn watch_session_file(&mut self, id: TerminalId) {
+        let Some(entry) = self.terminals.get_mut(&id).filter(|entry| !entry.follows_file) else { return };
+        let (Some(pump), Some(pid), Some(_)) = (&entry.pump, entry.record.pid, entry.record.confirmed) else { return };
+        let Ok(provider) = self.providers.load(&entry.record.provider) else { return };
+        let patterns = &provider.manifest.session_file;
+        if let Some(file) = (!patterns.is_empty()).then(|| session_files::locate(patterns, pid)).flatten() {
+            entry.follows_file = true;
+            self.session_files.watch(&file, pump.clone());
         }
     }
 

@@ -14,6 +14,7 @@ pub mod record;
 mod recording;
 mod retention;
 mod serve;
+mod session_files;
 mod store;
 pub mod tmux_server;
 mod watch;

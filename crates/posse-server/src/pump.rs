@@ -22,7 +22,7 @@ use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
-use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
+use posse_core::status::{Claim, Event as LifeEvent, Exit, Life, Source, Status, StatusKind};
 use posse_term::client::Link;
 use posse_term::emulator::{Emulator, HistoryLimit, Reply};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
@@ -123,7 +123,7 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Result<(), InputError>>,
     },
     /// How the screen is read now; `None` in a terminal without an agent.
-    Explain(oneshot::Sender<Option<Explanation>>),
+    Explain(oneshot::Sender<Option<Explained>>),
     /// Show the recording what the screen looks like: it goes on from there.
     Picture,
     /// The size it has when nobody looks.
@@ -139,12 +139,17 @@ pub(crate) enum Command {
     },
 }
 
+/// How a screen is read, and what the agent said of itself last.
+pub(crate) type Explained = (Explanation, Vec<(Source, Claim)>);
+
 pub(crate) enum Event {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(Command),
     /// A hook of the agent, as it told.
     Hook(serde_json::Value),
+    /// What the agent has written down of itself.
+    SessionFile(serde_json::Value),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,
@@ -160,6 +165,11 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// Whether nobody will hear.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.events.is_closed()
+    }
+
     pub(crate) fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }
@@ -216,6 +226,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         unsent: HashMap::new(),
         undelivered: HashMap::new(),
         agent: settings.agent.map(|(provider, profile, said)| Agent::new(provider, profile.as_deref(), said)),
+        held_back: VecDeque::new(),
         writer: WriterId(crate::random().max(1)),
         typed: 0,
         emulator: emulator.unwrap_or_else(|| Emulator::new(settings.size, settings.history)),
@@ -254,6 +265,8 @@ struct Pump {
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), Order>,
     agent: Option<Agent>,
+    /// What others typed while something was being delivered.
+    held_back: VecDeque<Input>,
     /// Who types what the agent gets from us, and how often.
     writer: WriterId,
     typed: u64,
@@ -317,6 +330,7 @@ impl Pump {
                     }
                 }
                 Some(Event::Hook(payload)) => self.hook(&payload),
+                Some(Event::SessionFile(content)) => self.session_file(&content),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }
@@ -364,11 +378,9 @@ impl Pump {
                 };
                 self.input_done(writer, sequence, Err(why));
             }
-            KeeperEvent::Spawned { .. } => {
-                if self.agent.is_none() {
-                    self.live(&LifeEvent::Running);
-                }
-            }
+            KeeperEvent::Spawned { .. } if self.agent.is_none() => self.live(&LifeEvent::Running),
+            // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
+            KeeperEvent::Exited { main, .. } if self.backend == Backend::Embedded && self.tail.end() < main => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
         }
@@ -538,6 +550,8 @@ impl Pump {
             Command::BracketedPaste(reply) => {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
+            // One writer at a time: what others type would mix with what is being delivered.
+            Command::Input(input) if self.agent.as_ref().is_some_and(Agent::works) => self.held_back.push_back(input),
             Command::Input(input) => self.input(input),
             Command::Message { order, writer, sequence, reply } => {
                 let origin = Origin::Request(reply);
@@ -549,7 +563,8 @@ impl Pump {
             Command::Answer { wish, question, reply } => self.ask_agent(Wanted::Answer { wish, question }, reply),
             Command::Explain(reply) => {
                 let screen = self.emulator.screen();
-                let _ = reply.send(self.agent.as_ref().map(|agent| agent.explain(&screen)));
+                let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
+                let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen), said)));
             }
             Command::Picture => self.record_picture(),
             Command::Resize(size) => {

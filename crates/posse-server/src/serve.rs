@@ -20,6 +20,7 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::recording::{self, Word};
+use crate::session_files::SessionFiles;
 use crate::store::{self, StoreError};
 use crate::{pump, tmux_server};
 
@@ -98,6 +99,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         inputs: found.inputs,
         want,
         providers: providers.clone(),
+        session_files: SessionFiles::start(),
         executable: settings.executable.clone(),
         tmux_server: found
             .settings

@@ -94,6 +94,11 @@ impl Life {
         self.asking.is_some_and(|at| now < at + weigh::ASKING)
     }
 
+    /// What each source said last.
+    pub fn claims(&self) -> impl Iterator<Item = (Source, &Claim)> {
+        Source::ALL.into_iter().zip(&self.said).filter_map(|(source, said)| Some((source, said.as_ref()?)))
+    }
+
     /// When to send `Time`. Sending it late, early or too often is harmless.
     pub fn deadline(&self) -> Option<Mono> {
         self.next().map(|(due, _)| due)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use posse_agents::launch::Mode;
+use posse_agents::launch::{Launch, Mode};
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
 
@@ -34,6 +34,9 @@ pub(super) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
     let provider = app.providers.load(&asked.provider).map_err(|error| ApiError::Invalid(error.to_string()))?;
     let profile = match (asked.profile, &asked.profile_name) {
         (Some(profile), _) => Some(profile),
+        (None, Some(name)) if provider.manifest.launch.as_ref().is_some_and(Launch::knows_profiles) => {
+            Some(Profile::named(name))
+        }
         (None, Some(name)) => {
             let found = providers::profile(&app.places.profiles(), name);
             Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
@@ -49,7 +52,7 @@ pub(super) async fn start(app: &App, creation: Creation) -> Result<Terminal, Api
     let timeout = match &creation.what {
         What::Agent(agent) => {
             let start = agent.provider.manifest.start.as_ref();
-            Some(start.map_or(PATIENCE, |start| Duration::from_millis(start.timeout_ms)))
+            Some(start.map_or(PATIENCE, |start| start.timeout(|name| creation.environment.get(name).cloned())))
         }
         What::Command(..) => None,
     };

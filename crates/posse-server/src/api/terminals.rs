@@ -75,14 +75,22 @@ pub(super) async fn create(
         let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
         return Err(ApiError::Invalid(format!("ring_bytes must be from {least} to {most}")));
     }
-    let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone());
+    let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone()).or(body.agent_profile);
     let what = match body.provider {
         None => What::Command(COMMAND, body.command),
         Some(provider) => {
             let (mode, model, profile, trusted) = (body.mode, body.model, body.profile, body.trusted);
             agents::find(
                 &app,
-                Asked { provider, mode, model, profile, trusted, more: body.command, ..Asked::default() },
+                Asked {
+                    provider,
+                    mode,
+                    model,
+                    profile,
+                    profile_name: agent_profile.clone(),
+                    trusted,
+                    more: body.command,
+                },
             )?
         }
     };
@@ -260,10 +268,14 @@ async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>)
 pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<types::ExplanationView> {
     let pump = find(&app, id).await?;
     let explanation = pump.ask(pump::Command::Explain).await.ok_or(ApiError::NoTerminal(id))?;
-    let explanation = explanation.ok_or(InputError::NoAgent)?;
+    let (explanation, said) = explanation.ok_or(InputError::NoAgent)?;
+    let signals = said
+        .into_iter()
+        .map(|(source, claim)| types::SignalView { source: source.to_string(), said: claim.to_string() })
+        .collect();
     let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     let status = types::StatusView::from(&view.record.status);
-    Ok(Json(types::ExplanationView { status, title: view.title, explanation }))
+    Ok(Json(types::ExplanationView { status, title: view.title, signals, explanation }))
 }
 
 /// What an agent's own hook tells. Only on the private socket.

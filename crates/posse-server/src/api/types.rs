@@ -115,6 +115,9 @@ pub struct Create {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ProfileIn>)]
     pub profile: Option<Profile>,
+    /// Its role, by the name under which it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_profile: Option<String>,
     /// The operator has confirmed that the directory is trusted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
@@ -194,8 +197,16 @@ pub struct ExplanationView {
     #[serde(flatten)]
     pub status: StatusView,
     pub title: String,
+    /// What the agent said of itself last, by where it said it.
+    pub signals: Vec<SignalView>,
     #[schema(value_type = Object)]
     pub explanation: Explanation,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SignalView {
+    pub source: String,
+    pub said: String,
 }
 
 /// A terminal to start the way the session routes do: by provider.

@@ -143,6 +143,7 @@ impl Hub {
             self.routes.insert(id, handle.clone());
         }
         entry.pump = Some(handle);
+        entry.follows_file = false;
     }
 
     /// Answers those who ask for a pump, as far as there is one or never will be.

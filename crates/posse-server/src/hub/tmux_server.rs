@@ -1,5 +1,6 @@
 //! Moving to another tmux server. Possible while nothing of ours runs on the one we have.
 
+use posse_term::client::Link;
 use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -13,6 +14,13 @@ use crate::tmux_server::{SETTING, TmuxServer};
 pub(crate) struct Choice {
     server: TmuxServer,
     reply: oneshot::Sender<Result<(), SettingError>>,
+}
+
+/// The tmux server before, while it is being left.
+pub(super) struct Leaving {
+    /// Dropping it would end the connection before it has been left in order.
+    _link: Link,
+    replies: Vec<oneshot::Sender<Result<(), SettingError>>>,
 }
 
 impl Hub {
@@ -34,7 +42,11 @@ impl Hub {
             Outcome::Written(_) => self.move_to(choice.server),
             Outcome::Refused(why) => Err(SettingError::Store(why.clone())),
         };
-        let _ = choice.reply.send(done);
+        match (done, &mut self.leaving_tmux) {
+            // Answered when the server before is rid of us.
+            (Ok(()), Some(leaving)) => leaving.replies.push(choice.reply),
+            (done, _) => drop(choice.reply.send(done)),
+        }
         self.stored(event, outcome);
     }
 
@@ -64,7 +76,7 @@ impl Hub {
                 // Until it has left nothing is started there; `backend_lost` goes on.
                 self.wanted.insert(Backend::Tmux);
                 link.send(Request::Rest);
-                self.leaving_tmux = Some(link);
+                self.leaving_tmux = Some(Leaving { _link: link, replies: Vec::new() });
             }
         }
         Ok(())
@@ -72,7 +84,9 @@ impl Hub {
 
     /// The server before has been left: those who waited for that may have the one they want.
     pub(super) fn left_tmux(&mut self) {
-        self.leaving_tmux = None;
+        for reply in self.leaving_tmux.take().into_iter().flat_map(|leaving| leaving.replies) {
+            let _ = reply.send(Ok(()));
+        }
         if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);
         }

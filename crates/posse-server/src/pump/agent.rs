@@ -79,13 +79,23 @@ enum Act {
 pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
-    /// A job is over.
-    Over {
-        by: By,
-        result: Result<(), InputError>,
-        log: Option<(&'static str, Value)>,
-        life: Option<LifeEvent>,
-    },
+    Over(Box<Over>),
+}
+
+/// A job is over.
+pub(super) struct Over {
+    pub(super) by: By,
+    pub(super) result: Result<(), InputError>,
+    pub(super) log: Option<(&'static str, Value)>,
+    /// What it means for the terminal's life.
+    pub(super) life: Option<LifeEvent>,
+}
+
+impl Do {
+    /// A job that was not even begun.
+    pub(super) fn refused(by: By, error: InputError) -> Self {
+        Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None }))
+    }
 }
 
 /// What happened, for the machine at work.
@@ -172,6 +182,10 @@ impl Agent {
         self.provider.signals.hook(event, payload)
     }
 
+    pub(super) fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
+        self.provider.signals.session_file(content)
+    }
+
     pub(super) fn explain(&self, screen: &Screen) -> Explanation {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
         self.detector.explain(look, &mut Memo::default())
@@ -188,6 +202,11 @@ impl Agent {
             Some(Machine::Answer(answer, ..)) => answer.deadline(),
             None => self.held,
         }
+    }
+
+    /// Whether something is being delivered or answered.
+    pub(super) fn works(&self) -> bool {
+        self.work.is_some()
     }
 
     /// Whether a job waits for something that a look may show.
@@ -233,7 +252,7 @@ impl Agent {
                     self.work = Some(Work { machine, by: job.by, what });
                     acts.push(Do::Look);
                 }
-                Err(error) => acts.push(Do::Over { by: job.by, result: Err(error), log: None, life: None }),
+                Err(error) => acts.push(Do::refused(job.by, error)),
             }
         }
         acts
@@ -325,9 +344,9 @@ impl Agent {
             }
         };
         let mut log = what;
-        log["result"] = result.as_ref().map_or_else(|error| error.to_string(), |()| "done".into()).into();
+        log["result"] = result.as_ref().map_or_else(ToString::to_string, |()| "done".into()).into();
         let life = result.is_ok().then_some(event);
-        Some(Do::Over { by, result, log: Some((kind, log)), life })
+        Some(Do::Over(Box::new(Over { by, result, log: Some((kind, log)), life })))
     }
 }
 

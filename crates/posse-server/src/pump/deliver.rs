@@ -7,7 +7,7 @@ use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::agent::{By, Do, Happened, Job, Wanted};
+use super::agent::{By, Do, Happened, Job, Over, Wanted};
 use super::{Input, InputError, Origin, Pump};
 use crate::hub::{Change, Message};
 use crate::store::KnownInput;
@@ -51,6 +51,12 @@ impl Pump {
         }
     }
 
+    pub(super) fn session_file(&mut self, content: &Value) {
+        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.session_file(content)) {
+            self.said(source, claim);
+        }
+    }
+
     fn said(&mut self, source: Source, claim: Claim) {
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&Happened::Said(claim));
@@ -66,6 +72,15 @@ impl Pump {
     fn next_job_if_held(&mut self) {
         if self.agent.as_ref().is_some_and(super::agent::Agent::holds) {
             self.next_job();
+        }
+    }
+
+    /// What was held back while something was being delivered.
+    fn let_others_type(&mut self) {
+        while !self.agent.as_ref().is_some_and(super::agent::Agent::works)
+            && let Some(input) = self.held_back.pop_front()
+        {
+            self.input(input);
         }
     }
 
@@ -113,7 +128,7 @@ impl Pump {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
             Some(agent) if self.link.is_some() => agent.take(job, bracketed, &self.life, crate::mono()),
-            _ => vec![Do::Over { by: job.by, result: Err(InputError::Ended), log: None, life: None }],
+            _ => vec![Do::refused(job.by, InputError::Ended)],
         };
         self.obey(acts);
     }
@@ -131,7 +146,8 @@ impl Pump {
             match act {
                 Do::Type(key, bytes) => self.type_key(key, bytes),
                 Do::Look => look = true,
-                Do::Over { by, result, log, life } => {
+                Do::Over(over) => {
+                    let Over { by, result, log, life } = *over;
                     if let Some((kind, data)) = log {
                         let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
                     }
@@ -140,6 +156,7 @@ impl Pump {
                     }
                     self.job_over(by, result);
                     self.next_job();
+                    self.let_others_type();
                 }
             }
         }

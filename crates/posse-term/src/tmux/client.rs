@@ -25,6 +25,8 @@ const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How often the first connection is tried. A server that was killed a moment ago may still seem to be there.
 const FIRST_ATTEMPTS: u32 = 3;
+/// How long tmux may take to do something simple.
+const ANSWER: Duration = Duration::from_secs(2);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 << 10;
 /// What the client has left to say when it has ended is there at once.
@@ -70,6 +72,40 @@ impl Caller {
         tokio::spawn(write(child.stdin.take().ok_or_else(missing)?, queue));
         let (output, errors) = (child.stdout.take().ok_or_else(missing)?, child.stderr.take().ok_or_else(missing)?);
         Ok(Connection { child, output, errors, lines, buffer: Vec::with_capacity(BUFFER), parser: Parser::default() })
+    }
+}
+
+impl Caller {
+    /// Closes our session on a server that goes on, from outside and when nobody looks at it: tmux (3.2a, 3.3a and 3.5a
+    /// were seen) may die when the session goes together with our connection.
+    async fn end_anchor(&self) {
+        let session = format!("={}", self.anchor);
+        for attempt in 0..=ATTEMPTS {
+            let format = "#{client_control_mode} #{client_pid}";
+            let Some(clients) = self.ask(&["list-clients", "-t", &session, "-F", format]).await else { return };
+            if clients.is_empty() {
+                self.ask(&["kill-session", "-t", &session]).await;
+                return;
+            }
+            for client in clients.lines() {
+                match client.strip_prefix("1 ").and_then(|process| process.parse().ok()).and_then(pid) {
+                    // Left behind by a daemon that was killed: tmux 3.8 let one of those hang. Ours is gone by now.
+                    Some(process) if attempt > 0 => drop(kill_process(process, Signal::KILL)),
+                    Some(_) => {}
+                    // A person looks at it.
+                    None => return,
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// What a command that needs no connection answers; `None` if it failed.
+    async fn ask(&self, words: &[&str]) -> Option<String> {
+        let mut command = self.command();
+        command.args(&self.server).arg("-N").args(words).stdin(Stdio::null()).stderr(Stdio::null());
+        let output = tokio::time::timeout(ANSWER, command.output()).await.ok()?.ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 }
 
@@ -119,6 +155,8 @@ enum Left {
     Gone,
     /// Nobody wants us any more.
     Unwanted,
+    /// Nobody does, and nothing of ours shall stay.
+    Departing,
 }
 
 pub(super) struct Driver {
@@ -152,7 +190,7 @@ impl Driver {
             if attempts == FIRST_ATTEMPTS {
                 return Err(match left {
                     Left::Broken(why) if words.is_empty() => why,
-                    Left::Gone | Left::Unwanted if words.is_empty() => "it ended at once".into(),
+                    Left::Gone | Left::Unwanted | Left::Departing if words.is_empty() => "it ended at once".into(),
                     _ => words,
                 });
             }
@@ -216,7 +254,7 @@ impl Driver {
                     Effect::Kill { program, session } => kill(program, session),
                     Effect::Broken(why) => left = Some(Left::Broken(why)),
                     Effect::OtherServer => left = Some(Left::Gone),
-                    Effect::Left => left = Some(Left::Unwanted),
+                    Effect::Depart => left = Some(Left::Departing),
                 }
             }
         }
@@ -243,6 +281,10 @@ impl Ready {
             let why = match left {
                 None => continue,
                 Some(Left::Unwanted) => return,
+                Some(Left::Departing) => {
+                    connection.end().await;
+                    return driver.caller.end_anchor().await;
+                }
                 Some(Left::Gone) => String::new(),
                 Some(Left::Broken(why)) => why,
             };

@@ -80,8 +80,8 @@ pub(super) enum Effect {
     Broken(String),
     /// The server is not the one we knew.
     OtherServer,
-    /// The connection ended as we asked for.
-    Left,
+    /// End the connection, and then the session it was in.
+    Depart,
 }
 
 /// What makes one backend different from another.
@@ -113,7 +113,6 @@ enum Purpose {
     Identity,
     PasteFlags,
     Buffers,
-    Leave,
     Survey,
     Close,
     Create {
@@ -332,8 +331,10 @@ impl Machine {
                 if let Some(terminal) = self.panes.get(&pane).and_then(|id| self.terminals.get_mut(id)) {
                     match terminal.flow {
                         Flow::Kept(_) => terminal.flow = Flow::Unheard,
-                        Flow::Flowing | Flow::Taking(_) => self.resync(pane),
-                        Flow::Unheard | Flow::Held | Flow::Stopping => {}
+                        Flow::Flowing => self.resync(pane),
+                        // We stopped it ourselves: tmux 3.5a says so within its answer, 3.8 right behind it. It cannot be
+                        // stopped again before it goes on, and that it does with the answer we wait for.
+                        Flow::Unheard | Flow::Held | Flow::Stopping | Flow::Taking(_) => {}
                     }
                 }
             }
@@ -381,10 +382,6 @@ impl Machine {
                 let text = replies[0].text();
                 let flags = text.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default();
                 self.paste_raw = failed.is_none() && flags.starts_with('-') && flags.contains('S');
-            }
-            Purpose::Leave => {
-                self.phase = Phase::Apart;
-                self.effects.push(Effect::Left);
             }
             Purpose::Buffers => self.clear_buffers(&replies[0]),
             Purpose::Survey => match failed {

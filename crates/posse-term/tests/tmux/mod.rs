@@ -55,6 +55,10 @@ impl Tmux {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    pub(crate) fn version(&self) -> String {
+        self.run(&["-V"]).trim().to_owned()
+    }
+
     /// What a terminal of this size shows after these bytes.
     pub(crate) fn show(&self, bytes: &[u8], size: Size) -> Shown {
         self.count.set(self.count.get() + 1);

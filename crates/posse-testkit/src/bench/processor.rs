@@ -47,8 +47,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         let scenario = subject.env.work().join("thinking.toml");
         std::fs::write(&scenario, THINKING).map_err(BenchError::io("write a scenario"))?;
         let (posse, scenario) = (bench.posse.to_string_lossy(), scenario.to_string_lossy());
-        let (spent, bytes) = busy(bench, &subject, count, &[&posse, "actor", &scenario])?;
-        let note = format!("{bytes:.0} bytes per second each");
+        subject.as_agent(&[&posse, "actor", &scenario])?;
+        let (spent, bytes) = busy(bench, &subject, count, &[])?;
+        let note = format!("screens read; {bytes:.0} bytes per second each");
         rows.push(row(format!("processor, {count} scripted agents at work"), &spent, Some(limit)).note(note));
     }
     for (count, limit) in steps() {

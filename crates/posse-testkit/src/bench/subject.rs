@@ -54,12 +54,29 @@ impl<'a> Subject<'a> {
         Ok(Self { env, http, bench, keeper, daemon })
     }
 
+    /// From now on this command is what runs as Claude Code: its screens are read.
+    pub(super) fn as_agent(&self, command: &[&str]) -> Result<(), BenchError> {
+        let directory = self.env.places().providers();
+        let (program, arguments) = command.split_first().unwrap_or((&"", &[]));
+        let manifest = format!(
+            "[launch]\nprogram = {program:?}\nalways = {{ arguments = {arguments:?} }}\n\
+             modes = {{ ask = {{ arguments = [] }} }}\nhooks = {{ events = [], arguments = [] }}\n"
+        );
+        std::fs::create_dir_all(&directory)
+            .and_then(|()| std::fs::write(directory.join("claude_code.toml"), manifest))
+            .map_err(BenchError::io("write a manifest"))
+    }
+
+    /// Starts a command; an empty one is the agent.
     pub(super) fn launch(&self, command: &[&str]) -> Result<TerminalId, BenchError> {
         let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
         let mut environment: BTreeMap<String, String> = variable("PATH").into_iter().collect();
         // By this the environment finds what is left behind.
         environment.insert("POSSE_HOME".into(), self.env.places().home.to_string_lossy().into_owned());
+        let agent = command.is_empty();
         let create = Create {
+            provider: agent.then(|| "claude_code".to_owned()),
+            wait: agent.then_some(false),
             command: command.iter().map(|&word| word.to_owned()).collect(),
             working_directory: self.env.work().to_string_lossy().into_owned(),
             environment,

@@ -1,5 +1,7 @@
 //! `posse explain`: why a status is what it is.
 
+mod replay;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,25 +10,29 @@ use posse_core::detect::{Explanation, Look, Memo, Reading};
 use posse_core::screen::Size;
 use posse_server::api::types::ExplanationView;
 use posse_server::providers::Providers;
+use posse_term::cast::Reader;
 use posse_term::emulator::{Emulator, HistoryLimit};
 use serde::Serialize;
 
 use crate::client::{self, Client};
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui};
+use crate::ui::{Colour, Ui, colour_of};
+
+use replay::{Change, Replay};
 
 /// Say why a status is what it is: which rule holds, on which text, and what lost
 ///
-/// For a terminal, or for a screen from a file. The same text belongs into a bug report about a wrong status.
+/// For a terminal, for a screen from a file, or for a recording, as the changes of status in it. The same text belongs into a bug report about a wrong status.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   posse explain reviewer
   posse explain --provider codex --screen screen.txt --title 'Action Required'
-  tmux capture-pane -p | posse explain --provider claude_code --screen -")]
+  tmux capture-pane -p | posse explain --provider claude_code --screen -
+  posse explain --provider claude_code --recording recording.cast")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
-    #[arg(required_unless_present = "screen", conflicts_with = "screen")]
+    #[arg(required_unless_present_any = ["screen", "recording"], conflicts_with_all = ["screen", "recording"])]
     terminal: Option<String>,
     /// Whose rules to read it by
     #[arg(long, value_name = "PROVIDER", conflicts_with = "terminal")]
@@ -40,6 +46,12 @@ pub(crate) struct Args {
     /// The command in its foreground
     #[arg(long, value_name = "COMMAND", requires = "screen")]
     foreground: Option<String>,
+    /// What a terminal printed: a recording of posse's (asciicast), or plain bytes
+    #[arg(long, value_name = "FILE", requires = "provider", conflicts_with = "screen")]
+    recording: Option<PathBuf>,
+    /// The size of the terminal, where the recording does not say
+    #[arg(long, value_name = "COLSxROWS", requires = "recording")]
+    size: Option<Size>,
     /// The profile it was started with, where the agent shows it
     #[arg(long, requires = "provider")]
     profile: Option<String>,
@@ -57,13 +69,17 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if let (Some(provider), Some(screen)) = (&args.provider, &args.screen) {
         return explain_file(&args, provider, screen, ui);
     }
+    if let (Some(provider), Some(recording)) = (&args.provider, &args.recording) {
+        return explain_recording(&args, provider, recording, ui);
+    }
     let mut client = Client::connect().await?;
     let terminal = client.find(args.terminal.as_deref().unwrap_or_default()).await?;
     let view: ExplanationView = client.get(&format!("/terminals/{}/explain", terminal.id)).await?;
     ui.answer(&view, || {
         let status = &view.status;
         let head = format!("{} is {} since {}: {}\n", terminal.name, status.status, status.since, status.reason);
-        head + &format!("title: {:?}\n\nThe screen alone:\n", view.title) + &text(&view.explanation, ui)
+        let said = view.signals.iter().map(|said| format!("{}: {}\n", said.source, said.said)).collect::<String>();
+        head + &format!("title: {:?}\n{said}\nThe screen alone:\n", view.title) + &text(&view.explanation, ui)
     });
     Ok(Exit::Ok)
 }
@@ -78,6 +94,31 @@ fn explain_file(args: &Args, provider: &str, file: &Path, ui: &Ui) -> Result<Exi
     let answer = Answer { reading: &explanation.reading, verdicts: &explanation.verdicts };
     ui.answer(&answer, || text(&explanation, ui));
     Ok(Exit::Ok)
+}
+
+fn explain_recording(args: &Args, provider: &str, file: &Path, ui: &Ui) -> Result<Exit, Error> {
+    let provider = load(provider)?;
+    let detector = provider.for_profile(args.profile.as_deref()).map_err(|error| Error::failed(error.to_string()))?;
+    let bytes = std::fs::read(file).map_err(Error::io(format!("cannot read {}", file.display())))?;
+    let changes = if bytes.first() == Some(&b'{') {
+        let bad = |error| Error::failed(format!("{}: {error}", file.display()));
+        let recording = Reader::new(bytes.as_slice()).map_err(bad)?;
+        let size = args.size.unwrap_or(recording.header().size);
+        Replay::new(&provider, &detector, size).cast(recording).map_err(bad)?
+    } else {
+        let size = args.size.ok_or_else(|| Error::Usage("plain bytes do not say their size: give --size".into()))?;
+        Replay::new(&provider, &detector, size).bytes(&bytes)
+    };
+    ui.answer(&changes, || timeline(&changes, ui));
+    Ok(Exit::Ok)
+}
+
+fn timeline(changes: &[Change], ui: &Ui) -> String {
+    let line = |change: &Change| {
+        let status = ui.paint(&format!("{:20}", change.status.kind), colour_of(change.status.kind));
+        format!("{:>9.3} s {:>9}  {status} {}\n", change.at, change.offset, change.status.reason)
+    };
+    changes.iter().map(line).collect()
 }
 
 fn load(provider: &str) -> Result<std::sync::Arc<Provider>, Error> {

@@ -8,7 +8,6 @@ use posse_agents::profile::Profile;
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
-use posse_server::providers;
 use posse_server::record::Backend;
 use posse_server::tmux_server::TmuxServer;
 
@@ -126,6 +125,7 @@ pub(crate) async fn launch(client: &mut Client, create: Create) -> Result<Termin
 
 impl Args {
     fn create(&self) -> Result<Create, Error> {
+        let is_file = |text: &&str| text.ends_with(".md");
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
         let mut environment = environment();
         environment.extend(self.environment.iter().cloned());
@@ -133,7 +133,8 @@ impl Args {
             provider: self.provider.clone(),
             mode: self.mode,
             model: self.model.clone(),
-            profile: self.profile.as_deref().map(profile).transpose()?,
+            profile: self.profile.as_deref().filter(is_file).map(profile).transpose()?,
+            agent_profile: self.profile.clone().filter(|text| !is_file(&text.as_str())),
             trusted: self.trust,
             wait: Some(!self.no_wait),
             command: self.command.clone(),
@@ -149,14 +150,10 @@ impl Args {
     }
 }
 
-/// A profile by its name, or from a file of its own.
-fn profile(text: &str) -> Result<Profile, Error> {
-    if !text.ends_with(".md") {
-        let places = client::places()?;
-        return providers::profile(&places.profiles(), text).map_err(|error| Error::Usage(error.to_string()));
-    }
-    let read = std::fs::read_to_string(text).map_err(|error| Error::Usage(format!("cannot read {text}: {error}")))?;
-    Profile::parse(&read).map_err(|error| Error::Usage(format!("{text}: {error}")))
+/// A profile from a file of its own.
+fn profile(path: &str) -> Result<Profile, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))?;
+    Profile::parse(&text).map_err(|error| Error::Usage(format!("{path}: {error}")))
 }
 
 /// This shell's environment. What is not UTF-8 cannot be sent and is left out.

@@ -71,7 +71,11 @@ fn text(event: &LogEvent, ui: &Ui) -> String {
         serde_json::Value::Object(facts) => facts
             .iter()
             .filter(|(name, value)| !value.is_null() && !matches!(name.as_str(), "since" | "epoch"))
-            .map(|(name, value)| format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+            .map(|(name, value)| match name.as_str() {
+                // What it is about says more than all of it.
+                "dialog" => format!("asks={} {}", value["question"], value["subject"]),
+                _ => format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
+            })
             .collect::<Vec<_>>()
             .join(" "),
         other => other.to_string(),

@@ -220,3 +220,42 @@ fn a_status_can_be_explained() {
     fs::write(&screen, "\x1b[1mWould you like\x1b[0m to \x1b[32mrun\x1b[0m it?\n\x1b[2m❯\x1b[0m \n").unwrap();
     assert_eq!(env.run(arguments).json()["status"], "idle", "answered: a prompt follows");
 }
+
+/// S-98.
+#[test]
+fn an_agent_that_needs_a_profile_is_not_started_without() {
+    let env = env();
+    let refused = env.run(["launch", "kiro_cli"]);
+    assert!(refused.stderr.contains("needs a profile"), "{}", refused.stderr);
+    // It knows its profiles itself; of ours there need be none of that name.
+    let missing = env.run(["launch", "kiro_cli", "--profile", "developer"]);
+    assert!(missing.stderr.contains("kiro-cli is not installed"), "{}", missing.stderr);
+    let unknown = env.run(["launch", "claude_code", "--profile", "developer"]);
+    assert!(unknown.stderr.contains("no profile \"developer\""), "{}", unknown.stderr);
+}
+
+#[test]
+fn what_an_agent_writes_down_of_itself_is_heard() {
+    let scenario = r#"
+        look = "claude"
+        osc = []
+        [[turn]]
+        steps = [
+          { think = "500ms" },
+          { write = { path = "HOME/state-of-it.json", text = '{"status":"waiting","waitingFor":"permission prompt"}' } },
+          { pause = "60s" },
+        ]
+    "#;
+    let env = env();
+    let home = env.work();
+    actor(&env, "claude_code", &scenario.replace("HOME", home.to_str().unwrap()));
+    let manifest = env.places().providers().join("claude_code.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("session_file = ['{{NO_SUCH}}/x', '{}/state-of-it.json']\n{text}", home.display()))
+        .unwrap();
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["send", "a", "go"]).ok();
+    let shown = wait(&env, "a", "waiting_user_answer");
+    assert!(shown["reason"].as_str().unwrap().contains("session file"), "{shown}");
+    assert!(env.run(["explain", "a"]).ok().contains("session file: asking"));
+}

@@ -122,3 +122,23 @@ fn parameters_work_in_the_query_everywhere() {
     env.run(["exit", id.as_str()]).ok();
     events.until(|event| event["kind"] == "terminal_exited");
 }
+
+/// The end of a program may overtake its output on the way to the daemon that has just started it.
+#[test]
+fn what_a_program_prints_before_it_ends_at_once_is_not_lost() {
+    let env = env();
+    env.run(["ls"]).ok();
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let env = &env;
+            scope.spawn(move || {
+                for nth in 0..8 {
+                    let name = format!("short-{worker}-{nth}");
+                    env.run(["launch", "--name", &name, "--", "/bin/echo", "hello"]).ok();
+                    env.run(["wait", &name, "--until", "exited", "--timeout", "30s"]).ok();
+                    assert!(env.run(["output", &name]).ok().contains("hello"), "{name}");
+                }
+            });
+        }
+    });
+}

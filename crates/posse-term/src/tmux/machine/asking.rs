@@ -40,14 +40,12 @@ impl Machine {
                 Some((server, _)) => self.effects.push(Effect::Signal(server, Signal::KILL)),
                 None => self.tell(Event::Resting),
             },
-            Request::Rest => {
-                if let (true, Some(anchor)) = (self.may_leave(), self.anchor) {
-                    // Our session goes when we do. If it went before, we would be thrown out and come back.
-                    let line = Line::new("set-option -t").session(anchor).words("destroy-unattached on");
-                    self.send(line, Purpose::Leave);
-                }
-                self.tell(Event::Resting);
+            // On somebody else's our session goes, and the end of the events is the answer.
+            Request::Rest if self.may_leave() => {
+                self.phase = Phase::Apart;
+                self.effects.push(Effect::Depart);
             }
+            Request::Rest => self.tell(Event::Resting),
         }
     }
 

@@ -250,6 +250,9 @@ fn a_pause_is_answered_with_the_screen() {
     bench.answers(&[]);
     let (sent, _) = bench.take();
     assert!(sent[0].ends_with(r#" ; refresh-client -A "%1:continue""#), "{sent:?}");
+    // Some say only now that it was stopped, as we asked.
+    bench.says(Message::Paused(PaneId(1)));
+    assert!(bench.take().0.is_empty());
     // Sent before the answer, although it came later.
     bench.says(Message::Output { pane: PaneId(1), bytes: b"more".to_vec() });
     bench.answers(&["80 24 0 0 4294967295 4294967295 3 0 1 0 23 0 1 0 0 0 0 0 0 0 0  vm vm"]);

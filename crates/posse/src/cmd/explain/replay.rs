@@ -1,0 +1,173 @@
+//! A recording played into the same decisions that watch a live terminal, in its own time.
+
+use std::io::BufRead;
+use std::time::Duration;
+
+use posse_agents::Provider;
+use posse_core::detect::{Detector, Look, Memo, Reading};
+use posse_core::frame::FrameClock;
+use posse_core::screen::Size;
+use posse_core::signal::Signal;
+use posse_core::status::{Event, Life, Status};
+use posse_core::time::{Mono, Wall};
+use posse_term::cast::{CastError, Reader, What};
+use posse_term::emulator::{Emulator, HistoryLimit};
+use serde::Serialize;
+
+/// Bytes without times: each frame is shown for so long. An error must stand for half a second to be believed, and a
+/// screen for a whole one to be quiet; no state that was drawn is overlooked, and none is made up.
+const FRAME_TIME: Duration = Duration::from_millis(600);
+/// Where nothing tells frames apart, so many bytes are one.
+const FRAME_BYTES: usize = 4 << 10;
+const FRAME_END: &[u8] = b"\x1b[?2026l";
+/// Nothing that waits for quiet waits longer.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// The status became another one.
+#[derive(Serialize)]
+pub(super) struct Change {
+    /// Seconds from the beginning.
+    pub(super) at: f64,
+    /// Bytes from the beginning.
+    pub(super) offset: u64,
+    #[serde(flatten)]
+    pub(super) status: Status,
+    /// What the screen alone said, last.
+    pub(super) rule: Option<String>,
+}
+
+pub(super) struct Replay<'p> {
+    provider: &'p Provider,
+    detector: &'p Detector,
+    emulator: Emulator,
+    memo: Memo,
+    frames: FrameClock<Mono>,
+    life: Life,
+    reading: Option<Reading>,
+    now: Mono,
+    changes: Vec<Change>,
+}
+
+impl<'p> Replay<'p> {
+    pub(super) fn new(provider: &'p Provider, detector: &'p Detector, size: Size) -> Self {
+        Self {
+            provider,
+            detector,
+            emulator: Emulator::new(size, HistoryLimit::default()),
+            memo: Memo::default(),
+            frames: FrameClock::default(),
+            life: Life::starting(Wall(0)),
+            reading: None,
+            now: Mono::default(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Bytes as a terminal got them, without times.
+    pub(super) fn bytes(mut self, bytes: &[u8]) -> Vec<Change> {
+        for (nth, frame) in (0..).zip(frames(bytes)) {
+            self.output(Mono(FRAME_TIME * nth), frame);
+        }
+        self.finish()
+    }
+
+    /// What `posse` recorded.
+    pub(super) fn cast(mut self, recording: Reader<impl BufRead>) -> Result<Vec<Change>, CastError> {
+        for event in recording {
+            let event = event?;
+            match event.what {
+                What::Output(bytes) => self.output(Mono(event.at), &bytes),
+                What::Resized(size) => self.emulator.resize(size),
+                What::Mark(_) => {}
+            }
+        }
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> Vec<Change> {
+        self.pass(self.now + AFTERWARDS);
+        self.changes
+    }
+
+    fn output(&mut self, at: Mono, bytes: &[u8]) {
+        self.pass(at);
+        let heard = self.emulator.feed(bytes);
+        for signal in &heard.signals {
+            self.hear(signal);
+        }
+        self.frames.printed(heard.frame_ended && !self.emulator.in_frame(), self.now);
+        if self.frames.due(self.now) {
+            self.look();
+        }
+    }
+
+    /// Lets time pass, and what comes due in it happen.
+    fn pass(&mut self, until: Mono) {
+        while let Some(due) = self.frames.deadline().into_iter().chain(self.life.deadline()).min()
+            && due <= until
+        {
+            self.now = self.now.max(due);
+            if self.frames.due(self.now) {
+                self.look();
+            }
+            let before = self.life.deadline();
+            self.live(&Event::Time);
+            if self.life.deadline() == before && self.frames.deadline().is_none() {
+                break;
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn hear(&mut self, signal: &Signal) {
+        if let Some((source, claim)) = self.provider.signals.hear(signal) {
+            self.live(&Event::Said(source, claim));
+        }
+    }
+
+    fn look(&mut self) {
+        let screen = self.emulator.screen();
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+        let event = Event::Read(self.detector.read(look, &mut self.memo));
+        self.live(&event);
+        if let Event::Read(reading) = event {
+            self.reading = Some(reading);
+        }
+    }
+
+    fn live(&mut self, event: &Event) {
+        let wall = Wall(i64::try_from(self.now.0.as_millis()).unwrap_or(i64::MAX));
+        let Some(status) = self.life.handle(event, self.now, wall).cloned() else { return };
+        let rule = match event {
+            Event::Read(reading) => Some(reading.rule.clone()),
+            _ => self.reading.as_ref().map(|reading| reading.rule.clone()),
+        };
+        self.changes.push(Change { at: self.now.0.as_secs_f64(), offset: self.emulator.offset(), status, rule });
+    }
+}
+
+/// Bytes cut where one frame ends and the next begins: at the end of a synchronised update; where there are none, before
+/// the cursor goes up again from the beginning of a row, and before another title.
+fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let synchronised = bytes.windows(FRAME_END.len()).any(|window| window == FRAME_END);
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let end = if synchronised {
+            rest.windows(FRAME_END.len()).position(|window| window == FRAME_END).map(|at| at + FRAME_END.len())
+        } else {
+            let up = |at: usize| matches!(rest[at - 1], b'\r' | b'\n') && goes_up(&rest[at..]);
+            let titled = |at: usize| [b"\x1b]0;", b"\x1b]2;"].iter().any(|title| rest[at..].starts_with(*title));
+            (1..rest.len()).find(|at| up(*at) || titled(*at)).map(|at| at.min(FRAME_BYTES))
+        };
+        let (frame, more) = rest.split_at(end.unwrap_or(rest.len().min(FRAME_BYTES)));
+        rest = more;
+        (!frame.is_empty()).then_some(frame)
+    })
+}
+
+/// Whether this begins with `CSI n A`.
+fn goes_up(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(b"\x1b[") else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && rest.get(digits) == Some(&b'A')
+}
