@@ -209,7 +209,9 @@ impl Life {
                 let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
-                if shows == Says::Failed || (starting && shows != Says::Quiet) {
+                // Progress ends before an error is drawn, and before its hook: the screen decides what end it is.
+                let vague = source == Source::Progress && shows != Says::Quiet;
+                if shows == Says::Failed || vague || (starting && shows != Says::Quiet) {
                     return;
                 }
                 (self.ready_kind(), None)

@@ -244,9 +244,11 @@ fn positive_evidence_ends_a_turn_at_once() {
         (SessionFile, Ready, "the agent said ready (session file)"),
     ] {
         let over = Said(source, claim);
+        // Work is shown while a hook runs.
+        let doubted = if source == Hook { 6_500 } else { 5_300 };
         check_idle(
             &[(200, spinner()), (5_000, over.clone())],
-            &[working, (5_000, Completed, reason), (5_300, Processing, "rule spinner")],
+            &[working, (5_000, Completed, reason), (doubted, Processing, "rule spinner")],
         );
         // The last frames of the spinner come after it.
         check_idle(
@@ -257,10 +259,10 @@ fn positive_evidence_ends_a_turn_at_once() {
     }
     // It said so, the screen came after it and went on for a while: then the screen need not settle either.
     check_idle(
-        &[(200, spinner()), (5_000, Said(Hook, TurnOver)), (6_400, quiet(1))],
+        &[(200, spinner()), (5_000, Said(Osc, TurnOver)), (6_400, quiet(1))],
         &[
             working,
-            (5_000, Completed, "the agent said turn over (hook)"),
+            (5_000, Completed, "the agent said turn over (OSC 7501)"),
             (5_300, Processing, "rule spinner"),
             (6_400, Completed, "rule quiet"),
         ],

@@ -177,6 +177,9 @@ pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
     };
     let hold = |word: &Word| match (&word.claim, seen.says) {
         (_, Says::Asking) if !text => Duration::ZERO,
+        // The agent shows work as long as its hook runs, which is we ourselves: slow on a busy machine. Only a sign of
+        // work that is new is news.
+        (Claim::TurnOver, Says::Working) if word.by == Speaker::Agent(Source::Hook) && seen.since <= word.at => DOUBT,
         (_, Says::Working) if word.is_end() => LAG,
         (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
         (_, Says::Failed) if word.is_end() => Duration::ZERO,

@@ -65,7 +65,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
          - **false**: statuses told when nothing within {GUARD} ms made them right, however short; false ends (idle or\n  \
            completed in the middle of a turn) in brackets.\n\
          - **lag**: from a change of the truth to a right status; **dialog**: from a dialog's text on the screen to its\n  \
-           options in the status.\n\n\
+           options in the status. Who looks for the text does so some milliseconds after it was drawn, as posse does.\n\n\
          A scenario is green (✓) with at least {:.1} % right, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
          `{COMMAND}` plays everything (an hour and\n\
          a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
@@ -90,6 +90,11 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
         for outcome in &group {
             let mark = if outcome.is_green() { "✓" } else { "✗" };
             let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(&[outcome]));
+        }
+        if !group[0].subject.required {
+            text.push_str(
+                "\nIt tells little of itself: a quiet screen has to settle for a second before a turn is believed to be over.\n",
+            );
         }
         for outcome in group.iter().filter(|outcome| !outcome.is_green()) {
             let _ = write!(text, "\n- `{}`: {}", outcome.scenario, complaint(outcome));

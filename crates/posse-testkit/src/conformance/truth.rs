@@ -116,6 +116,8 @@ struct Story {
     /// Tools the agent must ask for, and dialogs that were drawn.
     to_ask: usize,
     drawn: usize,
+    /// A dialog is on the screen, and the model has not heard of its answer.
+    open: bool,
     denied: bool,
     interrupting: bool,
     ended: bool,
@@ -148,7 +150,7 @@ impl Story {
             }
             What::Asked => {
                 // Whatever it had to ask is answered: the results are here.
-                self.to_ask = self.drawn;
+                (self.to_ask, self.open) = (self.drawn, false);
                 stretch("the model works", &[Processing])
             }
             What::WantsTool { asks } => {
@@ -156,7 +158,7 @@ impl Story {
                 if asks { stretch("it is about to ask", &[Processing, Waiting]) } else { None }
             }
             What::Drawn(kind) => {
-                self.drawn += 1;
+                (self.drawn, self.open) = (self.drawn + 1, true);
                 Some(("a dialog", vec![Waiting], Some(kind)))
             }
             What::Accepting => stretch("the dialog is accepted", &[Waiting, Processing]),
@@ -164,6 +166,8 @@ impl Story {
                 self.denied = true;
                 stretch("the dialog is denied", &[Waiting, Processing, Completed, Idle])
             }
+            // The model may hear of the answer before the screen is painted over.
+            What::Gone if !std::mem::take(&mut self.open) => None,
             What::Gone if self.denied => stretch("denied", &[Completed, Idle]),
             What::Gone if self.to_ask > self.drawn => {
                 stretch("the next dialog is about to come", &[Processing, Waiting])
@@ -244,6 +248,19 @@ mod tests {
             (4_000, 5_000, vec![Completed]),
         ];
         assert_eq!(told(&facts, 5_000), expected);
+    }
+
+    #[test]
+    fn a_dialog_that_is_painted_over_late_is_answered_all_the_same() {
+        let drawn = What::Drawn(WaitingKind::Plan);
+        let facts = [(0, drawn), (500, What::Accepting), (600, What::Asked), (610, What::Over), (620, What::Gone)];
+        let expected = [
+            (0, 500, vec![Waiting]),
+            (500, 600, vec![Waiting, Processing]),
+            (600, 610, vec![Processing]),
+            (610, 900, vec![Completed]),
+        ];
+        assert_eq!(told(&facts, 900), expected);
     }
 
     #[test]

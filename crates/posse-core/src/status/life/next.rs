@@ -110,6 +110,14 @@ impl Life {
                 let ready = next(self.ready_kind(), Why::Said(source, &word.claim));
                 let announced = self.seen.as_ref().is_some_and(|seen| word.announced(seen));
                 match (shows, self.phase) {
+                    // It waited for a screen that shows how the turn ended, and there is none.
+                    (Says::Nothing | Says::Busy, Phase::Going)
+                        if source == Source::Progress && self.status.kind == StatusKind::Processing =>
+                    {
+                        let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
+                        let goes_on = shows == Says::Busy && news > word.at + LAG;
+                        (!goes_on).then_some((word.at + LAG, ready))
+                    }
                     // At the start the agent may be ready before its screen is. Without a screen its word must do.
                     (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => {
                         Some((word.at + weigh::SETTLE, ready))

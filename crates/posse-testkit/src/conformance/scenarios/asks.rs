@@ -4,7 +4,7 @@ use super::{Act, Scenario, prompt, scenario, turn};
 use crate::agents::AgentHome;
 use crate::conformance::subject::{Ask, Maker};
 
-/// A tool server with one tool, which says what it is told. Python, because every machine that runs the tests has it.
+/// A tool server with one tool. When the agent knows of the tool it makes the file that it is told. Python, because every machine that runs the tests has it.
 const TOOL_SERVER: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -25,6 +25,8 @@ for line in sys.stdin:
     else:
         result = {}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+    if method == "tools/list":
+        open(sys.argv[1], "w").close()
 "#;
 
 /// Codex asks about a plan when the turn is over, and does so only in a mode of its own.
@@ -51,14 +53,19 @@ pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
     };
     // Codex asks questions of its own only while it plans.
     let plans = (maker, ask) == (Maker::Codex, Ask::Question);
-    let acts = vec![
+    let mut acts = Vec::new();
+    if ask == Ask::Mcp {
+        // A little more: the agent has to read the answer.
+        acts.extend([Act::File(TOOLS_KNOWN), Act::Dwell(500)]);
+    }
+    acts.extend([
         prompt(if plans { "/plan do what you have to" } else { "do what you have to" }),
         Act::Dialog(ask),
         Act::Dwell(1_500),
         answer,
         Act::TurnOver(steps.len()),
         Act::Dwell(1_500),
-    ];
+    ]);
     let name = format!("{ask:?}").to_lowercase();
     let arguments: fn(&AgentHome) -> Vec<String> = match (maker, ask) {
         (Maker::Claude, Ask::Mcp) => claude_tool_server,
@@ -107,22 +114,24 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
     })
 }
 
-/// Writes the server down, and gives its path.
-fn tool_server(home: &AgentHome) -> String {
+const TOOLS_KNOWN: &str = "tools_known";
+
+/// Writes the server down, and gives the arguments it is started with.
+fn tool_server(home: &AgentHome) -> [String; 2] {
     let path = home.home().join("tools.py");
     if let Err(error) = std::fs::write(&path, TOOL_SERVER) {
         eprintln!("no tool server: {error}");
     }
-    path.display().to_string()
+    [path.display().to_string(), home.directory.join(TOOLS_KNOWN).display().to_string()]
 }
 
 fn claude_tool_server(home: &AgentHome) -> Vec<String> {
-    let server = serde_json::json!({ "command": "python3", "args": [tool_server(home)] });
+    let server = serde_json::json!({ "command": "python3", "args": tool_server(home) });
     let config = serde_json::json!({ "mcpServers": { "scripted": server } });
     vec!["--mcp-config".into(), config.to_string()]
 }
 
 fn codex_tool_server(home: &AgentHome) -> Vec<String> {
-    let path = tool_server(home);
-    vec!["-c".into(), format!("mcp_servers.scripted={{command=\"python3\",args=[{path:?}]}}")]
+    let arguments = tool_server(home);
+    vec!["-c".into(), format!("mcp_servers.scripted={{command=\"python3\",args={arguments:?}}}")]
 }
