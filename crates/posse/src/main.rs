@@ -2,6 +2,7 @@
 
 mod client;
 mod cmd;
+mod config;
 mod error;
 mod event_stream;
 mod ui;

@@ -12,6 +12,7 @@ use posse_server::record::Backend;
 use posse_server::tmux_server::TmuxServer;
 
 use crate::client::{self, Client, Repeat};
+use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, confirm};
 
@@ -59,9 +60,9 @@ pub(crate) struct Args {
     /// Its size, as COLUMNSxROWS
     #[arg(long, value_name = "SIZE", default_value_t = Size::DEFAULT)]
     size: Size,
-    /// Where the terminal lives: `embedded` or `tmux`
-    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND", default_value_t = Backend::Embedded)]
-    backend: Backend,
+    /// Where the terminal lives: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
+    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
+    backend: Option<Backend>,
     /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
     #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = tmux_server)]
     tmux_server: Option<TmuxServer>,
@@ -127,6 +128,14 @@ impl Args {
     fn create(&self) -> Result<Create, Error> {
         let is_file = |text: &&str| text.ends_with(".md");
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+        let config = Config::load()?;
+        let backend = self.backend.or(config.backend).unwrap_or_default();
+        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
+            (None, Some(text)) => {
+                Some(tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
+            }
+            (said, _) => said.clone(),
+        };
         let mut environment = environment();
         environment.extend(self.environment.iter().cloned());
         Ok(Create {
@@ -140,8 +149,8 @@ impl Args {
             command: self.command.clone(),
             name: self.name.clone(),
             session_name: self.session.clone(),
-            backend: Some(self.backend),
-            tmux_server: self.tmux_server.clone().filter(|_| self.backend == Backend::Tmux),
+            backend: Some(backend),
+            tmux_server: tmux_server.filter(|_| backend == Backend::Tmux),
             working_directory: client::absolute(&directory)?,
             environment,
             size: Some(self.size),
