@@ -7,22 +7,19 @@
 mod agent;
 mod deliver;
 mod input;
+mod words;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posse_agents::Provider;
-use posse_agents::start::Confirmed;
-use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
-use posse_core::detect::Explanation;
+use posse_core::delivery::Order;
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
-use posse_core::screen::{Screen, Size};
+use posse_core::screen::Size;
 use posse_core::signal::Signal;
-use posse_core::status::{Claim, Event as LifeEvent, Exit, Life, Source, Status, StatusKind};
+use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
 use posse_term::client::Link;
 use posse_term::emulator::{Emulator, HistoryLimit, Reply};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
@@ -30,10 +27,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use agent::{Agent, Happened, Wanted};
+pub(crate) use words::*;
 
 use crate::hub::{Change, Message};
 use crate::record::Backend;
-use crate::recording::{Recorder, Tape};
+use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
 
@@ -50,165 +48,6 @@ const DRAWING: Duration = Duration::from_millis(600);
 /// How long a terminal keeps another size so that its program notices and repaints. Long enough for a busy
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
-
-/// Why input did not reach the program. Nothing of it did.
-#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InputError {
-    #[error("the program has ended")]
-    Ended,
-    #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
-    Full,
-    #[error("the keeper is gone, and the terminal with it")]
-    Lost,
-    #[error("the terminal is {0} now")]
-    Status(StatusKind),
-    #[error("nobody knows whether this reached the program before posse was cut off; it is not typed again")]
-    Uncertain,
-    #[error("the database cannot be written, and without it this could be typed twice")]
-    NotNoted,
-    #[error("no question is open")]
-    NoQuestion,
-    #[error("{0}")]
-    Question(NotAnswered),
-    #[error("{0}")]
-    NotAnswered(Unanswered),
-    #[error("{0}")]
-    NotDelivered(Failure),
-    #[error("no agent is in this terminal")]
-    NoAgent,
-}
-
-/// What text of a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
-    /// What has scrolled off, and the screen.
-    Full,
-    /// What came since input was last sent.
-    Last,
-    /// The last filled rows.
-    Tail(usize),
-}
-
-/// Who hears what became of an input.
-pub(crate) enum Origin {
-    Request(oneshot::Sender<Result<(), InputError>>),
-    Watcher(u64),
-    /// What is being done with the agent.
-    Agent(KeyId),
-}
-
-pub(crate) struct Input {
-    pub(crate) writer: WriterId,
-    pub(crate) sequence: u64,
-    pub(crate) bytes: Vec<u8>,
-    /// Type nothing unless this is the status.
-    pub(crate) expect: Option<StatusKind>,
-    pub(crate) origin: Origin,
-}
-
-pub(crate) enum Command {
-    Screen(oneshot::Sender<Screen>),
-    Text(Text, oneshot::Sender<Option<String>>),
-    /// Whether the program asked for pastes to be marked as such.
-    BracketedPaste(oneshot::Sender<bool>),
-    Input(Input),
-    /// A message for the agent, or, in a terminal without one, text and Enter.
-    Message {
-        order: Order,
-        writer: WriterId,
-        sequence: u64,
-        reply: oneshot::Sender<Result<(), InputError>>,
-    },
-    /// Answer the agent's question.
-    Answer {
-        wish: Wish,
-        question: Option<String>,
-        reply: oneshot::Sender<Result<(), InputError>>,
-    },
-    /// How the screen is read now; `None` in a terminal without an agent.
-    Explain(oneshot::Sender<Option<Explained>>),
-    /// Show the recording what the screen looks like: it goes on from there.
-    Picture,
-    /// The size it has when nobody looks.
-    Resize(Size),
-    Watch {
-        from: Option<u64>,
-        reply: oneshot::Sender<Start>,
-    },
-    Unwatch(u64),
-    View {
-        watcher: u64,
-        size: Size,
-    },
-}
-
-/// How a screen is read, and what the agent said of itself last.
-pub(crate) type Explained = (Explanation, Vec<(Source, Claim)>);
-
-pub(crate) enum Event {
-    Keeper(KeeperEvent),
-    KeeperLost,
-    Command(Command),
-    /// A hook of the agent, as it told.
-    Hook(serde_json::Value),
-    /// What the agent has written down of itself.
-    SessionFile(serde_json::Value),
-    /// The store has written down that this input is about to be sent, or could not.
-    InputNoted {
-        writer: WriterId,
-        sequence: u64,
-        written: bool,
-    },
-}
-
-/// A terminal's pump, to talk to. When the last handle goes the pump ends.
-#[derive(Clone)]
-pub(crate) struct Handle {
-    events: mpsc::UnboundedSender<Event>,
-}
-
-impl Handle {
-    /// Whether nobody will hear.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.events.is_closed()
-    }
-
-    pub(crate) fn send(&self, event: Event) {
-        let _ = self.events.send(event);
-    }
-
-    /// Asks, and waits for the answer. `None` if the terminal has been deleted meanwhile.
-    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Event::Command(command(reply)));
-        answer.await.ok()
-    }
-}
-
-/// How a pump begins.
-pub(crate) enum Beginning {
-    /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
-    /// everything up to `caught_up_at` has been seen.
-    Live { link: Link, ring: u64, from: u64, caught_up_at: u64 },
-    /// The program ended before this daemon began; this is its last screen, if it was kept.
-    Ended(Option<Box<Emulator>>, Exit),
-}
-
-pub(crate) struct Settings {
-    pub(crate) id: TerminalId,
-    pub(crate) backend: Backend,
-    /// Input of which something was written down before this daemon began.
-    pub(crate) known_inputs: Vec<KnownInput>,
-    pub(crate) size: Size,
-    pub(crate) status: Status,
-    pub(crate) history: HistoryLimit,
-    /// Where the last screen goes when the program ends.
-    pub(crate) last_screen: PathBuf,
-    /// The agent in it, its profile, and what the operator said.
-    pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
-    pub(crate) hub: mpsc::UnboundedSender<Message>,
-    pub(crate) recorder: Recorder,
-}
 
 pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     let (events, queue) = mpsc::unbounded_channel();
