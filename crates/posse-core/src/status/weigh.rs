@@ -10,8 +10,7 @@ use crate::detect::{Dialog, Evidence, Reading, Strength};
 use crate::time::Mono;
 
 /// A screen without a sign of work is quiet after this long without a change of the conversation. Codex and Claude Code
-/// show no spinner while an answer streams in; the pauses between its pieces are shorter. `spec/loop.md` PRV-4 asks for
-/// no less.
+/// show no spinner while an answer streams in; the pauses between its pieces are shorter. PRV-4 asks for no less.
 pub(super) const SETTLE: Duration = Duration::from_millis(1000);
 /// An error on the screen, or text that merely looks like something, must stand for this long: a frame caught half-way
 /// is repainted sooner (PRV-2: two captures 0.5 s apart).

@@ -6,7 +6,9 @@ use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// Ask the program in a terminal to leave, as closing its window would
+/// Ask the program in a terminal to leave
+///
+/// An agent is asked in its own words, if it listens; everything else as closing its window would.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name

@@ -12,6 +12,9 @@ use crate::ui::Ui;
 /// Type into a terminal
 ///
 /// The text is pasted and Enter is pressed after it. It is typed once, even if the daemon dies in the middle.
+///
+/// An agent gets it with proof: typed into its empty input field, seen there, submitted, seen to be taken. While it works or
+/// asks something the text is refused; `y` and `n` answer a question about a permission. `--key` and `--raw` type as they are.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Keys: enter esc tab shift-tab backspace space delete up down left right home end pageup pagedown f1..f12 \
