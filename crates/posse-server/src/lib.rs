@@ -18,6 +18,7 @@ mod session_files;
 mod store;
 pub mod tmux_server;
 mod watch;
+mod watched_files;
 
 pub use serve::{ServeError, Settings, serve};
 

@@ -20,8 +20,8 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::recording::{self, Word};
-use crate::session_files::SessionFiles;
 use crate::store::{self, StoreError};
+use crate::watched_files::WatchedFiles;
 use crate::{pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -87,6 +87,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             Word::Grown => drop(messages.send(Message::RecordingsGrown)),
         }
     });
+    let files = WatchedFiles::start();
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -99,7 +100,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         inputs: found.inputs,
         want,
         providers: providers.clone(),
-        session_files: SessionFiles::start(),
+        files: files.clone(),
         executable: settings.executable.clone(),
         tmux_server: found
             .settings

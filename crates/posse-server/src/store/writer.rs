@@ -230,6 +230,7 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
             }
             Ok(None)
         }
+        Change::Journal(entry) => super::runs::append(transaction, entry).map(|()| None),
         Change::Trim { before, keep } => {
             let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
             transaction.prepare_cached(trim)?.execute([before, keep])?;
