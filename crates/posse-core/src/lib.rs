@@ -10,6 +10,8 @@ pub mod frame;
 pub mod ids;
 pub mod keys;
 pub mod permission;
+pub mod rounds;
+pub mod run;
 pub mod screen;
 pub mod signal;
 pub mod status;

@@ -18,8 +18,6 @@ mod mirror;
 mod park;
 mod resume;
 mod traces;
-#[cfg(test)]
-mod simulation;
 mod waiting;
 
 use std::collections::BTreeMap;

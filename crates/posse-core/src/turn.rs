@@ -48,6 +48,7 @@ pub use machine::Turn;
 pub use outcome::{Answer, AnswerFrom, Cause, ErrorKind, Notice, TurnError};
 
 use crate::ids::TerminalId;
+pub use crate::rounds::Level;
 use crate::status::{StatusKind, WaitingKind};
 
 /// What a run says about its turns.
@@ -137,13 +138,16 @@ pub enum Look {
 }
 
 /// Why an accept was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptFailure {
     /// Nothing was typed: another question is open, or none, or none with a plain yes.
+    #[error("{0}")]
     Refused(String),
     /// Something went wrong, and nobody knows how far it got.
+    #[error("{0}")]
     Failed(String),
     /// The terminal is no more.
+    #[error("{0}")]
     Gone(String),
 }
 
@@ -171,12 +175,6 @@ pub enum Event {
     Gone(String),
     /// The deadline has come, or may have.
     Time,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    Info,
-    Warning,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

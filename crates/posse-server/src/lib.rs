@@ -13,6 +13,7 @@ mod pump;
 pub mod record;
 mod recording;
 mod retention;
+pub mod runs;
 mod serve;
 mod session_files;
 mod store;

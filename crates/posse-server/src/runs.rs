@@ -99,9 +99,8 @@ impl Runs {
 
     /// Goes on with a run that rests; one that goes on is told that somebody is there.
     pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means) -> Result<RunView, RunError> {
-        if let Some(driver) = self.driven().get(&id)
-            && driver.send(Command::Means(means.clone())).is_ok()
-        {
+        let driver = self.driven().get(&id).cloned();
+        if driver.is_some_and(|driver| driver.send(Command::Means(means.clone())).is_ok()) {
             return self.show(id).await;
         }
         let (run, seq) = self.load(id).await?;

@@ -20,6 +20,7 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::recording::{self, Word};
+use crate::runs::Runs;
 use crate::store::{self, StoreError};
 use crate::watched_files::WatchedFiles;
 use crate::{pump, tmux_server};
@@ -108,6 +109,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
+    let going_on = found.runs;
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -115,6 +117,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         places: places.clone(),
         listeners: Listeners::default(),
         providers,
+        runs: Runs::new(files, places.database()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -126,6 +129,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     backends.connect_keeper().await?;
     tokio::spawn(backends.run(wanted));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
+    tokio::spawn({
+        let app = app.clone();
+        async move { app.runs.take_up(&app, going_on).await }
+    });
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;
     }));

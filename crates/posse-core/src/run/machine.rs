@@ -85,8 +85,8 @@ pub enum Effect {
     /// As `Archive`, as an answer that came too late.
     KeepLate { turn: u64, key: Key, number: u32 },
     Notify(Notice),
-    /// The state file is to say this.
-    Mirror(Box<StateFile>),
+    /// The state file is to say this, with these times.
+    Mirror { state: Box<StateFile>, at: Wall, dispatched: Option<Wall> },
     Step(Step),
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
@@ -208,11 +208,12 @@ impl Run {
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_secs(self.ledger.spec.config.handoff.response_timeout)
+        Duration::from_secs(self.ledger.spec.config.handoff.response_timeout.into())
     }
 
     pub(super) fn mirror(&mut self, wall: Wall) {
-        self.out.push(Effect::Mirror(Box::new(super::mirror::state_file(&self.ledger, wall))));
+        let (state, dispatched) = super::mirror::state_file(&self.ledger);
+        self.out.push(Effect::Mirror { state: Box::new(state), at: wall, dispatched });
     }
 
     /// Goes on from between two turns.
@@ -231,7 +232,7 @@ impl Run {
     /// Starts a terminal for each of these roles.
     pub(super) fn start(&mut self, roles: BTreeSet<Role>, wall: Wall) {
         if !self.can_start {
-            let names = roles.iter().map(Role::as_str).collect::<Vec<_>>().join(", ");
+            let names = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
             let why = format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
             return self.stop(Stop::Alone, &why, wall);
         }
@@ -282,13 +283,15 @@ impl Run {
             return self.start(BTreeSet::from([role]), wall);
         };
         let turn = self.ledger.turns + 1;
-        let instruction = files::instruction(&self.response_file(key), &files::word(self.ledger.spec.id.bits(), turn));
+        let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
         // An agent whose turn broke off still has the task; one that never got it is told everything.
         let broke_off = self.ledger.failed.as_ref().filter(|failed| failed.key == key && failed.terminal == terminal);
         let text = match broke_off {
             Some(failed) => again(&failed.message, &instruction),
             None => self.ledger.rounds.text(key, &instruction),
         };
+        // No two prompts begin alike, so that each can be recognised on a screen.
+        let text = format!("[run {}, turn {turn}]\n{text}", self.ledger.spec.id);
         let attempt = self.ledger.attempts + 1;
         self.undelivered = 0;
         self.seen = None;
@@ -300,6 +303,12 @@ impl Run {
 
     pub(super) fn response_file(&self, key: Key) -> String {
         format!("{}/.tmp/agent-responses/{}", self.ledger.spec.directory, key.file_name())
+    }
+
+    /// The word that ends an answer's heredoc. Nobody can have written it into an answer before: the run's name is random.
+    pub(super) fn heredoc_word(&self, turn: u64, reminder: u32) -> String {
+        let run = u64::from(self.ledger.spec.id.bits());
+        files::heredoc_word(run << 32 | (turn & 0xff_ffff) << 8 | u64::from(reminder & 0xff))
     }
 
     fn status(&mut self, seen: Seen, now: Mono, wall: Wall) {

@@ -79,8 +79,7 @@ impl Run {
             turn::Effect::Remind { n } => {
                 self.record(Entry::Reminding { turn, n }, wall);
                 // A word of its own: the agent may have used up the first one.
-                let word = files::word(self.ledger.spec.id.bits(), turn << 8 | u64::from(n));
-                let text = files::reminder(&self.response_file(key), &word);
+                let text = files::reminder(&self.response_file(key), &self.heredoc_word(turn, n));
                 self.out.push(Effect::Remind { turn, terminal, n, text });
             }
             turn::Effect::Say(level, text) => self.say(level, text, wall),
@@ -144,12 +143,12 @@ impl Run {
 
 fn rules(handoff: &crate::rounds::config::Handoff) -> turn::Rules {
     turn::Rules {
-        grace: Duration::from_secs(handoff.idle_grace_seconds),
-        timeout: Duration::from_secs(handoff.response_timeout),
+        grace: Duration::from_secs(handoff.idle_grace_seconds.into()),
+        timeout: Duration::from_secs(handoff.response_timeout.into()),
         strict: handoff.strict_file_handoff,
         reminders: handoff.max_file_reminders,
         auto_accept: handoff.auto_accept_permissions,
-        waiting_timeout: (handoff.waiting_timeout > 0).then(|| Duration::from_secs(handoff.waiting_timeout)),
+        waiting_timeout: (handoff.waiting_timeout > 0).then(|| Duration::from_secs(handoff.waiting_timeout.into())),
     }
 }
 

@@ -93,8 +93,8 @@ impl Doing {
                 self.notify(notice).await;
                 None
             }
-            Effect::Mirror(state) => {
-                self.files.mirror(&state.write());
+            Effect::Mirror { state, at, dispatched } => {
+                self.files.mirror(*state, at, dispatched);
                 None
             }
             Effect::Step(step) => Some(Happened::StepDone { step, outcome: self.step(step).await }),

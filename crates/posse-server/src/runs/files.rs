@@ -3,18 +3,17 @@
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::SystemTime;
 
 use posse_core::rounds::Key;
+use posse_core::rounds::state::StateFile;
+use posse_core::time::Wall;
 use posse_core::turn::Look;
-use posse_core::turn::files::{self, Sighting, Suffix};
+use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::watched_files::{Changed, WatchedFiles};
 
-/// Between two looks at a file that was not renamed into place: long enough for a writer that is at it to have added
-/// something.
-const RECHECK: Duration = Duration::from_millis(50);
 /// More than is ever taken of an answer (`files::decode` cuts at 1 MB).
 const MOST: u64 = 2 << 20;
 
@@ -70,19 +69,17 @@ impl RunFiles {
             Err(error) => return Look::Unreadable(error.to_string()),
         };
         if !placed {
-            tokio::time::sleep(RECHECK).await;
+            tokio::time::sleep(SETTLED).await;
         }
         let read = tokio::task::spawn_blocking(move || read(&path)).await;
         match read {
-            Ok(Ok((second, bytes))) if second == first => match files::decode(&bytes) {
-                decoded if decoded.text.is_empty() => Look::Blank,
-                decoded => {
-                    for note in decoded.notes {
-                        tracing::warn!("{}: {note}", key.file_name());
-                    }
-                    Look::Ready(decoded.text)
+            Ok(Ok((second, bytes))) if second == first => {
+                let (look, notes) = Look::at(&bytes);
+                for note in notes {
+                    tracing::warn!("{}: {note}", key.file_name());
                 }
-            },
+                look
+            }
             Ok(Ok(_)) => Look::Unsettled,
             Ok(Err(error)) if error.kind() == ErrorKind::NotFound => Look::Absent,
             Ok(Err(error)) => Look::Unreadable(error.to_string()),
@@ -113,7 +110,13 @@ impl RunFiles {
     }
 
     /// Writes the state file, whole or not at all.
-    pub(super) fn mirror(&self, text: &str) {
+    pub(super) fn mirror(&self, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
+        let time = |at| crate::timestamp(at).to_string();
+        state.updated_at = time(at);
+        if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
+            in_flight.dispatched_at = time(at);
+        }
+        let text = state.write();
         let written = match self.state_file.parent() {
             Some(parent) => fs_err::create_dir_all(parent),
             None => Ok(()),
@@ -143,8 +146,8 @@ fn sight(path: &Path) -> io::Result<Option<Sighting>> {
 }
 
 fn sighting(metadata: &std::fs::Metadata) -> Sighting {
-    let modified = metadata.mtime() as i128 * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-    Sighting { len: metadata.len(), modified, inode: metadata.ino() }
+    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Sighting { len: metadata.len(), modified, inode: metadata.ino(), placed: false }
 }
 
 /// Its content, and what it was when it had been read.

@@ -64,7 +64,7 @@ pub(crate) fn journal(path: &Path, run: RunId, after: i64) -> Result<Vec<(i64, W
         let rows = statement.query_map((run.as_str(), after), |row| {
             Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?))
         })?;
-        rows.collect()
+        rows.collect::<rusqlite::Result<_>>()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
@@ -74,7 +74,7 @@ pub(crate) fn runs(path: &Path, limit: usize) -> Result<Vec<String>, StoreError>
     let read = || {
         let connection = read_only(path)?;
         let mut statement = connection.prepare("SELECT view FROM runs ORDER BY created DESC, id LIMIT ?1")?;
-        statement.query_map([limit as i64], |row| row.get(0))?.collect()
+        statement.query_map([limit as i64], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
