@@ -154,7 +154,7 @@ impl Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Step {
-    Answering(Answering),
+    Answering(Box<Answering>),
     Outcome(Ended),
 }
 

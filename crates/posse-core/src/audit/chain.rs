@@ -126,9 +126,14 @@ impl Chain {
         }
     }
 
-    /// The next entry. `taken` is the highest number in use.
-    pub fn append(&mut self, note: Note, taken: i64) -> Result<Row, serde_json::Error> {
-        let entry = Entry { seq: self.end.seq.max(taken) + 1, note };
+    /// The number of the next entry.
+    pub fn next(&self) -> i64 {
+        self.end.seq + 1
+    }
+
+    /// Adds an entry. Its number is `next`, or a higher one if somebody has taken that.
+    pub fn append(&mut self, note: Note, seq: i64) -> Result<Row, serde_json::Error> {
+        let entry = Entry { seq, note };
         let text = serde_json::to_string(&entry)?;
         let (previous, hash) = (self.end.hash, Hash::of(self.end.hash, &text));
         self.end = Mark { seq: entry.seq, hash };

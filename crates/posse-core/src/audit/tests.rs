@@ -35,7 +35,7 @@ fn note(step: Step) -> Note {
 
 fn answering() -> Note {
     let tail = vec!["Bash command".into(), "❯ 1. Yes".into()];
-    note(Step::Answering(Answering::new(Wish::Accept, Some(&dialog()), tail, vec!["1".into()])))
+    note(Step::Answering(Box::new(Answering::new(Wish::Accept, Some(&dialog()), tail, vec!["1".into()]))))
 }
 
 /// An audit of so many entries, answers and outcomes by turns.
@@ -45,7 +45,7 @@ fn written(entries: i64) -> (Vec<Row>, Head) {
         1 => answering(),
         _ => note(Step::Outcome(Ended::answered(seq - 1, Verified::Closed, vec!["1".into()]))),
     };
-    let rows = (1..=entries).map(|seq| chain.append(next(seq), seq - 1).unwrap()).collect();
+    let rows = (1..=entries).map(|seq| chain.append(next(seq), seq).unwrap()).collect();
     (rows, chain.head())
 }
 
@@ -134,7 +134,7 @@ fn whatever_is_done_to_entries_is_found_and_named() {
     let append: Tampering = |rows| {
         let last = rows[5].clone();
         let mut chain = Chain::resume(None, Mark { seq: 6, hash: last.hash.parse().unwrap() });
-        rows.push(chain.append(answering(), 6).unwrap());
+        rows.push(chain.append(answering(), 7).unwrap());
     };
     let table: &[(&str, Tampering, &[&str])] = &[
         ("the text", change, &["entry 3 was changed"]),
@@ -176,7 +176,7 @@ fn what_happened_to_the_head_is_found() {
     let last = Mark { seq: 4, hash: rows[3].hash.parse().unwrap() };
     let mut chain = Chain::resume(None, last);
     let mut more = rows.clone();
-    more.push(chain.append(answering(), 4).unwrap());
+    more.push(chain.append(answering(), 5).unwrap());
     assert_eq!(verify(&more, Some(&chain.head())), [Flaw::Unvouched { entry: 4 }]);
     let resumed = Chain::resume(Some(&chain.head()), Mark { seq: 5, hash: more[4].hash.parse().unwrap() });
     assert_eq!(resumed.head(), chain.head());
@@ -190,7 +190,7 @@ fn a_crash_while_writing_is_no_tampering() {
     let (rows, head) = written(2);
     let before = Chain::resume(Some(&head), head.end);
     let mut chain = before;
-    let more: Vec<Row> = (2..4).map(|taken| chain.append(answering(), taken).unwrap()).collect();
+    let more: Vec<Row> = (3..5).map(|seq| chain.append(answering(), seq).unwrap()).collect();
     let ahead = chain.head_after(&before);
     assert_eq!(verify(&rows, Some(&ahead)), [], "not committed");
     assert_eq!(Chain::resume(Some(&ahead), head.end), before);
@@ -209,22 +209,22 @@ fn going_on_hides_nothing() {
     let (mut rows, head) = written(4);
     rows.truncate(2);
     let mut chain = Chain::resume(Some(&head), Mark { seq: 2, hash: rows[1].hash.parse().unwrap() });
-    rows.push(chain.append(answering(), 2).unwrap());
-    assert_eq!(rows[2].seq, 5);
+    assert_eq!(chain.next(), 5);
+    rows.push(chain.append(answering(), 5).unwrap());
     assert_eq!(verify(&rows, Some(&chain.head())), [Flaw::Missing { from: 3, to: 4 }]);
 
     let (mut rows, head) = written(4);
     let mut forger = Chain::resume(None, head.end);
-    rows.extend((4..6).map(|taken| forger.append(answering(), taken).unwrap()));
+    rows.extend((5..7).map(|seq| forger.append(answering(), seq).unwrap()));
     let mut chain = Chain::resume(Some(&head), forger.head().end);
-    rows.push(chain.append(answering(), 6).unwrap());
+    rows.push(chain.append(answering(), 7).unwrap());
     assert_eq!(verify(&rows, Some(&chain.head())), [Flaw::Added { from: 5, to: 6 }]);
 
     let (mut rows, head) = written(4);
     rows[3].text = rows[3].text.replace("gone", "open");
     rehash(&mut rows[3]);
     let mut chain = Chain::resume(Some(&head), Mark { seq: 4, hash: rows[3].hash.parse().unwrap() });
-    rows.push(chain.append(answering(), 4).unwrap());
+    rows.push(chain.append(answering(), 5).unwrap());
     assert_eq!(verify(&rows, Some(&chain.head())), [Flaw::Rewritten { entry: 4 }]);
 }
 
