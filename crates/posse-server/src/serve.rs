@@ -97,6 +97,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         recorder,
         inputs: found.inputs,
+        unfinished: found.unfinished,
         want,
         providers: providers.clone(),
         session_files: SessionFiles::start(),

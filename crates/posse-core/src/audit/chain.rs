@@ -152,8 +152,7 @@ impl Chain {
 }
 
 /// Something that is wrong with the audit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     #[error("entry {entry} was changed")]
     Changed { entry: i64 },
@@ -176,6 +175,18 @@ fn entries(from: i64, to: i64, one: &str, more: &str) -> String {
 }
 
 impl Flaw {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Flaw::Changed { .. } => "changed",
+            Flaw::Rewritten { .. } => "rewritten",
+            Flaw::Missing { .. } => "missing",
+            Flaw::Added { .. } => "added",
+            Flaw::Moved { .. } => "moved",
+            Flaw::Unvouched { .. } => "unvouched",
+        }
+    }
+
     /// The first and the last entry it is about.
     pub fn entries(&self) -> (i64, i64) {
         match *self {
