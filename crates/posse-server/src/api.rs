@@ -1,6 +1,7 @@
 //! The HTTP API: wire types and routes, a face over the hub's and the pumps' commands. No logic of its own.
 
 pub(crate) mod agents;
+mod audit;
 pub(crate) mod door;
 mod error;
 mod events;
@@ -104,6 +105,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))
+        .routes(routes!(audit::entries))
+        .routes(routes!(audit::verdict))
         .routes(routes!(usage::usage))
 }
 

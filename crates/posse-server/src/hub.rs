@@ -4,6 +4,7 @@
 //! something is written), not for a backend, not for a pump. What others see is published after it was
 //! written down.
 
+mod audit;
 mod creation;
 mod keeping;
 mod stopping;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use posse_core::audit::Entry as AuditEntry;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_term::client::Link;
@@ -79,6 +81,8 @@ pub(crate) struct Hub {
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
+    /// Answers of before this daemon began, of which nobody knows what became.
+    unfinished: Vec<AuditEntry>,
     /// Who asks for a pump, until there is one: a backend may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
@@ -110,6 +114,8 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+    /// Answers to dialogs of which nobody knows what became.
+    pub(crate) unfinished: Vec<AuditEntry>,
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
@@ -138,6 +144,7 @@ impl Hub {
                 inputs.entry(id).or_default().push(input);
                 inputs
             }),
+            unfinished: parts.unfinished,
             finds: Vec::new(),
             creating: HashMap::new(),
             starting: HashMap::new(),
@@ -157,6 +164,7 @@ impl Hub {
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
+        self.complete_unfinished();
         self.tidy();
         if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);
@@ -166,6 +174,7 @@ impl Hub {
                 Message::Command(command) => self.command(command),
                 Message::Change(id, change) => self.change(id, change),
                 Message::Backend(backend, news) => self.news(backend, news),
+                Message::AnswerOver(note, then) => self.answer_over(note, then),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::FarewellTold => self.farewell_told(),
                 Message::RecordingsGrown => self.tidy_recordings(),
@@ -298,6 +307,11 @@ impl Hub {
             Change::InputSettled { writer, sequence, arrived } => {
                 let change = store::Change::Settled { terminal: id, writer, sequence, arrived };
                 self.store.write_surely(vec![change], |_| {});
+            }
+            Change::Answering(note) => {
+                if let Some(pump) = entry.pump.clone() {
+                    self.answering(note, pump);
+                }
             }
             Change::Ended { exit, screen_saved } => {
                 entry.record.exit = Some(exit);

@@ -99,6 +99,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         recorder,
         inputs: found.inputs,
+        unfinished: found.unfinished,
         want,
         providers: providers.clone(),
         files: files.clone(),

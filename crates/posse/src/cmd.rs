@@ -3,6 +3,7 @@
 mod actor;
 mod answer;
 mod attach;
+mod audit;
 mod completions;
 mod demo;
 mod exit;
@@ -73,6 +74,7 @@ enum Command {
     Exit(exit::Args),
     Kill(kill::Args),
     Logs(logs::Args),
+    Audit(audit::Args),
     Provider(provider::Args),
     Serve(serve::Args),
     Stop(stop::Args),
@@ -107,6 +109,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Exit(args) => on_runtime(exit::run(args, ui)),
         Command::Kill(args) => on_runtime(kill::run(args, ui)),
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
+        Command::Audit(args) => on_runtime(audit::run(args, ui)),
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
@@ -228,12 +229,12 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 ///
 /// Only with the option that allows this once and nothing else, unless another one is named.
 #[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is answered, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "It is answered, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn approve(
     State(app): State<App>,
     Id(id): Id,
     Params(body): Params<types::AnswerIn>,
-) -> Answer<Success> {
+) -> Answer<types::Answered> {
     let wish = match body.option {
         None => Wish::Accept,
         Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),
@@ -244,22 +245,27 @@ pub(super) async fn approve(
 
 /// Refuse the question an agent asks
 #[utoipa::path(post, path = "/terminals/{id}/deny", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is refused, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn deny(State(app): State<App>, Id(id): Id, Params(body): Params<types::AnswerIn>) -> Answer<Success> {
+    responses((status = 200, description = "It is refused, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn deny(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(body): Params<types::AnswerIn>,
+) -> Answer<types::Answered> {
     if body.option.is_some() {
         return Err(ApiError::Invalid("an option is chosen by approving".into()));
     }
     answer(&app, id, Wish::Deny, body.dialog).await
 }
 
-async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<Success> {
+async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<types::Answered> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
-    let done = pump.ask(|reply| pump::Command::Answer { wish, question, reply });
-    done.await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(Success { success: true }))
+    let who = Who::person();
+    let done = pump.ask(|reply| pump::Command::Answer { wish, question, who, reply });
+    let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(types::Answered { success: true, audit }))
 }
 
 /// How an agent's screen is read now: which rule holds, on which text, and what lost

@@ -1,6 +1,7 @@
 //! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
 
 use posse_agents::launch::Mode;
+use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, Order, Wish};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
@@ -69,8 +70,15 @@ impl Doing {
                 Some(Happened::Traces { turn, traces })
             }
             Effect::LookAtFile { turn, key } => of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await)),
-            Effect::Accept { turn, terminal, question, .. } => {
-                of_turn(turn, turn::Event::Accepted(self.accept(terminal, question).await))
+            Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
+                let who = Who {
+                    by: By::Run,
+                    role: Some(role.to_string()),
+                    run: Some(self.spec.id.to_string()),
+                    turn: Some(turn),
+                    count: Some((n, cap)),
+                };
+                of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
             }
             Effect::AskLastOutput { turn, terminal } => {
                 of_turn(turn, turn::Event::LastOutput(get_last_output(&self.app, terminal).await))
@@ -159,12 +167,14 @@ impl Doing {
         }
     }
 
-    async fn accept(&self, terminal: TerminalId, question: Option<String>) -> Result<(), AcceptFailure> {
+    /// `send_input(terminal, "y")`: accepts the question that is open, if it is this one. The audit comes first, wherever
+    /// a question is answered.
+    async fn accept(&self, terminal: TerminalId, question: Option<String>, who: Who) -> Result<(), AcceptFailure> {
         let gone = || AcceptFailure::Gone("it was deleted".into());
         let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
-        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, reply });
+        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, who, reply });
         match answer.await.ok_or_else(gone)? {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
             Err(error @ InputError::NotAnswered(_)) => Err(AcceptFailure::Failed(error.to_string())),
             Err(error) => Err(AcceptFailure::Refused(error.to_string())),

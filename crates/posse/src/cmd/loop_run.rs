@@ -231,7 +231,7 @@ impl Args {
         };
         let prompt = self.prompt(&config)?;
         let means = self.means(&user)?;
-        let config_hash = text.as_deref().map(posse_core::audit::hash);
+        let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
         Ok(Wanted { config, config_hash, directory, state_file, prompt, means })
     }
 

@@ -1,18 +1,21 @@
--- Runs of the loop, as they are now. `view` is what everyone may see of one, as JSON.
-CREATE TABLE runs (
-    id         TEXT PRIMARY KEY,
-    status     TEXT    NOT NULL,
-    state_file TEXT    NOT NULL,
-    created    INTEGER NOT NULL,
-    changed    INTEGER NOT NULL,
-    view       TEXT    NOT NULL
+-- The audit: every answer to a dialog, before its first key and with what became of it. Never changed, never trimmed.
+-- `hash` is the SHA-256 of `previous` (as bytes) and `entry` (as it stands here); `previous` is the hash of the entry
+-- before. Where the chain ends is also in the file audit.head beside the database. `posse audit verify` checks it all.
+CREATE TABLE audit (
+    seq      INTEGER PRIMARY KEY,
+    entry    TEXT NOT NULL,              -- JSON
+    previous TEXT NOT NULL,
+    hash     TEXT NOT NULL
 ) STRICT;
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
+BEGIN SELECT raise(ABORT, 'the audit is not changed'); END;
+CREATE TRIGGER audit_is_not_shortened BEFORE DELETE ON audit
+BEGIN SELECT raise(ABORT, 'nothing is removed from the audit'); END;
+-- INSERT OR REPLACE deletes without asking the trigger above.
+CREATE TRIGGER audit_is_not_replaced BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE seq = new.seq)
+BEGIN SELECT raise(ABORT, 'the audit is not changed'); END;
 
--- What happened in each run. A run is read back from this and from nothing else.
-CREATE TABLE journal (
-    run   TEXT    NOT NULL,
-    seq   INTEGER NOT NULL,              -- counts from 1 in each run
-    at    INTEGER NOT NULL,
-    entry TEXT    NOT NULL,              -- JSON
-    PRIMARY KEY (run, seq)
-) STRICT, WITHOUT ROWID;
+-- Answers of which it is not written yet what became of them. After a crash these are the ones nobody knows of.
+CREATE TABLE audit_open (
+    seq INTEGER PRIMARY KEY
+) STRICT;
