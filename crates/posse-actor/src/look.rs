@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::paint::{Anchor, Frame};
 use crate::rows::{Row, Size, Style, text_width, wrap};
-use crate::scenario::{Ask, AskKind, BusyTitle, SelfReport};
+use crate::scenario::{Ask, AskKind, BusyTitle, Failure, SelfReport};
 use crate::transcript::Entry;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -182,6 +182,15 @@ impl Look {
             Look::Claude => claude::labels(kind),
             Look::Codex => codex::labels(kind),
             Look::Plain => plain::labels(kind),
+        }
+    }
+
+    /// The row that tells of a failure of the service.
+    pub(crate) fn failure(self, failure: Failure) -> Entry {
+        match self {
+            Look::Claude => claude::failure(failure),
+            Look::Codex => Entry::Error(codex::failure(failure).to_owned()),
+            Look::Plain => Entry::Error(plain::failure(failure).to_owned()),
         }
     }
 
