@@ -361,6 +361,8 @@ impl Stage {
         self.transcript.push(Entry::User(message.shown.clone()));
         self.mood = Mood::Working;
         self.play = Some(Play::new(Part::Turn { number, message }, steps, now));
+        // However short it is, a turn is seen and heard to begin.
+        self.show(now);
     }
 
     /// The steps are through.

@@ -72,17 +72,25 @@ fn a_whole_run_needs_no_script_and_no_time() {
 }
 
 #[test]
-fn a_turn_is_seen_working_before_its_file_is_there() {
-    for look in ["claude", "codex"] {
-        let mut theatre = open(&format!("look = \"{look}\"\nplay = \"loop\""));
+fn a_turn_is_heard_working_before_its_file_is_there() {
+    for (look, osc, busy, quiet) in [
+        ("claude", "", "state=working", "state=done"),
+        ("codex", "", "state=working", "state=done"),
+        ("claude", "osc = [\"title\"]", "0;⠂", "0;✳"),
+        ("codex", "osc = [\"title\"]", "0;⠋", "0;project"),
+    ] {
+        let mut theatre = open(&format!("look = \"{look}\"\nplay = \"loop\"\n{osc}"));
         theatre.happened();
         theatre.keys(ask_for("test_result.md"));
         let happened = theatre.happened();
+        let said = |effect: &Effect, what: &str| {
+            effect.bytes().is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
+        };
         let at = |wanted: &dyn Fn(&Effect) -> bool| happened.iter().position(wanted).unwrap();
-        let busy = at(&|effect| matches!(effect, Effect::Title(title) if title.starts_with(['⠂', '⠋'])));
+        let busy = at(&|effect| said(effect, busy));
         let wrote = at(&|effect| matches!(effect, Effect::Write { .. }));
-        let quiet = at(&|effect| matches!(effect, Effect::Title(title) if !title.starts_with(['⠂', '⠋'])));
-        assert!(busy < wrote && wrote < quiet, "{look}: {happened:?}");
+        let quiet = at(&|effect| said(effect, quiet));
+        assert!(busy < wrote && wrote < quiet, "{look} {osc}: {happened:?}");
     }
 }
 
