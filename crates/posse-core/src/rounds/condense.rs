@@ -4,17 +4,26 @@
 use super::config::Condensation;
 use super::lines::{section, value_of};
 
+/// What stands in the place of feedback that is blank: a blank would read as if there were nothing to do.
+const NOTHING: &str = "(It wrote nothing.)";
+
 /// The notes of a review, for whoever is to act on them.
 pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
+    if text.trim().is_empty() {
+        return NOTHING.to_owned();
+    }
     if !rules.condense_review_feedback {
         return text.to_owned();
     }
     let lines: Vec<&str> = text.split('\n').collect();
-    or_head(&lines, section(&lines, &["REVIEW_NOTES"], &[]), rules.max_feedback_lines)
+    or_head(&lines, &section(&lines, &["REVIEW_NOTES"], &[]), rules.max_feedback_lines)
 }
 
 /// What the tester saw, for the programmer of the next round.
 pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
+    if text.trim().is_empty() {
+        return NOTHING.to_owned();
+    }
     if !rules.condense_review_feedback {
         return text.to_owned();
     }
@@ -23,7 +32,7 @@ pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
     let outside = &lines[..lines.len() - evidence.len()];
     let mut found: Vec<&str> = outside.iter().copied().filter(|line| value_of(line, "RESULT").is_some()).collect();
     found.extend(evidence);
-    or_head(&lines, found, rules.max_test_evidence_lines)
+    or_head(&lines, &found, rules.max_test_evidence_lines)
 }
 
 /// What the programmer needs of the analyst's summary.
@@ -49,14 +58,14 @@ fn cross_phase(text: &str, wanted: &[&[&str]], unwanted: &[&str], rules: &Conden
         let until: Vec<&str> = others.chain(unwanted).copied().collect();
         section(&lines, titles, &until)
     };
-    let found = wanted.iter().flat_map(one).collect();
-    or_head(&lines, found, rules.max_cross_phase_lines)
+    let found: Vec<&str> = wanted.iter().flat_map(one).collect();
+    or_head(&lines, &found, rules.max_cross_phase_lines)
 }
 
 /// The beginning of what was found or, if that is blank, of the whole text.
-fn or_head(whole: &[&str], found: Vec<&str>, max: u32) -> String {
+fn or_head(whole: &[&str], found: &[&str], max: u32) -> String {
     let blank = found.iter().all(|line| line.trim().is_empty());
-    head(if blank { whole } else { &found }, max)
+    head(if blank { whole } else { found }, max)
 }
 
 fn head(lines: &[&str], max: u32) -> String {

@@ -48,33 +48,30 @@ fn test_command(rounds: &Rounds) -> String {
     }
 }
 
+const EVERY_POINT: &str = "Deal with every point of the reviewer's feedback. Where you do not follow it, say why.";
+const LITTLE_CHANGE: &str = "Change as little as the task needs, in the style of the code around it. Cover what you add with tests of the project's own kind.";
 const NO_QUESTIONS: &str = "ask questions and wait: nobody is there to answer. Decide, and write down what you decided";
 
 fn analyst(rounds: &Rounds) -> Text {
     let openspec = rounds.rules.openspec;
     let mut steps = Vec::new();
     if rounds.cycle > 1 {
-        steps.push("Deal with every point of the reviewer's feedback. Where you do not follow it, say why.");
-    }
-    if rounds.round == 1 {
+        steps.push(EVERY_POINT);
+    } else if rounds.round == 1 {
         steps.push("Read the code that the task touches. Look things up instead of guessing, and name files by path.");
-        steps.push(if openspec {
-            "Then produce all artifacts of the change with `/opsx:ff`: proposal, design, tasks, spec."
-        } else {
-            "Then write four short artifacts: proposal (what and why), design (how), tasks (the steps), spec (the behavior one can observe). They belong into your summary; make no files for them."
-        });
+    } else if openspec {
+        steps.push("Find out with `/opsx:explore` why the test failed. The tester's feedback says what was seen.");
     } else {
-        steps.push(if openspec {
-            "Find out with `/opsx:explore` why the test failed. The tester's feedback says what was seen."
-        } else {
-            "Find out in the code why the test failed. The tester's feedback says what was seen."
-        });
-        steps.push(if openspec {
-            "Then bring all artifacts up to date with `/opsx:ff`."
-        } else {
-            "Then bring the artifacts (proposal, design, tasks, spec) in your summary up to date."
-        });
+        steps.push("Find out in the code why the test failed. The tester's feedback says what was seen.");
     }
+    steps.push(match (rounds.cycle > 1 || rounds.round > 1, openspec) {
+        (false, true) => "Produce all artifacts of the change with `/opsx:ff`: proposal, design, tasks, spec.",
+        (true, true) => "Bring all artifacts up to date with `/opsx:ff`: proposal, design, tasks, spec.",
+        (false, false) => {
+            "Write four short artifacts: proposal (what and why), design (how), tasks (the steps), spec (the behavior one can observe). They belong in your summary; make no files for them."
+        }
+        (true, false) => "Bring the artifacts in your summary up to date: proposal, design, tasks, spec.",
+    });
     steps.push("Read each artifact again and compare it with the task, point by point.");
     steps.push(if openspec { ANALYST_SUMMARY_OPENSPEC } else { ANALYST_SUMMARY });
     opening(rounds, "analyst")
@@ -158,24 +155,32 @@ fn programmer(rounds: &Rounds) -> Text {
         .part(tagged("reviewer_feedback", &rounds.programmer_feedback));
     let check = format!("Check your work. {} Note each command and what came of it.", test_command(rounds));
     let mut steps = Vec::new();
-    if rounds.cycle > 1 {
-        steps.push("Deal with every point of the reviewer's feedback. Where you do not follow it, say why.");
-    }
-    if first_round {
-        steps.push(if rounds.rules.openspec {
-            "Apply the change with the skill `openspec-apply-change`, task by task."
-        } else {
-            "Carry out the analyst's steps, one by one."
-        });
-        steps.push("Change as little as the task needs, in the style of the code around it. Cover what you add with tests of the project's own kind.");
-    } else {
-        steps.push("Find out first why the test failed: follow what the tester saw through the code to its cause.");
-        steps.push(if rounds.rules.openspec {
-            "If the artifacts themselves are wrong, correct them (`/opsx:explore`, then the artifact) and say so."
-        } else {
-            "If the plan itself was wrong, correct it and say so."
-        });
-        steps.push("Then fix the cause, not the symptom, with as little change as it needs.");
+    match (first_round, rounds.cycle > 1) {
+        (true, false) => {
+            steps.push(if rounds.rules.openspec {
+                "Apply the change with the skill `openspec-apply-change`, task by task."
+            } else {
+                "Carry out the analyst's steps, one by one."
+            });
+            steps.push(LITTLE_CHANGE);
+        }
+        (true, true) => {
+            steps.push(EVERY_POINT);
+            steps.push("Finish what is still open of the analyst's handoff.");
+            steps.push(LITTLE_CHANGE);
+        }
+        (false, again) => {
+            if again {
+                steps.push(EVERY_POINT);
+            }
+            steps.push("Find out why the test failed: follow what the tester saw through the code to its cause.");
+            steps.push(if rounds.rules.openspec {
+                "If an artifact is wrong, explore it with `/opsx:explore`, correct it, and say so."
+            } else {
+                "If the plan was wrong, correct it, and say so."
+            });
+            steps.push("Fix the cause, not the symptom, with as little change as it needs.");
+        }
     }
     steps.push(&check);
     steps.push(PROGRAMMER_SUMMARY);

@@ -86,10 +86,10 @@ fn refuse_unknown_keys(json: &Map<String, Value>) -> Result<(), ConfigError> {
     let mut unknown = Vec::new();
     let mut look = |place: &str, object: &Map<String, Value>, known: &BTreeSet<&str>| {
         for name in object.keys().filter(|name| !known.contains(name.as_str())) {
-            let mut found = UnknownName::among(name, known.iter().copied());
-            found.name = join(place, name);
-            found.meant = found.meant.map(|meant| join(place, &meant));
-            unknown.push(found);
+            let slip = UnknownName::among(name, known.iter().copied()).meant.map(|meant| join(place, &meant));
+            let misplaced =
+                || KEYS.iter().find(|key| key.path.rsplit('.').next() == Some(name)).map(|key| key.path.into());
+            unknown.push(UnknownName { name: join(place, name), meant: slip.or_else(misplaced) });
         }
     };
     for (section, names) in &known {
