@@ -27,6 +27,7 @@
 
 pub mod failure;
 pub mod files;
+mod looking;
 mod machine;
 mod outcome;
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub use crate::rounds::Level;
 use crate::status::{StatusKind, WaitingKind};
 
 /// What a run says about its turns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// `IDLE_GRACE_SECONDS`: how long an agent may be quiet without an answer, and how long it may take to start.
     pub grace: Duration,

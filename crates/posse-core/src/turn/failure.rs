@@ -111,7 +111,7 @@ pub(super) fn standing(words: &str) -> Option<ApiFailure> {
     let lines: Vec<&str> = words.lines().collect();
     let at = lines.iter().rposition(|line| PATTERNS.standing.is_match(line))?;
     let said_after = |line: &&str| line.starts_with(['●', '⏺', '■', '•', '✦']);
-    if lines[at + 1..].iter().any(|line| said_after(line)) { None } else { judge(&paragraph(&lines[at..])) }
+    if lines[at + 1..].iter().any(said_after) { None } else { judge(&paragraph(&lines[at..])) }
 }
 
 fn judge(row: &str) -> Option<ApiFailure> {

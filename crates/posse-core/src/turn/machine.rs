@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
+use super::looking::{Looking, Wanted};
 use super::waiting::{Tried, Waiting};
-use super::{
-    AcceptFailure, Answer, AnswerFrom, Before, Cause, Effect, ErrorKind, Event, Level, Look, Rules, Seen, TurnError,
-    Who, failure,
-};
+use super::{Answer, AnswerFrom, Before, Cause, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, Who, failure};
 use crate::permission::Accepts;
 use crate::status::StatusKind;
 use crate::time::Mono;
 
 /// The seed compares strictly, and this is the smallest step of the clock.
 const STRICTLY: Duration = Duration::from_nanos(1);
-/// A file that may still be written is looked at again after this long (`files::SETTLED`).
-const LOOK_AGAIN: Duration = super::files::SETTLED;
 /// A file that is being written when time is up gets this long to come to rest. Chosen: a heredoc takes milliseconds, and an
 /// answer that is on its way should not be lost for them.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
@@ -23,29 +19,6 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the status may be unreadable. From the spec (D7).
 const OUTAGE: Duration = Duration::from_secs(60);
-
-/// Whether a look at the file is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looking {
-    No,
-    /// Asked for. `stale`: what it shows may be from before this quiet. `stirred`: something has happened to the file since.
-    Asked {
-        stale: bool,
-        stirred: bool,
-    },
-    /// To be asked for again at this time.
-    Again(Mono),
-}
-
-impl Looking {
-    /// What was or would be seen does not count any more. A look under way comes back all the same.
-    fn forget(&mut self) {
-        match self {
-            Looking::Asked { stale, .. } => *stale = true,
-            Looking::No | Looking::Again(_) => *self = Looking::No,
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Outage {
@@ -66,12 +39,12 @@ pub struct Turn {
     reminders: u32,
     seen: Option<Seen>,
     outage: Option<Outage>,
-    looking: Looking,
+    pub(super) looking: Looking,
     /// Since when only the last look at the file is missing to end the turn.
     closing: Option<Mono>,
     /// The last message was asked for, to be taken as the answer.
     last_output_asked: Option<Mono>,
-    complained: bool,
+    pub(super) complained: bool,
     pub(super) accepts: Accepts,
     pub(super) accepting: Option<Tried>,
     pub(super) waiting: Option<Waiting>,
@@ -187,7 +160,7 @@ impl Turn {
         self.seen.as_ref().and_then(|seen| seen.kind)
     }
 
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         matches!(self.kind(), Some(StatusKind::Idle | StatusKind::Completed))
     }
 
@@ -214,10 +187,10 @@ impl Turn {
                     self.started = true;
                     self.idle_since = None;
                     self.say(Level::Info, |who| format!("{who} has said something new: it has started"), effects);
-                    self.want_look(false, effects);
+                    self.want_look(Wanted::Stirred, effects);
                 }
             }
-            Event::FileStirred if self.is_quiet() => self.want_look(false, effects),
+            Event::FileStirred if self.is_quiet() => self.want_look(Wanted::Stirred, effects),
             Event::FileStirred => {}
             Event::File(look) => self.looked(look, now, effects),
             Event::Reminded(Ok(())) => {}
@@ -238,7 +211,7 @@ impl Turn {
             self.closing = None;
             self.looking.forget();
         } else if was != (true, self.seen.as_ref().map(|seen| seen.epoch)) {
-            self.want_look(true, effects);
+            self.want_look(Wanted::QuietBegins, effects);
         }
         // Unknown is no observation.
         let Some(kind) = self.kind() else { return };
@@ -249,51 +222,6 @@ impl Turn {
         match (kind, &self.seen) {
             (StatusKind::WaitingUserAnswer, Some(seen)) => Waiting::follow(&mut self.waiting, seen, now),
             _ => self.waiting = None,
-        }
-    }
-
-    /// Asks for a look at the file, or marks the one under way. `fresh`: one that began earlier does not do.
-    fn want_look(&mut self, fresh: bool, effects: &mut Vec<Effect>) {
-        match &mut self.looking {
-            Looking::Asked { stale, stirred } => {
-                *stale |= fresh;
-                *stirred = true;
-            }
-            Looking::No | Looking::Again(_) => {
-                self.looking = Looking::Asked { stale: false, stirred: false };
-                effects.push(Effect::LookAtFile);
-            }
-        }
-    }
-
-    fn looked(&mut self, look: Look, now: Mono, effects: &mut Vec<Effect>) {
-        let Looking::Asked { stale, stirred } = self.looking else { return };
-        self.looking = Looking::No;
-        if !self.is_quiet() {
-            return;
-        }
-        if stale {
-            return self.want_look(true, effects);
-        }
-        match look {
-            Look::Ready(text) if !text.trim().is_empty() => {
-                let answer = Answer { text: text.trim().to_owned(), from: AnswerFrom::File };
-                return self.end(Ok(answer), effects);
-            }
-            Look::Unsettled => return self.looking = Looking::Again(now + LOOK_AGAIN),
-            Look::NotRegular => self.complain("is not a regular file", effects),
-            Look::Unreadable(why) => self.complain(&format!("cannot be read: {why}"), effects),
-            Look::Absent | Look::Blank | Look::Ready(_) => {}
-        }
-        if stirred {
-            self.want_look(true, effects);
-        }
-    }
-
-    fn complain(&mut self, what: &str, effects: &mut Vec<Effect>) {
-        if !std::mem::replace(&mut self.complained, true) {
-            let file = self.who.file.clone();
-            self.say(Level::Warning, |who| format!("the response file of {who}, {file}, {what}"), effects);
         }
     }
 
@@ -343,7 +271,7 @@ impl Turn {
     /// The agent does nothing: a file may be read, and its absence counts.
     fn quiet(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         if matches!(self.looking, Looking::Again(at) if now >= at) {
-            self.want_look(true, effects);
+            self.want_look(Wanted::Anyway, effects);
         }
         if self.started {
             self.idle_since.get_or_insert(now);
@@ -354,7 +282,7 @@ impl Turn {
             self.say(Level::Warning, warning, effects);
             self.started = true;
             self.idle_since = Some(now);
-            self.want_look(false, effects);
+            self.want_look(Wanted::Anyway, effects);
         }
         if self.started && self.looking == Looking::No && self.api_failure(seen, effects) {
             return;
@@ -367,7 +295,7 @@ impl Turn {
             Some(since) => since,
             None => {
                 self.closing = Some(now);
-                self.want_look(false, effects);
+                self.want_look(Wanted::Anyway, effects);
                 now
             }
         };
@@ -453,7 +381,7 @@ impl Turn {
         self.end(Err(TurnError::runtime(cause, message)), effects);
     }
 
-    fn end(&mut self, result: Result<Answer, TurnError>, effects: &mut Vec<Effect>) {
+    pub(super) fn end(&mut self, result: Result<Answer, TurnError>, effects: &mut Vec<Effect>) {
         self.over = true;
         effects.push(Effect::End(result));
     }
@@ -469,25 +397,6 @@ impl Turn {
             format!("{role} (terminal {terminal})")
         } else {
             format!("{role} ({key}, terminal {terminal})")
-        }
-    }
-
-    fn accepted(&mut self, result: Result<(), AcceptFailure>, now: Mono, effects: &mut Vec<Effect>) {
-        let Some(tried) = self.accepting.take() else { return };
-        match result {
-            Ok(()) => self.accepts.sent(now),
-            Err(AcceptFailure::Gone(why)) => self.gone(&why, effects),
-            Err(AcceptFailure::Failed(why)) => {
-                self.accepts.sent(now);
-                self.say(Level::Warning, |who| format!("accepting the permission of {who} failed: {why}"), effects);
-            }
-            Err(AcceptFailure::Refused(why)) => {
-                self.accepts.refused(now);
-                self.say(Level::Warning, |who| format!("the question of {who} was not accepted: {why}"), effects);
-                if let Some(waiting) = &mut self.waiting {
-                    waiting.refused(&tried);
-                }
-            }
         }
     }
 }

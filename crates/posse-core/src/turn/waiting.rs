@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cause, Effect, Level, Notice, Seen, Turn};
+use super::{AcceptFailure, Cause, Effect, Level, Notice, Seen, Turn};
 use crate::permission::{CAP, COOLDOWN, Verdict};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
@@ -75,7 +75,7 @@ impl Waiting {
         }
     }
 
-    pub(super) fn refused(&mut self, tried: &Tried) {
+    fn refused(&mut self, tried: &Tried) {
         let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
         if tried.question.as_ref() == shown {
             self.refusals += 1;
@@ -140,6 +140,26 @@ impl Turn {
                 self.accepts.sending(now);
                 self.accepting = Some(Tried { question: seen.question.clone() });
                 effects.push(Effect::Accept { n, cap: CAP, question: seen.question.clone(), epoch: seen.epoch });
+            }
+        }
+    }
+
+    /// What became of an accept.
+    pub(super) fn accepted(&mut self, result: Result<(), AcceptFailure>, now: Mono, effects: &mut Vec<Effect>) {
+        let Some(tried) = self.accepting.take() else { return };
+        match result {
+            Ok(()) => self.accepts.sent(now),
+            Err(AcceptFailure::Gone(why)) => self.gone(&why, effects),
+            Err(AcceptFailure::Failed(why)) => {
+                self.accepts.sent(now);
+                self.say(Level::Warning, |who| format!("accepting the permission of {who} failed: {why}"), effects);
+            }
+            Err(AcceptFailure::Refused(why)) => {
+                self.accepts.refused(now);
+                self.say(Level::Warning, |who| format!("the question of {who} was not accepted: {why}"), effects);
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.refused(&tried);
+                }
             }
         }
     }
