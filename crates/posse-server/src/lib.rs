@@ -6,8 +6,10 @@
 
 pub mod api;
 mod backends;
+mod child;
 mod environment;
 mod hub;
+pub mod notify;
 pub mod providers;
 mod pump;
 pub mod record;
