@@ -14,15 +14,13 @@ pub struct Change {
     pub tracked: bool,
     /// It is a repository of its own.
     pub repository: bool,
+    /// It has conflicts that are not resolved.
+    pub unmerged: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StatusError {
-    #[error("{0} has conflicts that are not resolved")]
-    Unmerged(GitPath),
-    #[error("git says something of a file that posse does not understand: {0:?}")]
-    Nonsense(String),
-}
+#[error("git says something of a file that posse does not understand: {0:?}")]
+pub struct StatusError(String);
 
 /// The mode of something that is not there, and of a repository.
 const ABSENT: &[u8] = b"000000";
@@ -32,7 +30,7 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
     let mut records = status.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     let mut changes = Vec::new();
     while let Some(record) = records.next() {
-        let nonsense = || StatusError::Nonsense(String::from_utf8_lossy(record).into_owned());
+        let nonsense = || StatusError(String::from_utf8_lossy(record).into_owned());
         let fields = |count| -> Result<Vec<&[u8]>, StatusError> {
             let fields: Vec<_> = record.splitn(count, |byte| *byte == b' ').collect();
             if fields.len() == count { Ok(fields) } else { Err(nonsense()) }
@@ -44,7 +42,8 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
                 let name = fields(2)?[1];
                 // Of a repository within, git names only the directory.
                 let (name, repository) = name.strip_suffix(b"/").map_or((name, false), |name| (name, true));
-                changes.push(Change { path: path(name), new: true, present: true, tracked: false, repository });
+                let (new, present, tracked, unmerged) = (true, true, false, false);
+                changes.push(Change { path: path(name), new, present, tracked, repository, unmerged });
             }
             b'1' => changes.push(ordinary(&fields(9)?)),
             // Renamed or copied: we ask git not to look for these, but a newer one might.
@@ -54,10 +53,15 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
                 changes.push(Change { new: true, ..ordinary(&fields) });
                 if fields[8].starts_with(b"R") {
                     let repository = fields[3] == GITLINK;
-                    changes.push(Change { path: path(origin), new: false, present: false, tracked: false, repository });
+                    let (new, present, tracked, unmerged) = (false, false, false, false);
+                    changes.push(Change { path: path(origin), new, present, tracked, repository, unmerged });
                 }
             }
-            b'u' => return Err(StatusError::Unmerged(path(fields(11)?[10]))),
+            b'u' => {
+                let fields = fields(11)?;
+                let (new, present, tracked, repository) = (false, fields[6] != ABSENT, true, false);
+                changes.push(Change { path: path(fields[10]), new, present, tracked, repository, unmerged: true });
+            }
             _ => return Err(nonsense()),
         }
     }
@@ -72,7 +76,9 @@ fn ordinary(fields: &[&[u8]]) -> Change {
         path: GitPath(fields.last().unwrap_or(&&[][..]).to_vec()),
         new: head == ABSENT,
         present: work != ABSENT,
-        tracked: index != ABSENT,
+        // Announced with `git add -N`, it has an entry without content.
+        tracked: index != ABSENT || fields[1] == b".A",
         repository,
+        unmerged: false,
     }
 }

@@ -82,11 +82,22 @@ fn every_changed_path_has_its_place() {
 }
 
 #[test]
-fn conflicts_and_nonsense_are_errors() {
+fn what_has_an_entry_in_the_index_is_tracked() {
+    let announced = format!("1 .A N... 000000 000000 100644 {0} {0} a\0", "0".repeat(40));
+    let added = line([NONE, FILE, FILE], "a");
+    let forgotten = format!("1 D. N... 100644 000000 000000 {0} {0} a\0", "0".repeat(40));
+    for (status, tracked) in [(announced, true), (added, true), (forgotten, false), ("? a\0".into(), false)] {
+        assert_eq!(changes(status.as_bytes()).unwrap()[0].tracked, tracked, "{status}");
+    }
+}
+
+#[test]
+fn conflicts_are_seen_and_nonsense_is_an_error() {
     let unmerged = format!("u UU N... 100644 100644 100644 100644 {0} {0} {0} a b\0", "1".repeat(40));
-    assert_eq!(changes(unmerged.as_bytes()), Err(StatusError::Unmerged(path("a b"))));
+    let unmerged = changes(unmerged.as_bytes()).unwrap();
+    assert!(matches!(&unmerged[..], [change] if change.unmerged && change.path == path("a b")), "{unmerged:?}");
     for nonsense in ["x", "1 .M N...", "?", "2 R. N... 1 1 1 0 0 R100 new\0"] {
-        assert!(matches!(changes(nonsense.as_bytes()), Err(StatusError::Nonsense(_))), "{nonsense}");
+        assert!(changes(nonsense.as_bytes()).is_err(), "{nonsense}");
     }
 }
 
