@@ -18,11 +18,13 @@ mod quarantine;
 pub mod record;
 mod recording;
 mod retention;
+pub mod runs;
 mod serve;
 mod session_files;
 mod store;
 pub mod tmux_server;
 mod watch;
+mod watched_files;
 
 pub use serve::{ServeError, Settings, serve};
 
