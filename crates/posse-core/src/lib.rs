@@ -4,6 +4,7 @@
 //! sleeps. State machines are values: they are handed events and the time, and they answer with what
 //! they want done. The shell around them (`posse-term`, `posse-server`) does the rest.
 
+pub mod aftermath;
 pub mod audit;
 pub mod delivery;
 pub mod detect;

@@ -4,12 +4,17 @@
 //! shared; the *store* writes the journal; the *API* is a face over the same commands for everyone. Bytes and
 //! screens stay in the pumps; only changes travel.
 
+pub mod aftermath;
 pub mod api;
 mod backends;
+mod child;
 mod environment;
+mod git;
 mod hub;
+pub mod notify;
 pub mod providers;
 mod pump;
+mod quarantine;
 pub mod record;
 mod recording;
 mod retention;
