@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ledger::{Ledger, Place};
 use super::{Entry, Spec, Step, StepOutcome, Stop};
+use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;
@@ -38,6 +39,7 @@ pub enum Happened {
     Archived { turn: u64, name: Option<String> },
     /// An answer that came too late was kept, under this name.
     KeptLate { turn: u64, name: Option<String> },
+    Snapshot(Option<Snapshot>),
     StepDone { step: Step, outcome: StepOutcome },
     Stop { why: String },
     Time,
@@ -84,10 +86,13 @@ pub enum Effect {
     Archive { turn: u64, key: Key, number: u32 },
     /// As `Archive`, as an answer that came too late.
     KeepLate { turn: u64, key: Key, number: u32 },
-    Notify(Notice),
+    /// `event` is what happened, in one word for programs.
+    Notify { event: &'static str, notice: Notice },
+    /// See what is uncommitted in the project.
+    TakeSnapshot,
     /// The state file is to say this, with these times.
     Mirror { state: Box<StateFile>, at: Wall, dispatched: Option<Wall> },
-    Step(Step),
+    Step { step: Step, before: Option<Snapshot> },
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
     /// The state file goes to the archive; nothing more will come.
@@ -100,6 +105,7 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     Resting,
+    Snapshotting,
     Starting(BTreeSet<Role>),
     /// Waits for the terminal to be quiet.
     Settling { since: Mono, told: bool },
@@ -161,6 +167,12 @@ impl Run {
                 if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) {
                     self.seen = Some(seen.clone());
                     self.status(seen, now, wall);
+                }
+            }
+            Happened::Snapshot(snapshot) => {
+                if matches!(self.live, Live::Snapshotting) {
+                    self.record(Entry::Snapshot { snapshot }, wall);
+                    self.start(self.ledger.missing(), wall);
                 }
             }
             Happened::StepDone { step, outcome } => {
@@ -457,10 +469,11 @@ impl Run {
         let Place::After(verdict) = self.ledger.place else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
-            return self.out.push(Effect::Step(step));
+            let before = self.ledger.snapshot.clone().flatten();
+            return self.out.push(Effect::Step { step, before });
         }
         self.record(Entry::Finished, wall);
-        self.out.push(Effect::Notify(verdict_notice(&self.ledger, verdict)));
+        self.out.push(verdict_notice(&self.ledger, verdict));
         self.mirror(wall);
         self.end_terminals();
         self.live = Live::Resting;
@@ -495,7 +508,8 @@ impl Run {
             let id = self.ledger.spec.id;
             let over = self.ledger.status().is_over();
             let text = if over { why.to_owned() } else { format!("{why}\nGo on with: posse loop --resume {id}") };
-            self.out.push(Effect::Notify(Notice { priority: 4, title: format!("run {id} has stopped"), text }));
+            let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
+            self.out.push(Effect::Notify { event: "stopped", notice });
         }
         self.end_terminals();
         self.live = Live::Resting;
@@ -520,12 +534,12 @@ fn again(why: &str, instruction: &str) -> String {
     )
 }
 
-fn verdict_notice(ledger: &Ledger, verdict: Final) -> Notice {
+fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
     let (id, rounds) = (ledger.spec.id, ledger.rounds.round());
-    let (priority, word) = match verdict {
-        Final::Pass => (3, "PASS"),
-        Final::Fail => (4, "FAIL"),
+    let (event, priority, word) = match verdict {
+        Final::Pass => ("pass", 3, "PASS"),
+        Final::Fail => ("fail", 4, "FAIL"),
     };
     let text = format!("{word} in round {rounds}, {}", ledger.spec.directory);
-    Notice { priority, title: format!("run {id}: {word}"), text }
+    Effect::Notify { event, notice: Notice { priority, title: format!("run {id}: {word}"), text } }
 }

@@ -112,6 +112,12 @@ impl Driver {
                         }
                     }
                     Effect::Watch(terminal) => next = self.watch(terminal).await.or(next),
+                    // Here, and in order: the file must not be written again after it was archived.
+                    Effect::Mirror { state, at, dispatched } => {
+                        let files = self.files.clone();
+                        let written = tokio::task::spawn_blocking(move || files.mirror(*state, at, dispatched));
+                        let _ = written.await;
+                    }
                     Effect::Over => {
                         let files = self.files.clone();
                         let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
