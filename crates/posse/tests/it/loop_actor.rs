@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use posse_core::turn::files;
 use posse_testkit::TestEnv;
 use posse_testkit::http::Events;
 use serde_json::{Value, json};
@@ -95,11 +96,8 @@ fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
 
 fn prompt(file: &Path) -> String {
     let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
-    let file = file.display();
-    format!(
-        "You are one of five agents. Round 1, cycle 1.\n\n{background}\nRESPONSE FILE (mandatory): '{file}'\n\n\
-         cat > '{file}.part' <<'END_7f3a'\nRESULT: PASS|FAIL\nEND_7f3a\nmv '{file}.part' '{file}'"
-    )
+    let instruction = files::instruction(file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
+    format!("You are one of five agents. Round 1, cycle 1.\n\n{background}\n{instruction}")
 }
 
 /// Files have no events of their own here; looking again costs little.
