@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use posse_core::turn::files;
+use posse_core::turn::{failure, files};
 use posse_testkit::TestEnv;
 use posse_testkit::http::Events;
 use serde_json::{Value, json};
@@ -226,11 +226,17 @@ fn questions_and_plans_have_no_plain_yes() {
 #[test]
 fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
     for (provider, look) in PROVIDERS {
-        let kinds = ["500", "529", "401", "usage_limit", "dropped"];
+        let kinds = [
+            ("500", "server"),
+            ("529", "server"),
+            ("401", "other"),
+            ("usage_limit", "usage_limit"),
+            ("dropped", "dropped"),
+        ];
         let turns: String = kinds
             .iter()
             .enumerate()
-            .map(|(at, kind)| {
+            .map(|(at, (kind, _))| {
                 format!(
                     "[[turn]]\nnth = {}\nsteps = [{{ think = \"150ms\" }}, {{ say = \"Well.\" }}, {{ fail = \"{kind}\" }}]\n",
                     at + 1
@@ -240,8 +246,15 @@ fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
         // A title does not tell an error: the screen has to.
         let mut scene = Scene::open(provider, look, &format!("osc = [\"title\"]\n{turns}"));
         scene.ask_for("analyst_review.md");
-        for kind in kinds {
+        for (kind, understood) in kinds {
             assert_eq!(scene.until("error"), ["processing", "error"], "{provider} {kind}");
+            let tail: Value =
+                scene.env.http().get(&format!("/terminals/{}/output?mode=tail&lines=20", scene.id)).unwrap();
+            let failure = serde_json::to_value(failure::classify(tail["output"].as_str().unwrap())).unwrap();
+            let name = failure.as_object().and_then(|it| it.keys().next()).map(String::as_str).or(failure.as_str());
+            assert_eq!(name, Some(understood), "{provider} {kind}: {failure} {tail}");
+            let when = if provider == "codex" { "at 9:52 PM" } else { "3pm (UTC)" };
+            assert!(kind != "usage_limit" || failure["usage_limit"]["resets"] == when, "{failure}");
             assert!(!scene.answer_file("analyst_review.md").exists());
             assert_eq!(scene.send("continue").status, 200, "{provider} {kind}");
         }
