@@ -101,6 +101,10 @@ pub enum Entry {
         cause: Cause,
         message: String,
     },
+    /// A failed turn goes on after all: its agent is still at it, or its answer has come.
+    Reopened {
+        turn: u64,
+    },
     /// An answer that came too late is in the archive under this name.
     KeptLate {
         name: String,

@@ -17,7 +17,10 @@ pub enum Place {
     Between,
     Turn(TurnRecord),
     /// A turn is over, and its response file is where the agent put it.
-    Unarchived { turn: u64, key: Key },
+    Unarchived {
+        turn: u64,
+        key: Key,
+    },
     /// The verdict stands.
     After(Final),
     Over(Final),
@@ -45,8 +48,7 @@ pub struct TurnRecord {
 /// A turn that failed, until it is tried again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    pub key: Key,
-    pub terminal: TerminalId,
+    pub record: TurnRecord,
     pub cause: Cause,
     pub message: String,
 }
@@ -201,6 +203,12 @@ impl Ledger {
                 self.parked_times = *times;
             }
             Entry::KeptLate { .. } => self.archived += 1,
+            Entry::Reopened { .. } => {
+                if let Some(Failed { record, .. }) = self.failed.take() {
+                    // Its time begins anew: somebody has decided that it is worth it.
+                    self.place = Place::Turn(TurnRecord { sent: Some(at), ..record });
+                }
+            }
             Entry::Unparked => self.parked = None,
             Entry::Stopped { stop, why } => self.stopped = Some((*stop, why.clone())),
             Entry::Resumed => {
@@ -261,8 +269,11 @@ impl Ledger {
                 return self.rounds.answered(key, text);
             }
             Entry::TurnFailed { cause, message, .. } => {
-                let (key, terminal) = (turn.key, turn.terminal);
-                self.failed = Some(Failed { key, terminal, cause: cause.clone(), message: message.clone() });
+                // What an agent was never asked it cannot be at: then the one before it counts.
+                if turn.dispatching.is_some() || self.failed.is_none() {
+                    let record = turn.clone();
+                    self.failed = Some(Failed { record, cause: cause.clone(), message: message.clone() });
+                }
                 self.place = Place::Between;
             }
             _ => {}

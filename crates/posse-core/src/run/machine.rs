@@ -24,24 +24,58 @@ const DELIVERIES: u32 = 3;
 pub enum Happened {
     /// It begins, or goes on after a stop or a crash. These of its terminals live, and these were being started when posse
     /// died.
-    Go { alive: BTreeSet<TerminalId>, adopted: BTreeMap<Role, TerminalId>, can_start: bool },
+    Go {
+        alive: BTreeSet<TerminalId>,
+        adopted: BTreeMap<Role, TerminalId>,
+        can_start: bool,
+    },
     /// Somebody who knows the environment of its agents is there, or has gone.
     CanStart(bool),
-    TerminalStarted { role: Role, result: Result<TerminalId, String> },
+    TerminalStarted {
+        role: Role,
+        result: Result<TerminalId, String>,
+    },
     /// What a watched terminal is now.
-    Status { terminal: TerminalId, seen: Seen },
+    Status {
+        terminal: TerminalId,
+        seen: Seen,
+    },
     /// The response file of an earlier turn was moved away, under this name. So much had the terminal printed by then.
-    StaleCleared { turn: u64, stale: Option<String>, printed: Option<u64> },
-    Sent { turn: u64, sent: Sent },
-    Traces { turn: u64, traces: Traces },
+    StaleCleared {
+        turn: u64,
+        stale: Option<String>,
+        printed: Option<u64>,
+    },
+    Sent {
+        turn: u64,
+        sent: Sent,
+    },
+    Traces {
+        turn: u64,
+        traces: Traces,
+    },
     /// Something about the turn that is under way.
-    Turn { turn: u64, event: turn::Event },
-    Archived { turn: u64, name: Option<String> },
+    Turn {
+        turn: u64,
+        event: turn::Event,
+    },
+    Archived {
+        turn: u64,
+        name: Option<String>,
+    },
     /// An answer that came too late was kept, under this name.
-    KeptLate { turn: u64, name: Option<String> },
+    KeptLate {
+        turn: u64,
+        name: Option<String>,
+    },
     Snapshot(Option<Snapshot>),
-    StepDone { step: Step, outcome: StepOutcome },
-    Stop { why: String },
+    StepDone {
+        step: Step,
+        outcome: StepOutcome,
+    },
+    Stop {
+        why: String,
+    },
     Time,
 }
 
@@ -71,28 +105,85 @@ pub enum Traces {
 pub enum Effect {
     /// To be durable before anything after it is done.
     Record(Entry),
-    StartTerminal { role: Role, choice: AgentChoice, name: String },
+    StartTerminal {
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    },
     /// Its status is told, now and at every change, and no other terminal's.
     Watch(TerminalId),
-    ClearStale { turn: u64, key: Key, terminal: TerminalId, number: u32 },
+    ClearStale {
+        turn: u64,
+        key: Key,
+        terminal: TerminalId,
+        number: u32,
+    },
     /// Typed once for all times, whoever asks how often.
-    Send { turn: u64, terminal: TerminalId, text: String },
-    LookForTraces { turn: u64, terminal: TerminalId, key: Key, text: String, since: Wall, printed: Option<u64> },
-    LookAtFile { turn: u64, key: Key },
-    Accept { turn: u64, terminal: TerminalId, role: Role, n: u32, cap: u32, question: Option<String>, epoch: u64 },
-    AskLastOutput { turn: u64, terminal: TerminalId },
-    Remind { turn: u64, terminal: TerminalId, n: u32, text: String },
+    Send {
+        turn: u64,
+        terminal: TerminalId,
+        text: String,
+    },
+    LookForTraces {
+        turn: u64,
+        terminal: TerminalId,
+        key: Key,
+        text: String,
+        since: Wall,
+        printed: Option<u64>,
+    },
+    LookAtFile {
+        turn: u64,
+        key: Key,
+    },
+    Accept {
+        turn: u64,
+        terminal: TerminalId,
+        role: Role,
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+        epoch: u64,
+    },
+    AskLastOutput {
+        turn: u64,
+        terminal: TerminalId,
+    },
+    Remind {
+        turn: u64,
+        terminal: TerminalId,
+        n: u32,
+        text: String,
+    },
     /// The response file goes to the archive under this number.
-    Archive { turn: u64, key: Key, number: u32 },
+    Archive {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
     /// As `Archive`, as an answer that came too late.
-    KeepLate { turn: u64, key: Key, number: u32 },
+    KeepLate {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
     /// `event` is what happened, in one word for programs.
-    Notify { event: &'static str, notice: Notice },
+    Notify {
+        event: &'static str,
+        notice: Notice,
+    },
     /// See what is uncommitted in the project.
     TakeSnapshot,
     /// The state file is to say this, with these times.
-    Mirror { state: Box<StateFile>, at: Wall, dispatched: Option<Wall> },
-    Step { step: Step, before: Option<Snapshot> },
+    Mirror {
+        state: Box<StateFile>,
+        at: Wall,
+        dispatched: Option<Wall>,
+    },
+    Step {
+        step: Step,
+        before: Option<Snapshot>,
+    },
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
     /// The state file goes to the archive; nothing more will come.
@@ -108,15 +199,22 @@ pub(super) enum Live {
     Snapshotting,
     Starting(BTreeSet<Role>),
     /// Waits for the terminal to be quiet.
-    Settling { since: Mono, told: bool },
+    Settling {
+        since: Mono,
+        told: bool,
+    },
     Clearing,
     Sending,
     Tracing,
     Waiting(Box<Turn>),
     /// The terminal is gone; perhaps the answer is there.
     Salvaging,
+    /// A turn failed before the run stopped; perhaps its agent is at it all the same.
+    Reconsidering,
     Archiving,
-    Parked { until: Mono },
+    Parked {
+        until: Mono,
+    },
     Stepping,
 }
 
@@ -163,6 +261,10 @@ impl Run {
             Happened::Stop { why } if !matches!(self.live, Live::Resting) => self.stop(Stop::Asked, &why, wall),
             Happened::Stop { .. } => {}
             Happened::TerminalStarted { role, result } => self.terminal_started(role, result, now, wall),
+            Happened::Status { seen, .. } if matches!(self.live, Live::Reconsidering) => {
+                self.seen = Some(seen);
+                self.reconsider(now, wall);
+            }
             Happened::Status { terminal, seen } => {
                 if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) {
                     self.seen = Some(seen.clone());
@@ -245,7 +347,8 @@ impl Run {
     pub(super) fn start(&mut self, roles: BTreeSet<Role>, wall: Wall) {
         if !self.can_start {
             let names = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
-            let why = format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
+            let why =
+                format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
             return self.stop(Stop::Alone, &why, wall);
         }
         for role in &roles {
@@ -293,7 +396,9 @@ impl Run {
         let turn = self.ledger.turns + 1;
         let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
         // An agent whose turn broke off still has the task; one that never got it is told everything.
-        let broke_off = self.ledger.failed.as_ref().filter(|failed| failed.key == key && failed.terminal == terminal);
+        let broke_off = self.ledger.failed.as_ref().filter(|failed| {
+            failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
+        });
         let text = match broke_off {
             Some(failed) => again(&failed.message, &instruction),
             None => self.ledger.rounds.text(key, &instruction),
@@ -411,7 +516,11 @@ impl Run {
             Sent::Not(why) => {
                 self.undelivered += 1;
                 if self.undelivered >= DELIVERIES {
-                    return self.fail(runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")), now, wall);
+                    return self.fail(
+                        runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")),
+                        now,
+                        wall,
+                    );
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
                 self.live = Live::Settling { since: now, told: false };

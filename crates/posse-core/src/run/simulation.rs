@@ -8,6 +8,7 @@ mod world;
 
 use super::*;
 use crate::rounds::{Final, Key};
+use crate::time::Wall;
 use world::{Kill, Moment, Outcome, Script, World};
 
 /// A round that fails, a round that passes, permissions on the way.
@@ -29,8 +30,10 @@ fn check(outcome: &Outcome, undisturbed: &Outcome, what: &str) {
     assert_eq!(outcome.status, RunStatus::Passed, "{what}: {:#?}", outcome.journal);
     assert_eq!(answers(outcome), answers(undisturbed), "{what}: other answers");
     for (terminal, prompts) in &outcome.prompts {
-        for (at, prompt) in prompts.iter().enumerate() {
-            assert!(!prompts[..at].contains(prompt), "{what}: {terminal} got a prompt twice:\n{prompt}");
+        // The line that names role, round and cycle: whatever else a second prompt might say, it would be the same task.
+        let tasks: Vec<&str> = prompts.iter().filter_map(|prompt| prompt.lines().nth(1)).collect();
+        for (at, task) in tasks.iter().enumerate() {
+            assert!(!tasks[..at].contains(task), "{what}: {terminal} got a prompt twice: {task}");
         }
     }
     let written = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Accepting { .. })).count();
@@ -82,7 +85,9 @@ fn an_agent_that_dies_stops_the_run_and_is_replaced_when_it_goes_on() {
         let outcome = play(&Script { dies: Some(key), ..script() }, None, 3);
         assert_eq!(outcome.status, RunStatus::Passed, "{key}");
         let stops: Vec<_> = (outcome.journal.iter())
-            .filter_map(|entry| if let Entry::Stopped { stop, why } = entry { Some((*stop, why.as_str())) } else { None })
+            .filter_map(
+                |entry| if let Entry::Stopped { stop, why } = entry { Some((*stop, why.as_str())) } else { None },
+            )
             .collect();
         assert!(matches!(stops[..], [(Stop::Turn, why)] if why.contains("is gone")), "{key}: {stops:?}");
         let lost = outcome.journal.iter().filter(|entry| matches!(entry, Entry::TerminalLost { .. })).count();
@@ -93,7 +98,7 @@ fn an_agent_that_dies_stops_the_run_and_is_replaced_when_it_goes_on() {
 #[test]
 fn a_failing_server_parks_the_run_and_the_turn_is_taken_up_again() {
     let outcome = play(&Script { fails_once: Some(Key::Programmer), ..script() }, None, 3);
-    assert_eq!(outcome.status, RunStatus::Passed, "{:#?}", outcome.journal.iter().rev().take(12).collect::<Vec<_>>());
+    assert_eq!(outcome.status, RunStatus::Passed);
     let parked = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Parked { times: 1, .. })).count();
     assert_eq!(parked, 1);
     assert!(outcome.notices.contains(&"parked"), "{:?}", outcome.notices);
@@ -120,5 +125,3 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
         assert_eq!(&serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
     }
 }
-
-use crate::time::Wall;

@@ -18,9 +18,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Means;
 use super::files::RunFiles;
+use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{App, terminals};
-use crate::aftermath;
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify::{self, Channels};
 use crate::pump::{self, Handle, InputError, Text};
@@ -74,7 +74,9 @@ impl Doing {
                 let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
                 Some(Happened::Traces { turn, traces })
             }
-            Effect::LookAtFile { turn, key } => of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await)),
+            Effect::LookAtFile { turn, key } => {
+                of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await))
+            }
             Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
                 let who = Who {
                     by: By::Run,
@@ -107,9 +109,7 @@ impl Doing {
                 None
             }
             Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
-            Effect::Step { step, before } => {
-                Some(Happened::StepDone { step, outcome: self.step(step, before).await })
-            }
+            Effect::Step { step, before } => Some(Happened::StepDone { step, outcome: self.step(step, before).await }),
             Effect::EndTerminals(terminals) => {
                 for terminal in terminals {
                     let _ = terminals::ask_to_leave(&self.app, terminal).await;

@@ -47,6 +47,7 @@ pub(super) struct Driver {
     /// The terminal whose status is told, and the status it had when its turn began.
     watching: Option<TerminalId>,
     first_epoch: Option<u64>,
+    watched_turn: u64,
     /// What happens to the response file of the turn.
     stirred: mpsc::UnboundedReceiver<Changed>,
     placed: bool,
@@ -85,6 +86,7 @@ impl Driver {
             means,
             watching: None,
             first_epoch: None,
+            watched_turn: 0,
             stirred: mpsc::unbounded_channel().1,
             placed: false,
         }
@@ -191,7 +193,10 @@ impl Driver {
     /// Follows this terminal from now on, and no other; and the response file of the turn.
     async fn watch(&mut self, terminal: TerminalId) -> Option<Happened> {
         self.watching = Some(terminal);
-        self.first_epoch = None;
+        let turn = self.run.ledger().turns;
+        if self.watched_turn != turn {
+            (self.watched_turn, self.first_epoch) = (turn, None);
+        }
         if let Some(turn) = self.run.ledger().turn() {
             let (tell, stirred) = mpsc::unbounded_channel();
             self.files.watch(&self.watched_files, turn.key, tell);
@@ -231,7 +236,9 @@ impl Driver {
         let mut adopted = BTreeMap::new();
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
-                view.record.name.as_str() == name && view.record.session == ledger.spec.session && view.record.exit.is_none()
+                view.record.name.as_str() == name
+                    && view.record.session == ledger.spec.session
+                    && view.record.exit.is_none()
             });
             if let Some(view) = found
                 && doing::is_alive(&self.app, view.record.id).await

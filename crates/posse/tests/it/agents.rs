@@ -26,7 +26,7 @@ pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
 }
 
 /// How often something happened, as the agent saw it.
-pub(crate) fn count(log: &PathBuf, event: &str) -> usize {
+fn count(log: &PathBuf, event: &str) -> usize {
     let log = fs::read_to_string(log).unwrap_or_default();
     log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count()
 }

@@ -269,7 +269,8 @@ impl World {
         self.posse += 1;
         self.run = None;
         // What was killed before it was written must not be killed for ever.
-        self.kill = self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: self.journal.len() + kill.again, ..kill });
+        self.kill =
+            self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: self.journal.len() + kill.again, ..kill });
         let pause = 5 + self.random(400);
         self.later(pause, Act::Restart);
         false
@@ -356,6 +357,8 @@ impl World {
         let Some(agent) = self.agents.get_mut(&terminal) else { return };
         agent.key = key.or(agent.key);
         agent.asks = self.script.permissions;
+        // As a terminal is from the moment a prompt was seen to be taken.
+        (agent.kind, agent.epoch) = (StatusKind::Processing, agent.epoch + 1);
         self.later(5, Act::Agent(terminal, Does::Work));
     }
 
@@ -455,4 +458,3 @@ fn spec() -> Spec {
         imported: None,
     }
 }
-
