@@ -7,9 +7,13 @@ use super::super::testing::{
     saying, unknown, who, words,
 };
 use super::super::{AcceptFailure, Before, Effect, Event, Rules, Seen, Turn};
+use crate::detect::Dialog;
+use crate::detect::dialog::{Choosable, Meaning};
 use crate::permission::COOLDOWN;
+use crate::status::Status;
 use crate::status::StatusKind::WaitingUserAnswer;
-use crate::status::WaitingKind::{Plan, Question, Startup};
+use crate::status::WaitingKind::{Permission, Plan, Question, Startup};
+use crate::time::Wall;
 
 const WAITS: &str = "warning: waits for an answer";
 const NOTIFY: &str = "notify 5";
@@ -224,4 +228,43 @@ fn a_failure_of_the_service_is_no_permission() {
     assert_eq!(told.len(), 1, "S-156: {told:?}");
     assert!(told[0].1.starts_with("Runtime Api(Server("), "S-156: {told:?}");
     check("error comes first", on(), &[(0, asks(None)), (100, error())], &[(100, "Runtime ErrorState")]);
+}
+
+#[test]
+fn a_status_says_whether_a_yes_is_plain() {
+    let option = |label: &str, meaning| Choosable {
+        label: label.into(),
+        meaning,
+        key: None,
+        then_enter: false,
+        selected: false,
+    };
+    let dialog = |kind, options| Dialog {
+        id: "d".into(),
+        kind,
+        title: String::new(),
+        question: String::new(),
+        detail: Vec::new(),
+        tool: None,
+        subject: None,
+        options,
+    };
+    let status = |kind, dialog| Status {
+        kind: WaitingUserAnswer,
+        reason: "rule menu".into(),
+        waiting_kind: Some(kind),
+        dialog,
+        since: Wall(0),
+        epoch: 9,
+    };
+    let plain = |kind, dialog| {
+        let seen = Seen::of(&status(kind, dialog));
+        (seen.question, seen.plain_yes)
+    };
+    let yes = || vec![option("Yes", Meaning::Accept), option("No", Meaning::Deny)];
+    let wide = vec![option("Yes, and always", Meaning::Widen), option("No", Meaning::Deny)];
+    assert_eq!(plain(Permission, Some(dialog(Permission, yes()))), (Some("d".into()), true));
+    assert_eq!(plain(Permission, Some(dialog(Permission, wide))), (Some("d".into()), false));
+    assert_eq!(plain(Startup, Some(dialog(Startup, yes()))), (Some("d".into()), false));
+    assert_eq!(plain(Permission, None), (None, false));
 }
