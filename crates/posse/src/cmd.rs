@@ -14,6 +14,7 @@ mod launch;
 mod logs;
 mod ls;
 mod output;
+mod profile;
 mod provider;
 mod send;
 mod serve;
@@ -68,6 +69,7 @@ enum Command {
     Exit(exit::Args),
     Kill(kill::Args),
     Logs(logs::Args),
+    Profile(profile::Args),
     Provider(provider::Args),
     Serve(serve::Args),
     Stop(stop::Args),
@@ -104,6 +106,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
         Command::Shim(args) => shim::run(&args),
+        Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Actor(args) => actor::run(&args),

@@ -9,6 +9,7 @@ mod basics;
 mod cli;
 mod disk;
 mod privacy;
+mod profiles;
 mod recordings;
 mod reviewed;
 mod survival;
