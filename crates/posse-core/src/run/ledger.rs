@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Entry, RunStatus, Spec, Step, StepOutcome, Stop};
+use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Note, Role, Rounds, Rules};
 use crate::time::Wall;
@@ -16,10 +17,7 @@ pub enum Place {
     Between,
     Turn(TurnRecord),
     /// A turn is over, and its response file is where the agent put it.
-    Unarchived {
-        turn: u64,
-        key: Key,
-    },
+    Unarchived { turn: u64, key: Key },
     /// The verdict stands.
     After(Final),
     Over(Final),
@@ -57,6 +55,8 @@ pub struct Failed {
 pub struct Ledger {
     pub spec: Spec,
     pub rounds: Rounds,
+    /// What was uncommitted before; `None` until it is known.
+    pub snapshot: Option<Option<Snapshot>>,
     pub terminals: BTreeMap<Role, TerminalId>,
     /// How many terminals each role was given a name for.
     pub wanted: BTreeMap<Role, u32>,
@@ -93,6 +93,7 @@ impl Ledger {
         Self {
             spec,
             rounds,
+            snapshot: None,
             terminals,
             wanted: BTreeMap::new(),
             starting: BTreeMap::new(),
@@ -163,6 +164,7 @@ impl Ledger {
         match entry {
             // The first entry made this ledger.
             Entry::Created { .. } | Entry::Said { .. } => {}
+            Entry::Snapshot { snapshot } => self.snapshot = Some(snapshot.clone()),
             Entry::TerminalWanted { role, name } => {
                 *self.wanted.entry(*role).or_default() += 1;
                 self.starting.insert(*role, name.clone());

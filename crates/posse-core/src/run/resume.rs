@@ -76,6 +76,11 @@ impl Run {
             self.live = Live::Parked { until: now + elapsed(wall, until) };
             return;
         }
+        let commits = self.ledger.spec.config.post_processing.git_commit;
+        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() {
+            self.live = Live::Snapshotting;
+            return self.out.push(Effect::TakeSnapshot);
+        }
         let missing = self.ledger.missing();
         if missing.is_empty() { self.advance(now, wall) } else { self.start(missing, wall) }
     }

@@ -85,7 +85,7 @@ impl Run {
             turn::Effect::Say(level, text) => self.say(level, text, wall),
             turn::Effect::Notify(notice) => {
                 self.record(Entry::HumanTold { turn }, wall);
-                self.out.push(Effect::Notify(notice));
+                self.out.push(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::KeepLateFile => {
                 let number = self.ledger.archived + 1;
@@ -135,7 +135,8 @@ impl Run {
         let id = self.ledger.spec.id;
         let text = format!("{why}\nTried again in {} (time {times}).", in_words(wait));
         self.say(Level::Warning, text.clone(), wall);
-        self.out.push(Effect::Notify(Notice { priority: 3, title: format!("run {id} is parked"), text }));
+        let notice = Notice { priority: 3, title: format!("run {id} is parked"), text };
+        self.out.push(Effect::Notify { event: "parked", notice });
         self.mirror(wall);
         self.live = Live::Parked { until: now + wait };
     }

@@ -112,6 +112,12 @@ impl Driver {
                         }
                     }
                     Effect::Watch(terminal) => next = self.watch(terminal).await.or(next),
+                    // Here, and in order: the file must not be written again after it was archived.
+                    Effect::Mirror { state, at, dispatched } => {
+                        let files = self.files.clone();
+                        let written = tokio::task::spawn_blocking(move || files.mirror(*state, at, dispatched));
+                        let _ = written.await;
+                    }
                     Effect::Over => {
                         let files = self.files.clone();
                         let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
@@ -225,9 +231,7 @@ impl Driver {
         let mut adopted = BTreeMap::new();
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
-                view.record.name.as_str() == name
-                    && view.record.session == ledger.spec.session
-                    && view.record.exit.is_none()
+                view.record.name.as_str() == name && view.record.session == ledger.spec.session && view.record.exit.is_none()
             });
             if let Some(view) = found
                 && doing::is_alive(&self.app, view.record.id).await
