@@ -32,6 +32,22 @@ struct Fields {
     mcp_servers: Option<serde_json::Value>,
 }
 
+/// The profiles that are part of this program, as written: the five roles of the loop.
+pub const BUILT_IN_PROFILES: &[(&str, &str)] = &[
+    ("system_analyst", include_str!("../profiles/system_analyst.md")),
+    ("peer_system_analyst", include_str!("../profiles/peer_system_analyst.md")),
+    ("programmer", include_str!("../profiles/programmer.md")),
+    ("peer_programmer", include_str!("../profiles/peer_programmer.md")),
+    ("tester", include_str!("../profiles/tester.md")),
+];
+
+/// A profile that is part of this program.
+pub fn built_in(name: &str) -> Option<Profile> {
+    let (_, text) = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name)?;
+    // They are all read in a test.
+    Profile::parse(text).ok()
+}
+
 impl Profile {
     /// A role that somebody else knows by its name.
     pub fn named(name: &str) -> Self {
@@ -85,6 +101,21 @@ mod tests {
         assert_eq!(profile.text, "You test.\n\n- all of it");
         let config = r#"{"mcpServers":{"lab":{"command":"lab","env":{"CAO_TERMINAL_ID":"mine","POSSE_TERMINAL_ID":"0000000a"}}}}"#;
         assert_eq!(profile.mcp_config("0000000a").as_deref(), Some(config));
+    }
+
+    #[test]
+    fn every_role_of_the_loop_has_a_profile() {
+        for (name, text) in BUILT_IN_PROFILES {
+            let profile = Profile::parse(text).unwrap();
+            assert_eq!(profile.name, *name);
+            assert!(profile.model.is_none() && profile.mcp_servers.is_none());
+            assert!(profile.description.len() > 20 && profile.text.len() > 500, "{name}");
+            assert!(!profile.text.contains("opsx"), "{name}: most projects have no OpenSpec");
+            assert_eq!(built_in(name), Some(profile));
+        }
+        let names: Vec<&str> = BUILT_IN_PROFILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, posse_core::rounds::Role::ALL.map(posse_core::rounds::Role::profile));
+        assert_eq!(built_in("developer"), None);
     }
 
     #[test]

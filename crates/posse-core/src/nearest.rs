@@ -1,17 +1,9 @@
-//! The name somebody may have meant.
-
-use super::error::UnknownName;
-
-impl UnknownName {
-    pub(super) fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { name: name.to_owned(), meant: nearest(name, known).map(str::to_owned) }
-    }
-}
+//! The name somebody may have meant: for errors about names nobody knows.
 
 /// The nearest of the known names, if it is near enough to be a slip.
-fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let (edits, nearest) = known.into_iter().map(|known| (edits(name, known), known)).min()?;
-    (edits <= nearest.chars().count().max(3) / 3).then_some(nearest)
+    (edits <= nearest.chars().count().max(3) / 3 + 1).then_some(nearest)
 }
 
 /// Letters to insert, remove or replace until one word is the other (Levenshtein).
