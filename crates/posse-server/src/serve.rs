@@ -22,7 +22,7 @@ use crate::providers::Providers;
 use crate::recording::{self, Word};
 use crate::session_files::SessionFiles;
 use crate::store::{self, StoreError};
-use crate::{pump, tmux_server};
+use crate::{hub, pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -69,6 +69,8 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 async fn run(settings: Settings) -> Result<(), ServeError> {
     let places = settings.places.clone();
     let (store, found) = store::open(&places.database())?;
+    // Before anybody can look.
+    hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
     let socket = places.daemon_socket();
     let _ = std::fs::remove_file(&socket);
@@ -97,7 +99,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         recorder,
         inputs: found.inputs,
-        unfinished: found.unfinished,
         want,
         providers: providers.clone(),
         session_files: SessionFiles::start(),

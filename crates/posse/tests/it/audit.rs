@@ -13,7 +13,7 @@ const DEAF: &str = r#"
     look = "claude"
     dialog_deaf_ms = 600000
     [[turn]]
-    steps = [{ ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
+    steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
 "#;
 
 fn entries(env: &TestEnv) -> Vec<Value> {
@@ -222,4 +222,45 @@ fn no_answer_without_its_record() {
     env.run(["approve", "a"]).ok();
     wait(&env, "a", "completed");
     intact(&env, 2);
+}
+
+/// The moments lie between before the first entry and after the second.
+#[test]
+fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
+    const ROUNDS: usize = 12;
+    let scenario = r#"
+        look = "claude"
+        dialog_deaf_ms = 200
+        [[turn]]
+        steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    for round in 0..ROUNDS {
+        ask(&env);
+        let silent = std::process::Stdio::null;
+        let mut approve = env.command(["approve", "a"]).stdout(silent()).stderr(silent()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(40 * round as u64));
+        env.kill_daemon();
+        approve.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while wait(&env, "a", "waiting_user_answer,completed")["status"] != "completed" {
+            assert!(Instant::now() < give_up, "it cannot be answered any more");
+            // May fail: a key of before may be on its way.
+            env.run(["approve", "a"]);
+        }
+        assert_eq!(count(&log, "dialog_closed"), round + 1);
+    }
+    let audit = env.run(["audit", "show", "-n", "1000", "--json"]).json();
+    let audit = audit.as_array().unwrap();
+    let answers = audit.iter().filter(|entry| entry["answering"] != Value::Null);
+    let outcomes = |seq: &Value| audit.iter().filter(|entry| entry["outcome"]["of"] == *seq).count();
+    let mut given = 0;
+    for answer in answers {
+        assert_eq!(outcomes(&answer["seq"]), 1, "{answer:#}");
+        given += 1;
+    }
+    assert!(given >= ROUNDS, "{given} answers for {ROUNDS} dialogs");
+    intact(&env, audit.len() as u64);
 }
