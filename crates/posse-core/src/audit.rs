@@ -99,7 +99,7 @@ pub struct Answering {
     /// The question. `None` where it is only text; then it stands in the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
-    /// The last rows of the screen, as many as are kept.
+    /// The last rows of the screen that are not empty, as many as are kept.
     pub tail: Vec<String>,
     /// The keys that answer, by name.
     pub keys: Vec<String>,

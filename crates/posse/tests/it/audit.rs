@@ -77,7 +77,9 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     assert_eq!(answering["keys"], json!(["1"]));
     assert_eq!(answering["dialog"], shown["dialog"]);
     let tail = answering["tail"].as_array().unwrap();
-    assert!(tail.len() <= 5 && tail.iter().any(|row| row.as_str().unwrap().contains("1. Yes")), "{tail:?}");
+    let tail: Vec<&str> = tail.iter().map(|row| row.as_str().unwrap().trim()).collect();
+    assert_eq!(tail.len(), 5, "{tail:?}");
+    assert_eq!((tail[0], tail[1]), ("Do you want to proceed?", "❯ 1. Yes"), "{tail:?}");
     let after = &audit[1]["outcome"];
     assert_eq!(
         (&after["of"], &after["end"], &after["typed"]),
