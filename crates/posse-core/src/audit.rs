@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, verify};
+pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, Verifier};
 
 use crate::delivery::{Unanswered, Verified, Wish};
 use crate::detect::dialog::Dialog;
@@ -99,7 +99,7 @@ pub struct Answering {
     /// The question. `None` where it is only text; then it stands in the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
-    /// The last rows of the screen, as many as are kept.
+    /// The last rows of the screen that are not empty, as many as are kept.
     pub tail: Vec<String>,
     /// The keys that answer, by name.
     pub keys: Vec<String>,
@@ -193,6 +193,9 @@ impl fmt::Display for Entry {
         match step {
             Step::Answering(answering) => {
                 write!(f, ", {} with {}", answering.wish, answering.keys.join(" "))?;
+                if answering.tail.is_empty() {
+                    write!(f, "\n  (nothing is on the screen)")?;
+                }
                 answering.tail.iter().try_for_each(|row| write!(f, "\n  | {row}"))
             }
             Step::Outcome(ended) => write!(f, ", {} ({}): {}", ended.end.as_str(), ended.of, ended.outcome),

@@ -4,7 +4,7 @@
 //! something is written), not for a backend, not for a pump. What others see is published after it was
 //! written down.
 
-mod audit;
+pub(crate) mod audit;
 mod creation;
 mod keeping;
 mod stopping;
@@ -17,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use posse_core::audit::Entry as AuditEntry;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_term::client::Link;
@@ -81,8 +80,6 @@ pub(crate) struct Hub {
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
-    /// Answers of before this daemon began, of which nobody knows what became.
-    unfinished: Vec<AuditEntry>,
     /// Who asks for a pump, until there is one: a backend may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
@@ -114,8 +111,6 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    /// Answers to dialogs of which nobody knows what became.
-    pub(crate) unfinished: Vec<AuditEntry>,
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
@@ -144,7 +139,6 @@ impl Hub {
                 inputs.entry(id).or_default().push(input);
                 inputs
             }),
-            unfinished: parts.unfinished,
             finds: Vec::new(),
             creating: HashMap::new(),
             starting: HashMap::new(),
@@ -164,7 +158,6 @@ impl Hub {
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
-        self.complete_unfinished();
         self.tidy();
         if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);

@@ -23,7 +23,8 @@ use crate::recording::{self, Word};
 use crate::runs::Runs;
 use crate::store::{self, StoreError};
 use crate::watched_files::WatchedFiles;
-use crate::{pump, tmux_server};
+
+use crate::{hub, pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -70,6 +71,8 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 async fn run(settings: Settings) -> Result<(), ServeError> {
     let places = settings.places.clone();
     let (store, found) = store::open(&places.database())?;
+    // Before anybody can look.
+    hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
     let socket = places.daemon_socket();
     let _ = std::fs::remove_file(&socket);
@@ -99,7 +102,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         recorder,
         inputs: found.inputs,
-        unfinished: found.unfinished,
         want,
         providers: providers.clone(),
         files: files.clone(),

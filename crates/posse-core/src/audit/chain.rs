@@ -157,7 +157,7 @@ impl Chain {
 }
 
 /// Something that is wrong with the audit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Flaw {
     #[error("entry {entry} was changed")]
     Changed { entry: i64 },
@@ -225,31 +225,40 @@ impl Row {
     }
 }
 
-/// Everything that is wrong. `rows` are all there are, in any order.
-pub fn verify(rows: &[Row], head: Option<&Head>) -> Vec<Flaw> {
-    let mut flaws = Vec::new();
-    let mut links: BTreeMap<i64, Link> = BTreeMap::new();
-    for row in rows {
+/// Takes in the rows one by one, in any order, and says what is wrong with them.
+#[derive(Default)]
+pub struct Verifier {
+    links: BTreeMap<i64, Link>,
+    flaws: Vec<Flaw>,
+}
+
+impl Verifier {
+    pub fn add(&mut self, row: &Row) {
         match row.read() {
-            Some((number, link)) if number == row.seq => drop(links.insert(number, link)),
+            Some((number, link)) if number == row.seq => drop(self.links.insert(number, link)),
             Some((number, link)) => {
-                flaws.push(Flaw::Moved { place: row.seq, entry: number });
-                links.entry(number).or_insert(link);
+                self.flaws.push(Flaw::Moved { place: row.seq, entry: number });
+                self.links.entry(number).or_insert(link);
             }
             None => {
-                flaws.push(Flaw::Changed { entry: row.seq });
+                self.flaws.push(Flaw::Changed { entry: row.seq });
                 // Its hash still tells whether the others fit.
                 let hash = row.hash.parse().unwrap_or(Hash::BEGINNING);
-                links.entry(row.seq).or_insert(Link { previous: Hash::BEGINNING, hash, sound: false });
+                self.links.entry(row.seq).or_insert(Link { previous: Hash::BEGINNING, hash, sound: false });
             }
         }
     }
-    let walked = walk(&links, &mut flaws);
-    compare(&links, walked, head, &mut flaws);
-    let mut told = BTreeSet::new();
-    flaws.retain(|flaw| told.insert(flaw.to_string()));
-    flaws.sort_by_key(Flaw::entries);
-    flaws
+
+    /// Everything that is wrong.
+    pub fn finish(self, head: Option<&Head>) -> Vec<Flaw> {
+        let Self { links, mut flaws } = self;
+        let last = walk(&links, &mut flaws);
+        compare(&links, last, head, &mut flaws);
+        let mut told = BTreeSet::new();
+        flaws.retain(|flaw| told.insert(*flaw));
+        flaws.sort_by_key(Flaw::entries);
+        flaws
+    }
 }
 
 /// From entry to entry. Gives the last.

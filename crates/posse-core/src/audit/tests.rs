@@ -49,6 +49,12 @@ fn written(entries: i64) -> (Vec<Row>, Head) {
     (rows, chain.head())
 }
 
+fn verify(rows: &[Row], head: Option<&Head>) -> Vec<Flaw> {
+    let mut verifier = Verifier::default();
+    rows.iter().for_each(|row| verifier.add(row));
+    verifier.finish(head)
+}
+
 fn entry(row: &Row) -> Entry {
     serde_json::from_str(&row.text).unwrap()
 }

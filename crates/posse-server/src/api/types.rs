@@ -555,7 +555,7 @@ pub struct AuditAnswering {
     /// The question; null where it is only text.
     #[schema(value_type = Option<Object>)]
     pub dialog: Option<Dialog>,
-    /// The last rows of the screen.
+    /// The last five rows of the screen that are not empty.
     pub tail: Vec<String>,
     /// The keys that answer.
     pub keys: Vec<String>,

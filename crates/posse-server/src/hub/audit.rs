@@ -1,10 +1,11 @@
 //! Answers to dialogs, written down before they are given and when they are over.
 
 use posse_core::audit::{Ended, Entry, Note, Step};
+use tokio::sync::oneshot;
 
 use super::Hub;
 use crate::pump::{self, Handle};
-use crate::store::{self, Outcome};
+use crate::store::{self, Outcome, Writer};
 
 impl Hub {
     /// An answer is about to be given. If it cannot be written down it is not.
@@ -21,13 +22,18 @@ impl Hub {
             then();
         });
     }
+}
 
-    /// A daemon before this one was cut off between the two entries of an answer.
-    pub(super) fn complete_unfinished(&mut self) {
-        for Entry { seq, note } in std::mem::take(&mut self.unfinished) {
-            let step = Step::Outcome(Ended::cut_off(seq));
-            self.answer_over(Box::new(Note { at: crate::now(), step, ..note }), Box::new(|| ()));
-        }
+/// A daemon before this one was cut off between the two entries of an answer. Done when that is written, or cannot be for
+/// now.
+pub(crate) async fn complete_unfinished(writer: &Writer, unfinished: Vec<Entry>) {
+    for Entry { seq, note } in unfinished {
+        let note = Note { at: crate::now(), step: Step::Outcome(Ended::cut_off(seq)), ..note };
+        let (tell, told) = oneshot::channel();
+        writer.write_surely(vec![store::Change::Audit(Box::new(note.clone()))], move |outcome| {
+            let _ = tell.send(logged(note, outcome));
+        });
+        let _ = told.await;
     }
 }
 

@@ -171,9 +171,7 @@ impl Agent {
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
-        let rows = screen.filled_rows();
-        let asks = question(&reading).is_some();
-        self.tail = if asks { rows[rows.len().saturating_sub(TAIL_LINES)..].to_vec() } else { Vec::new() };
+        self.tail = if question(&reading).is_some() { tail(&screen.rows) } else { Vec::new() };
         LifeEvent::Read(reading)
     }
 
@@ -410,6 +408,14 @@ impl Agent {
         let life = result.is_ok().then_some(life);
         Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
     }
+}
+
+/// The last rows that say something.
+fn tail(rows: &[String]) -> Vec<String> {
+    let mut tail: Vec<String> =
+        rows.iter().rev().filter(|row| !row.trim().is_empty()).take(TAIL_LINES).cloned().collect();
+    tail.reverse();
+    tail
 }
 
 fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {

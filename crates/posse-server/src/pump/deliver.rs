@@ -153,13 +153,17 @@ impl Pump {
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
+                    // First of all: who hears that it is over finds it complete.
+                    let waiting = self.complete(by, result, ended);
                     if let Some((kind, data)) = log {
                         let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
                     }
                     if let Some(event) = life {
                         self.live(&event);
                     }
-                    self.job_over(by, result, ended);
+                    if let Some(by) = waiting {
+                        self.job_over(by, result);
+                    }
                     self.next_job();
                     self.let_others_type();
                 }
@@ -186,20 +190,29 @@ impl Pump {
         self.obey(acts.unwrap_or_default());
     }
 
-    fn job_over(&mut self, by: By, result: Result<(), InputError>, ended: Option<(Who, Ended)>) {
-        let seq = ended.as_ref().map(|(_, ended)| ended.of);
-        let completes = ended.map(|(who, ended)| self.note(who, Step::Outcome(ended)));
-        match by {
+    /// Completes the entry of an answer. Gives back who has yet to be told.
+    fn complete(&self, by: By, result: Result<(), InputError>, ended: Option<(Who, Ended)>) -> Option<By> {
+        let Some((who, ended)) = ended else { return Some(by) };
+        let seq = ended.of;
+        let note = self.note(who, Step::Outcome(ended));
+        let (then, waiting): (Box<dyn FnOnce() + Send>, _) = match by {
+            // Who asked is told when it is written, and may look it up at once.
             By::Request(reply) => {
                 let tell = move || {
-                    let _ = reply.send(result.map(|()| seq));
+                    let _ = reply.send(result.map(|()| Some(seq)));
                 };
-                match completes {
-                    // Who asked may look it up at once.
-                    Some(note) => self.complete(note, Box::new(tell)),
-                    None => tell(),
-                }
-                return;
+                (Box::new(tell), None)
+            }
+            by => (Box::new(|| ()), Some(by)),
+        };
+        let _ = self.hub.send(Message::AnswerOver(note, then));
+        waiting
+    }
+
+    fn job_over(&mut self, by: By, result: Result<(), InputError>) {
+        match by {
+            By::Request(reply) => {
+                let _ = reply.send(result.map(|()| None));
             }
             By::Noted { writer, sequence } => {
                 match result {
@@ -217,13 +230,6 @@ impl Pump {
                 }
             }
         }
-        if let Some(note) = completes {
-            self.complete(note, Box::new(|| ()));
-        }
-    }
-
-    fn complete(&self, note: Box<Note>, then: Box<dyn FnOnce() + Send>) {
-        let _ = self.hub.send(Message::AnswerOver(note, then));
     }
 
     fn type_key(&mut self, key: KeyId, bytes: Vec<u8>) {

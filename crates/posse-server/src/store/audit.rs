@@ -1,8 +1,9 @@
 //! The audit in the database, and its head beside it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use posse_core::audit::{Chain, Entry, Flaw, Head, Mark, Note, Row, Step, verify};
+use posse_core::audit::{Chain, Entry, Flaw, Head, Mark, Note, Row, Step, Verifier};
 use posse_core::ids::TerminalId;
 use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -49,7 +50,13 @@ impl Ledger {
 
     /// Before the commit. From here on either end is right.
     pub(super) fn announce(&self, ahead: &Chain) -> Result<(), WriteError> {
-        if *ahead == self.chain { Ok(()) } else { self.write(&ahead.head_after(&self.chain)) }
+        if *ahead == self.chain {
+            return Ok(());
+        }
+        self.write(&ahead.head_after(&self.chain))?;
+        // It must not be older than the commit after a power cut.
+        let directory = self.head.parent().unwrap_or(Path::new("."));
+        std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| self.unwritten(error))
     }
 
     /// After the commit.
@@ -76,8 +83,11 @@ impl Ledger {
 
     fn write(&self, head: &Head) -> Result<(), WriteError> {
         let text = serde_json::to_vec(head)?;
-        crate::serve::write_private(&self.head, &text)
-            .map_err(|error| WriteError::Head { path: self.head.clone(), error })
+        crate::serve::write_private(&self.head, &text).map_err(|error| self.unwritten(error))
+    }
+
+    fn unwritten(&self, error: io::Error) -> WriteError {
+        WriteError::Head { path: self.head.clone(), error }
     }
 }
 
@@ -149,7 +159,7 @@ pub(crate) struct Checked {
 pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
     let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
     let mut head = read_head(path);
-    let mut rows = read_rows(path).map_err(wrap)?;
+    let mut read = read_links(path).map_err(wrap)?;
     for _ in 0..TRIES {
         // The two are read one after the other, and posse may write in between.
         let again = read_head(path);
@@ -157,10 +167,10 @@ pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
             break;
         }
         head = again;
-        rows = read_rows(path).map_err(wrap)?;
+        read = read_links(path).map_err(wrap)?;
     }
-    let flaws = verify(&rows, head.as_ref());
-    Ok(Checked { entries: rows.len(), hash: rows.last().map(|row| row.hash.clone()), flaws })
+    let (verifier, entries, hash) = read;
+    Ok(Checked { entries, hash, flaws: verifier.finish(head.as_ref()) })
 }
 
 /// Text, also if someone has put there what is none.
@@ -169,13 +179,21 @@ fn lossy(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned())
 }
 
-fn read_rows(path: &Path) -> rusqlite::Result<Vec<Row>> {
+/// Reads the whole audit, row by row: how many there are, and the last hash.
+fn read_links(path: &Path) -> rusqlite::Result<(Verifier, usize, Option<String>)> {
     let connection = read_only(path)?;
     let mut statement = connection.prepare("SELECT seq, entry, previous, hash FROM audit ORDER BY seq")?;
     let rows = statement.query_map([], |row| {
         Ok(Row { seq: row.get(0)?, text: lossy(row, 1)?, previous: lossy(row, 2)?, hash: lossy(row, 3)? })
     })?;
-    rows.collect()
+    let (mut verifier, mut entries, mut hash) = (Verifier::default(), 0, None);
+    for row in rows {
+        let row = row?;
+        verifier.add(&row);
+        entries += 1;
+        hash = Some(row.hash);
+    }
+    Ok((verifier, entries, hash))
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ impl Home {
     }
 
     fn all(&self) -> Vec<Entry> {
-        self.read(AuditSlice { limit: 100, ..AuditSlice::default() })
+        self.read(&AuditSlice { limit: 100, ..AuditSlice::default() })
     }
 
-    fn read(&self, slice: AuditSlice) -> Vec<Entry> {
-        read_audit(&self.database(), &slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
+    fn read(&self, slice: &AuditSlice) -> Vec<Entry> {
+        read_audit(&self.database(), slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
     }
 }
 
@@ -107,7 +107,7 @@ fn entries_hang_together_over_restarts_and_retention() {
 fn a_part_of_it_can_be_read() {
     let home = Home::new();
     four(&home);
-    let seqs = |slice| home.read(slice).iter().map(|entry| entry.seq).collect::<Vec<_>>();
+    let seqs = |slice: AuditSlice| home.read(&slice).iter().map(|entry| entry.seq).collect::<Vec<_>>();
     let all = AuditSlice { limit: 100, ..AuditSlice::default() };
     assert_eq!(seqs(AuditSlice { run: Some("r1".into()), ..all.clone() }), [1, 2]);
     assert_eq!(seqs(AuditSlice { terminal: Some(TerminalId::from_random(2)), ..all.clone() }), [3, 4]);

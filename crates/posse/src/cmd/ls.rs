@@ -1,6 +1,7 @@
 //! `posse ls`: the terminals there are. Also what plain `posse` shows.
 
 use clap::CommandFactory;
+use posse_core::status::{StatusKind, WaitingKind};
 use posse_server::api::types::{Terminal, Usage};
 use posse_server::record::COMMAND;
 
@@ -48,6 +49,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         }
         table(&terminals, ui)
     });
+    if let Some(how) = how_to_answer(&terminals) {
+        ui.say(&how);
+    }
     Ok(Exit::Ok)
 }
 
@@ -100,14 +104,41 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
+/// What a terminal waits for, in a line.
+fn asked(terminal: &Terminal) -> Option<String> {
+    let status = &terminal.status;
+    if status.status != StatusKind::WaitingUserAnswer {
+        return None;
+    }
+    let kind = status.waiting_kind.map_or("", |kind| match kind {
+        WaitingKind::Permission => " (permission)",
+        WaitingKind::Question => " (question)",
+        WaitingKind::Plan => " (plan)",
+        WaitingKind::Startup => " (start-up)",
+    });
+    let question = status.dialog.as_ref().map(|dialog| match (&dialog.tool, &dialog.subject) {
+        (Some(tool), Some(subject)) => format!(": {tool} {}", subject.lines().next().unwrap_or_default()),
+        _ => format!(": {}", dialog.question),
+    });
+    Some(format!("asks{kind}{}", question.unwrap_or_default()))
+}
+
+/// For those that wait, by name.
+fn how_to_answer(terminals: &[Terminal]) -> Option<String> {
+    let waits = |t: &&Terminal| t.status.status == StatusKind::WaitingUserAnswer;
+    let waiting: Vec<&str> = terminals.iter().filter(waits).map(|t| t.name.as_str()).collect();
+    let first = waiting.first()?;
+    let all = waiting.join(", ");
+    Some(format!(
+        "waiting for you: {all}; `posse show {first}` has the question, `posse approve {first}` or `posse deny {first}` answers it"
+    ))
+}
+
 pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
     let rows: Vec<Vec<Cell>> = terminals
         .iter()
         .map(|t| {
-            let asked = t.status.dialog.as_ref().map(|dialog| match (&dialog.tool, &dialog.subject) {
-                (Some(tool), Some(subject)) => format!("asks: {tool} {}", subject.lines().next().unwrap_or_default()),
-                _ => format!("asks: {}", dialog.question),
-            });
+            let asked = asked(t);
             let what = if let Some(asked) = asked {
                 asked
             } else if !t.title.is_empty() {

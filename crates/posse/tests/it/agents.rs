@@ -26,20 +26,20 @@ pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
 }
 
 /// How often something happened, as the agent saw it.
-fn count(log: &PathBuf, event: &str) -> usize {
+pub(crate) fn count(log: &PathBuf, event: &str) -> usize {
     let log = fs::read_to_string(log).unwrap_or_default();
     log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count()
 }
 
 #[track_caller]
-fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
+pub(crate) fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
     env.run(["wait", name, "--until", until, "--timeout", "20s"]).ok();
     env.run(["show", name, "--json"]).json()
 }
 
 /// Waits for a question that is on the screen: some agents announce it before they draw it.
 #[track_caller]
-fn question(env: &TestEnv, name: &str) -> Value {
+pub(crate) fn question(env: &TestEnv, name: &str) -> Value {
     let give_up = Instant::now() + Duration::from_secs(20);
     loop {
         let shown = wait(env, name, "waiting_user_answer");
@@ -50,7 +50,7 @@ fn question(env: &TestEnv, name: &str) -> Value {
     }
 }
 
-const CLAUDE: &str = r#"
+pub(crate) const CLAUDE: &str = r#"
     look = "claude"
     dialog_deaf_ms = 200
     [[turn]]

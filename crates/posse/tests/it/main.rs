@@ -4,6 +4,7 @@
 
 mod agents;
 mod attach;
+mod audit;
 mod bad_input;
 mod basics;
 mod cli;

@@ -1,0 +1,268 @@
+//! Every answer to a dialog leaves a record that cannot be changed unnoticed.
+
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use serde_json::{Value, json};
+
+use crate::agents::{CLAUDE, actor, count, question, wait};
+use crate::env;
+
+/// An agent whose dialogs take no key for longer than any test lasts.
+const DEAF: &str = r#"
+    look = "claude"
+    dialog_deaf_ms = 600000
+    [[turn]]
+    steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
+"#;
+
+fn entries(env: &TestEnv) -> Vec<Value> {
+    env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
+}
+
+/// The audit once it has so many entries: also of answers that nobody waits for.
+#[track_caller]
+fn when_written(env: &TestEnv, entries: usize) -> Value {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        let audit = env.http().call("GET", "/audit", "").unwrap().json();
+        if audit.as_array().is_some_and(|audit| audit.len() >= entries) {
+            return audit;
+        }
+        assert!(Instant::now() < give_up, "it was never written down: {audit}");
+        std::thread::sleep(Duration::from_millis(1)); // Nothing tells of an entry alone.
+    }
+}
+
+#[track_caller]
+fn intact(env: &TestEnv, entries: u64) {
+    let verdict = env.run(["audit", "verify", "--json"]).json();
+    assert_eq!((&verdict["intact"], &verdict["entries"]), (&json!(true), &json!(entries)), "{verdict}");
+}
+
+/// Asks for `danger` and waits for the dialog.
+fn ask(env: &TestEnv) -> Value {
+    env.run(["send", "a", "danger"]).ok();
+    question(env, "a")
+}
+
+fn database(env: &TestEnv) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(env.places().database()).unwrap();
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    connection
+}
+
+#[test]
+fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
+    let env = env();
+    let log = actor(&env, "claude_code", CLAUDE);
+    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    assert_eq!(entries(&env), Vec::<Value>::new());
+    intact(&env, 0);
+    let shown = ask(&env);
+
+    let listed = env.run(["ls"]);
+    assert!(listed.stdout.contains("asks (permission): Bash rm -r target"), "{}", listed.stdout);
+    assert!(listed.stderr.contains("`posse approve a`"), "{}", listed.stderr);
+
+    let answered = env.run(["approve", "a", "--json"]).json();
+    assert_eq!(answered, json!({ "success": true, "audit": 1 }));
+    assert_eq!(count(&log, "dialog_closed"), 1);
+    let audit = entries(&env);
+    assert_eq!(audit.len(), 2, "{audit:#?}");
+    let before = &audit[0];
+    assert_eq!((&before["seq"], &before["by"], &before["terminal"]), (&json!(1), &json!("person"), &launched["id"]));
+    let answering = &before["answering"];
+    assert_eq!((&answering["wish"], &answering["chosen"]), (&json!("accept"), &json!("Yes")));
+    assert_eq!(answering["keys"], json!(["1"]));
+    assert_eq!(answering["dialog"], shown["dialog"]);
+    let tail = answering["tail"].as_array().unwrap();
+    let tail: Vec<&str> = tail.iter().map(|row| row.as_str().unwrap().trim()).collect();
+    assert_eq!(tail.len(), 5, "{tail:?}");
+    assert_eq!((tail[0], tail[1]), ("Do you want to proceed?", "❯ 1. Yes"), "{tail:?}");
+    let after = &audit[1]["outcome"];
+    assert_eq!(
+        (&after["of"], &after["end"], &after["typed"]),
+        (&json!(1), &json!("answered"), &json!(["1"])),
+        "{after}"
+    );
+    wait(&env, "a", "completed");
+
+    // What is refused before a key was due leaves nothing: there was no answer.
+    assert_eq!(env.run(["approve", "a"]).code, Some(1));
+    ask(&env);
+    assert_eq!(env.run(["approve", "a", "--dialog", "0123456789abcdef"]).code, Some(1));
+    intact(&env, 2);
+    // `y` is an answer like any other.
+    env.run(["send", "a", "y"]).ok();
+    wait(&env, "a", "completed");
+    ask(&env);
+    env.run(["deny", "a"]).ok();
+    intact(&env, 6);
+
+    let text = env.run(["audit", "show", "--terminal", "a"]).ok();
+    assert!(text.contains("person: deny") && text.contains("asked: ") && text.contains("rm -r target"), "{text}");
+    assert!(text.contains("answered: the question is gone") && text.contains("│"), "{text}");
+    let id = launched["id"].as_str().unwrap();
+    env.run(["kill", "a"]).ok();
+    for (filter, value, expected) in [
+        ("--terminal", id, 6),
+        ("--terminal", "00000000", 0),
+        ("--run", "none & nothing", 0),
+        ("--since", "1h", 6),
+        ("--since", "2100-01-01", 0),
+        ("--lines", "3", 3),
+    ] {
+        let shown = env.run(["audit", "show", filter, value, "--json"]).json();
+        assert_eq!(shown.as_array().unwrap().len(), expected, "{filter} {value}: {shown:#}");
+    }
+    assert_eq!(env.run(["audit", "show", "--since", "soon"]).code, Some(64));
+    let log = std::fs::read_to_string(env.places().log()).unwrap();
+    assert!(log.contains(&format!("audit 1: person, terminal {id}, accept with 1\n  | ")), "{log}");
+}
+
+#[test]
+fn a_question_of_the_start_is_audited_too() {
+    let scenario = r#"
+        look = "claude"
+        start = [{ ask = { kind = "startup", text = "Quick safety check", options = ["No, exit", "Yes, I trust this folder"], accept = 2, numbered = false } }]
+    "#;
+    let env = env();
+    actor(&env, "claude_code", scenario);
+    env.run(["launch", "claude_code", "--name", "a", "--trust"]).ok();
+    let audit = when_written(&env, 2);
+    assert_eq!((&audit[0]["by"], &audit[0]["answering"]["wish"]), (&json!("startup"), &json!("option 2")));
+    assert_eq!(audit[0]["answering"]["keys"], json!(["down", "enter"]));
+    assert_eq!(
+        (&audit[1]["outcome"]["end"], &audit[1]["outcome"]["typed"]),
+        (&json!("answered"), &json!(["down", "enter"]))
+    );
+}
+
+#[test]
+fn what_somebody_does_to_it_is_found_and_named() {
+    let env = env();
+    actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    for _ in 0..2 {
+        ask(&env);
+        env.run(["approve", "a"]).ok();
+        wait(&env, "a", "completed");
+    }
+    intact(&env, 4);
+    let other = database(&env);
+    let change = "UPDATE audit SET entry = replace(entry, 'rm -r target', 'ls') WHERE seq = 3";
+    assert!(other.execute(change, []).unwrap_err().to_string().contains("the audit is not changed"));
+    other.execute("DROP TRIGGER audit_is_not_changed", []).unwrap();
+    other.execute("DROP TRIGGER audit_is_not_shortened", []).unwrap();
+    assert_eq!(other.execute(change, []).unwrap(), 1);
+    let found = env.run(["audit", "verify"]);
+    assert_eq!((found.code, found.stdout.as_str()), (Some(1), "not intact 4 entries\n  entry 3 was changed\n"));
+    assert!(env.run(["audit", "show"]).stderr.contains("posse audit verify"));
+
+    other.execute("DELETE FROM audit WHERE seq = 4", []).unwrap();
+    env.kill_daemon();
+    ask(&env);
+    env.run(["approve", "a"]).ok();
+    let found = env.run(["audit", "verify", "--json"]);
+    assert_eq!(found.code, Some(1));
+    let verdict: Value = serde_json::from_str(&found.stdout).unwrap();
+    let kinds: Vec<(&str, i64)> = verdict["flaws"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|flaw| (flaw["kind"].as_str().unwrap(), flaw["from"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(kinds, [("changed", 3), ("missing", 4)], "a daemon that goes on hides nothing: {verdict}");
+}
+
+/// The key is on its way and does nothing; there the daemon dies.
+#[test]
+fn an_answer_that_was_cut_off_is_accounted_for() {
+    let env = env();
+    let log = actor(&env, "claude_code", DEAF);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    ask(&env);
+    let mut approve = env.command(["approve", "a"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+    when_written(&env, 1);
+    env.kill_daemon();
+    assert!(!approve.wait().unwrap().success());
+    let audit = entries(&env);
+    assert_eq!(audit.len(), 2, "{audit:#?}");
+    let outcome = &audit[1]["outcome"];
+    assert_eq!((&outcome["of"], &outcome["end"], &outcome["typed"]), (&json!(1), &json!("uncertain"), &Value::Null));
+    assert!(outcome["text"].as_str().unwrap().contains("cut off"), "{outcome}");
+    intact(&env, 2);
+    assert_eq!(count(&log, "dialog_closed"), 0);
+
+    // In vain, and seen to be.
+    let failed = env.run(["approve", "a"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let audit = entries(&env);
+    assert_eq!(audit.len(), 4, "{audit:#?}");
+    assert_ne!(audit[3]["outcome"]["end"], "answered");
+    env.kill_daemon();
+    intact(&env, 4);
+}
+
+/// Without a place to write it down nothing is typed.
+#[test]
+fn no_answer_without_its_record() {
+    let env = env();
+    let log = actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    ask(&env);
+    let head = env.places().database().with_file_name("audit.head");
+    std::fs::create_dir(&head).unwrap();
+    for answer in [["approve", "a"].as_slice(), &["deny", "a"], &["send", "a", "y"]] {
+        let refused = env.run(answer);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("nothing is typed"), "{}", refused.stderr);
+    }
+    assert_eq!((count(&log, "dialog_closed"), entries(&env).len()), (0, 0));
+    std::fs::remove_dir(&head).unwrap();
+    env.run(["approve", "a"]).ok();
+    wait(&env, "a", "completed");
+    intact(&env, 2);
+}
+
+/// The moments lie between before the first entry and after the second.
+#[test]
+fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
+    const ROUNDS: usize = 12;
+    let scenario = r#"
+        look = "claude"
+        dialog_deaf_ms = 200
+        [[turn]]
+        steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    for round in 0..ROUNDS {
+        ask(&env);
+        let silent = std::process::Stdio::null;
+        let mut approve = env.command(["approve", "a"]).stdout(silent()).stderr(silent()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(40 * round as u64));
+        env.kill_daemon();
+        approve.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while wait(&env, "a", "waiting_user_answer,completed")["status"] != "completed" {
+            assert!(Instant::now() < give_up, "it cannot be answered any more");
+            // May fail: a key of before may be on its way.
+            env.run(["approve", "a"]);
+        }
+        assert_eq!(count(&log, "dialog_closed"), round + 1);
+    }
+    let audit = env.run(["audit", "show", "-n", "1000", "--json"]).json();
+    let audit = audit.as_array().unwrap();
+    let answers = audit.iter().filter(|entry| entry["answering"] != Value::Null);
+    let outcomes = |seq: &Value| audit.iter().filter(|entry| entry["outcome"]["of"] == *seq).count();
+    let mut given = 0;
+    for answer in answers {
+        assert_eq!(outcomes(&answer["seq"]), 1, "{answer:#}");
+        given += 1;
+    }
+    assert!(given >= ROUNDS, "{given} answers for {ROUNDS} dialogs");
+    intact(&env, audit.len() as u64);
+}
