@@ -11,6 +11,7 @@ pub mod detect;
 pub mod frame;
 pub mod ids;
 pub mod keys;
+pub mod nearest;
 pub mod permission;
 pub mod rounds;
 pub mod run;

@@ -16,7 +16,10 @@ pub enum Place {
     Between,
     Turn(TurnRecord),
     /// A turn is over, and its response file is where the agent put it.
-    Unarchived { turn: u64, key: Key },
+    Unarchived {
+        turn: u64,
+        key: Key,
+    },
     /// The verdict stands.
     After(Final),
     Over(Final),

@@ -23,23 +23,57 @@ const DELIVERIES: u32 = 3;
 pub enum Happened {
     /// It begins, or goes on after a stop or a crash. These of its terminals live, and these were being started when posse
     /// died.
-    Go { alive: BTreeSet<TerminalId>, adopted: BTreeMap<Role, TerminalId>, can_start: bool },
+    Go {
+        alive: BTreeSet<TerminalId>,
+        adopted: BTreeMap<Role, TerminalId>,
+        can_start: bool,
+    },
     /// Somebody who knows the environment of its agents is there, or has gone.
     CanStart(bool),
-    TerminalStarted { role: Role, result: Result<TerminalId, String> },
+    TerminalStarted {
+        role: Role,
+        result: Result<TerminalId, String>,
+    },
     /// What a watched terminal is now.
-    Status { terminal: TerminalId, seen: Seen },
+    Status {
+        terminal: TerminalId,
+        seen: Seen,
+    },
     /// The response file of an earlier turn was moved away, under this name. So much had the terminal printed by then.
-    StaleCleared { turn: u64, stale: Option<String>, printed: Option<u64> },
-    Sent { turn: u64, sent: Sent },
-    Traces { turn: u64, traces: Traces },
+    StaleCleared {
+        turn: u64,
+        stale: Option<String>,
+        printed: Option<u64>,
+    },
+    Sent {
+        turn: u64,
+        sent: Sent,
+    },
+    Traces {
+        turn: u64,
+        traces: Traces,
+    },
     /// Something about the turn that is under way.
-    Turn { turn: u64, event: turn::Event },
-    Archived { turn: u64, name: Option<String> },
+    Turn {
+        turn: u64,
+        event: turn::Event,
+    },
+    Archived {
+        turn: u64,
+        name: Option<String>,
+    },
     /// An answer that came too late was kept, under this name.
-    KeptLate { turn: u64, name: Option<String> },
-    StepDone { step: Step, outcome: StepOutcome },
-    Stop { why: String },
+    KeptLate {
+        turn: u64,
+        name: Option<String>,
+    },
+    StepDone {
+        step: Step,
+        outcome: StepOutcome,
+    },
+    Stop {
+        why: String,
+    },
     Time,
 }
 
@@ -69,24 +103,75 @@ pub enum Traces {
 pub enum Effect {
     /// To be durable before anything after it is done.
     Record(Entry),
-    StartTerminal { role: Role, choice: AgentChoice, name: String },
+    StartTerminal {
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    },
     /// Its status is told, now and at every change, and no other terminal's.
     Watch(TerminalId),
-    ClearStale { turn: u64, key: Key, terminal: TerminalId, number: u32 },
+    ClearStale {
+        turn: u64,
+        key: Key,
+        terminal: TerminalId,
+        number: u32,
+    },
     /// Typed once for all times, whoever asks how often.
-    Send { turn: u64, terminal: TerminalId, text: String },
-    LookForTraces { turn: u64, terminal: TerminalId, key: Key, text: String, since: Wall, printed: Option<u64> },
-    LookAtFile { turn: u64, key: Key },
-    Accept { turn: u64, terminal: TerminalId, role: Role, n: u32, cap: u32, question: Option<String>, epoch: u64 },
-    AskLastOutput { turn: u64, terminal: TerminalId },
-    Remind { turn: u64, terminal: TerminalId, n: u32, text: String },
+    Send {
+        turn: u64,
+        terminal: TerminalId,
+        text: String,
+    },
+    LookForTraces {
+        turn: u64,
+        terminal: TerminalId,
+        key: Key,
+        text: String,
+        since: Wall,
+        printed: Option<u64>,
+    },
+    LookAtFile {
+        turn: u64,
+        key: Key,
+    },
+    Accept {
+        turn: u64,
+        terminal: TerminalId,
+        role: Role,
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+        epoch: u64,
+    },
+    AskLastOutput {
+        turn: u64,
+        terminal: TerminalId,
+    },
+    Remind {
+        turn: u64,
+        terminal: TerminalId,
+        n: u32,
+        text: String,
+    },
     /// The response file goes to the archive under this number.
-    Archive { turn: u64, key: Key, number: u32 },
+    Archive {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
     /// As `Archive`, as an answer that came too late.
-    KeepLate { turn: u64, key: Key, number: u32 },
+    KeepLate {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
     Notify(Notice),
     /// The state file is to say this, with these times.
-    Mirror { state: Box<StateFile>, at: Wall, dispatched: Option<Wall> },
+    Mirror {
+        state: Box<StateFile>,
+        at: Wall,
+        dispatched: Option<Wall>,
+    },
     Step(Step),
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
@@ -102,7 +187,10 @@ pub(super) enum Live {
     Resting,
     Starting(BTreeSet<Role>),
     /// Waits for the terminal to be quiet.
-    Settling { since: Mono, told: bool },
+    Settling {
+        since: Mono,
+        told: bool,
+    },
     Clearing,
     Sending,
     Tracing,
@@ -110,7 +198,9 @@ pub(super) enum Live {
     /// The terminal is gone; perhaps the answer is there.
     Salvaging,
     Archiving,
-    Parked { until: Mono },
+    Parked {
+        until: Mono,
+    },
     Stepping,
 }
 
@@ -233,7 +323,8 @@ impl Run {
     pub(super) fn start(&mut self, roles: BTreeSet<Role>, wall: Wall) {
         if !self.can_start {
             let names = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
-            let why = format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
+            let why =
+                format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
             return self.stop(Stop::Alone, &why, wall);
         }
         for role in &roles {
@@ -403,7 +494,11 @@ impl Run {
             Sent::Not(why) => {
                 self.undelivered += 1;
                 if self.undelivered >= DELIVERIES {
-                    return self.fail(runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")), now, wall);
+                    return self.fail(
+                        runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")),
+                        now,
+                        wall,
+                    );
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
                 self.live = Live::Settling { since: now, told: false };

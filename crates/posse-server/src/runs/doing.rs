@@ -69,7 +69,9 @@ impl Doing {
                 let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
                 Some(Happened::Traces { turn, traces })
             }
-            Effect::LookAtFile { turn, key } => of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await)),
+            Effect::LookAtFile { turn, key } => {
+                of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await))
+            }
             Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
                 let who = Who {
                     by: By::Run,

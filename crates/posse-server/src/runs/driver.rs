@@ -225,7 +225,9 @@ impl Driver {
         let mut adopted = BTreeMap::new();
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
-                view.record.name.as_str() == name && view.record.session == ledger.spec.session && view.record.exit.is_none()
+                view.record.name.as_str() == name
+                    && view.record.session == ledger.spec.session
+                    && view.record.exit.is_none()
             });
             if let Some(view) = found
                 && doing::is_alive(&self.app, view.record.id).await

@@ -242,7 +242,8 @@ impl Args {
             Some(file) => {
                 // Relative to here, then to the configuration (AMB-41).
                 let beside = self.config.as_deref().and_then(Path::parent).map(|parent| parent.join(&file));
-                let path = if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
+                let path =
+                    if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| Error::failed(format!("the prompt file {}: {error}", path.display())))?;
                 (text, format!("the prompt file {}", path.display()))
@@ -258,7 +259,8 @@ impl Args {
 }
 
 fn read_config(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
 }
 
 /// What the user has written down for good.
