@@ -87,7 +87,7 @@ impl Runs {
             let state_file = state_file.clone();
             move |database| store::using(database, &state_file)
         });
-        if let Some((run, _)) = used.await? {
+        if let Some(run) = used.await? {
             return Err(RunError::InUse { run, state_file });
         }
         let (run, _) = Run::create(spec.clone(), crate::now());

@@ -126,10 +126,17 @@ impl Ledger {
         match (&self.place, &self.stopped, self.parked) {
             (Place::Over(Final::Pass), ..) => RunStatus::Passed,
             (Place::Over(Final::Fail), ..) => RunStatus::Failed,
+            // There is nothing to go on with.
+            (_, Some((Stop::Start, _)), _) if self.is_fresh() => RunStatus::Failed,
             (_, Some(_), _) => RunStatus::Stopped,
             (_, None, Some(_)) => RunStatus::Parked,
             (_, None, None) => RunStatus::Running,
         }
+    }
+
+    /// No turn was ever begun.
+    pub fn is_fresh(&self) -> bool {
+        self.turns == 0 && self.spec.imported.is_none()
     }
 
     /// The roles without a terminal.

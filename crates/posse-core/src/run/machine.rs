@@ -348,9 +348,6 @@ impl Run {
             _ => None,
         };
         self.record(entry, wall);
-        if let Some(why) = &failed {
-            self.say(Level::Warning, why.clone(), wall);
-        }
         let Live::Starting(waiting) = &mut self.live else { return };
         waiting.remove(&role);
         if !waiting.is_empty() {
@@ -359,9 +356,8 @@ impl Run {
         if self.ledger.missing().is_empty() {
             return self.advance(now, wall);
         }
-        let first = self.ledger.turns == 0 && self.ledger.spec.imported.is_none();
         let why = failed.unwrap_or_else(|| "an agent could not be started".into());
-        if first {
+        if self.ledger.is_fresh() {
             // Nothing was done yet: those that did start are of no use to anybody.
             self.out.push(Effect::EndTerminals(self.ledger.terminals.values().copied().collect()));
         }
@@ -587,12 +583,13 @@ impl Run {
     pub(super) fn stop(&mut self, stop: Stop, why: &str, wall: Wall) {
         self.record(Entry::Stopped { stop, why: why.to_owned() }, wall);
         // A run that never had its terminals leaves no state file behind (LOOP-14).
-        if self.ledger.turns > 0 || self.ledger.missing().is_empty() {
+        if !self.ledger.is_fresh() || self.ledger.missing().is_empty() {
             self.mirror(wall);
         }
         if stop != Stop::Asked {
             let id = self.ledger.spec.id;
-            let text = format!("{why}\nGo on with: posse loop --resume {id}");
+            let over = self.ledger.status().is_over();
+            let text = if over { why.to_owned() } else { format!("{why}\nGo on with: posse loop --resume {id}") };
             self.out.push(Effect::Notify(Notice { priority: 4, title: format!("run {id} has stopped"), text }));
         }
         self.end_terminals();

@@ -19,11 +19,10 @@ impl Run {
         now: Mono,
         wall: Wall,
     ) {
-        if !matches!(self.live, Live::Resting) || matches!(self.ledger.place, Place::Over(_)) {
+        if !matches!(self.live, Live::Resting) || self.ledger.status().is_over() {
             return;
         }
-        let fresh = self.ledger.turns == 0 && self.ledger.wanted.is_empty();
-        if !fresh {
+        if !self.ledger.is_fresh() || !self.ledger.wanted.is_empty() {
             self.record(Entry::Resumed, wall);
         }
         for (role, terminal) in adopted {

@@ -89,13 +89,13 @@ pub(crate) fn run(path: &Path, run: RunId) -> Result<Option<String>, StoreError>
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
-/// The run that last used this state file, if it is not over. Blocking.
-pub(crate) fn using(path: &Path, state_file: &str) -> Result<Option<(RunId, String)>, StoreError> {
+/// The run that uses this state file now. Blocking.
+pub(crate) fn using(path: &Path, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let read = || {
         let connection = read_only(path)?;
-        let find = "SELECT id, status FROM runs
-                    WHERE state_file = ?1 AND status NOT IN ('passed', 'failed') ORDER BY changed DESC LIMIT 1";
-        connection.query_row(find, [state_file], |row| Ok((text(row, "id")?, row.get("status")?))).optional()
+        let find = "SELECT id FROM runs
+                    WHERE state_file = ?1 AND status IN ('running', 'parked') LIMIT 1";
+        connection.query_row(find, [state_file], |row| text(row, "id")).optional()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }

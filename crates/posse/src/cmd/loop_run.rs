@@ -168,12 +168,13 @@ fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
     use posse_core::run::RunStatus;
     if ui.json() {
         ui.item(view, String::new);
-    } else {
+    } else if view.turns > 0 {
         ui.say(&words::ending(view));
     }
     match (view.status, &view.stopped) {
         (RunStatus::Passed, _) => Ok(Exit::Ok),
-        (RunStatus::Failed, _) => Ok(Exit::Failed),
+        (RunStatus::Failed, Some(stopped)) => Err(Error::failed(stopped.why.clone())),
+        (RunStatus::Failed, None) => Ok(Exit::Failed),
         (_, Some(stopped)) => Err(Error::Failed {
             message: stopped.why.clone(),
             hint: Some(format!("`posse loop --resume {}` goes on with it", view.id)),

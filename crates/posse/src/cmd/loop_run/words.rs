@@ -23,7 +23,7 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
     match entry {
         Entry::Created { spec } => plain(format!("run {} in {}", spec.id, spec.directory)),
         Entry::TerminalReady { role, terminal } => plain(format!("{role} is terminal {terminal}")),
-        Entry::TerminalLost { role, why } => coloured(format!("{role}: {why}"), Colour::Yellow),
+        Entry::TerminalLost { role, why } => coloured(format!("the {role} is not there: {why}"), Colour::Yellow),
         Entry::TurnBegun { turn, key, attempt, .. } if *attempt > 1 => {
             plain(format!("turn {turn}: {key} (try {attempt})"))
         }
