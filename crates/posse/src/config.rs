@@ -59,7 +59,6 @@ impl Config {
     }
 
     /// What runs of the loop start from.
-    #[allow(dead_code)]
     pub(crate) fn for_runs(&self) -> UserDefaults {
         UserDefaults {
             auto_accept_permissions: self.permissions.auto_accept,
