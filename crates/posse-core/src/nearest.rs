@@ -1,25 +1,29 @@
-//! The name somebody may have meant: for errors about names nobody knows.
+//! The name somebody may have meant.
 
 /// The nearest of the known names, if it is near enough to be a slip.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let (edits, nearest) = known.into_iter().map(|known| (edits(name, known), known)).min()?;
-    (edits <= nearest.chars().count().max(3) / 3 + 1).then_some(nearest)
+    (edits <= nearest.chars().count().max(3) / 3).then_some(nearest)
 }
 
-/// Letters to insert, remove or replace until one word is the other (Levenshtein).
+/// Letters to insert, remove, replace or swap with their neighbour until one word is the other (Levenshtein, Damerau).
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -33,6 +37,8 @@ mod tests {
         assert_eq!(nearest("maxRounds", known), Some("max_rounds"));
         assert_eq!(nearest("pol_secnds", known), Some("poll_seconds"));
         assert_eq!(nearest("colour", known), None);
+        assert_eq!(nearest("mdoe", ["mode"]), Some("mode"), "swapped letters are one slip");
+        assert_eq!(nearest("node", ["notes"]), None);
         assert_eq!(nearest("x", []), None);
     }
 }

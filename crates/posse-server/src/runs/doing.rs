@@ -8,7 +8,7 @@ use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, Order, Wish};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
-use posse_core::rounds::config::{AgentChoice, Notifications};
+use posse_core::rounds::config::AgentChoice;
 use posse_core::run::{Effect, Happened, Sent, Spec, Step, StepOutcome, Traces};
 use posse_core::screen::Size;
 use posse_core::status::{StatusKind, WaitingKind};
@@ -22,7 +22,7 @@ use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, View};
-use crate::notify::{self, Channels};
+use crate::notify;
 use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
@@ -209,9 +209,7 @@ impl Doing {
         let turn::Notice { priority, title, text } = notice;
         tracing::info!(run = %self.spec.id, "{title}: {text}");
         let run = Some(self.spec.id.to_string());
-        let Notifications { ntfy_topic, ntfy_url, webhook, command } = self.spec.config.notifications.clone();
-        let channels = Channels { ntfy_topic, ntfy_url, webhook, command };
-        notify::notify(&channels, notify::Notice { event, priority, title, text, run }).await;
+        notify::notify(&self.spec.config.notifications, notify::Notice { event, priority, title, text, run }).await;
     }
 
     /// What is the user's own in the project, before any agent has touched it.
