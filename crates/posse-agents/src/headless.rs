@@ -10,22 +10,30 @@
 
 pub mod agent_file;
 pub mod check;
+pub mod claude;
+pub mod codex;
 pub mod command;
+pub mod event;
 pub mod explain;
 pub mod flags;
 mod outside;
 pub mod permission;
+pub mod reader;
 pub mod switch;
+pub mod texts;
 
 use serde::{Deserialize, Serialize};
 
 pub use agent_file::{AgentFile, BadAgentFile};
 pub use check::{FailedCheck, check_flags};
 pub use command::{Spawn, Stdin, command_line};
+pub use event::Event;
 pub use explain::explain_flags;
 pub use flags::{Abilities, FlagError, Request, Scope, build_permission_flags};
 pub use permission::{Bash, Granted, PermissionProfile, Policy};
+pub use reader::Reader;
 pub use switch::{BadSwitch, Sandbox, Switches};
+pub use texts::{BadHeadless, HeadlessRules, Texts};
 
 /// In whose words permissions are said and streams are read. A manifest names one (`[headless] dialect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
