@@ -264,7 +264,7 @@ fn a_denial_is_told_once() {
 fn what_is_new_is_named_and_left_alone() {
     let new = json!({ "type": "telepathy", "field": 1 });
     for provider in ["claude_code", "codex"] {
-        assert_eq!(read(provider, &[new.clone()]), [Event::Unknown("telepathy".into())]);
+        assert_eq!(read(provider, std::slice::from_ref(&new)), [Event::Unknown("telepathy".into())]);
     }
     assert_eq!(
         read("codex", &[json!({ "type": "item.completed", "item": { "type": "dream" } })]),

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, Spawn, Stdin, check_flags};
+use posse_agents::headless::{
+    Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, Stdin, check_flags,
+};
+use posse_agents::manifest::built_in;
 
 use crate::agents::AgentHome;
 use crate::{env, process};
@@ -34,6 +37,18 @@ pub struct Heard {
     pub code: Option<i32>,
     /// Whether it ended before our patience did.
     pub by_itself: bool,
+}
+
+impl Heard {
+    /// What posse makes of it, read with this provider's manifest.
+    #[allow(clippy::unwrap_used)]
+    pub fn events(&self, provider: &str) -> Vec<Event> {
+        let mut reader = Reader::new(built_in(provider).unwrap().unwrap().headless.unwrap());
+        let mut events = reader.stdout(&self.stdout);
+        events.extend(reader.stderr(self.stderr.as_bytes()));
+        events.extend(reader.finish());
+        events
+    }
 }
 
 /// What a session is asked for in a test.
@@ -89,6 +104,11 @@ impl<'a> Session<'a> {
             .unwrap();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         Self { home, child, stdout: read(stdout), stderr: read(stderr) }
+    }
+
+    /// Its process, or the script that has started it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills it. What npm installs may only be a script that has started the program.
