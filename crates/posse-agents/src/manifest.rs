@@ -69,6 +69,14 @@ pub struct Provider {
     pub headless: Option<Arc<Texts>>,
 }
 
+impl Manifest {
+    /// Variables that a session without a terminal must not find.
+    pub fn unset_for_sessions(&self) -> Vec<String> {
+        let launch = self.launch.iter().flat_map(|launch| &launch.unset);
+        launch.chain(self.headless.iter().flat_map(|headless| &headless.unset)).cloned().collect()
+    }
+}
+
 /// Stands in named patterns and in examples for the name of the profile a terminal was started with.
 const PROFILE: &str = "{profile}";
 /// Any name.

@@ -27,6 +27,8 @@ pub struct Stream {
 /// What says most about a tool's use; the first that is there.
 const MAIN_ARGUMENTS: [&str; 10] =
     ["file_path", "notebook_path", "pattern", "command", "url", "query", "path", "description", "prompt", "skill"];
+/// Lines of `system` that tell nothing we need.
+const SILENT: [&str; 5] = ["thinking_tokens", "status", "hook_started", "hook_response", "vcs_state_changed"];
 const SUMMARY_LENGTH: usize = 80;
 
 impl Stream {
@@ -51,7 +53,7 @@ impl Stream {
                 let why = text(line, "message").or(text(line, "decision_reason")).unwrap_or_default();
                 self.deny(id, name, None, why).into_iter().collect()
             }
-            ("system", Some("thinking_tokens" | "status" | "hook_started" | "hook_response")) => Vec::new(),
+            ("system", Some(subtype)) if SILENT.contains(&subtype) => Vec::new(),
             ("system", subtype) => vec![Event::Unknown(format!("system/{}", subtype.unwrap_or_default()))],
             ("assistant", _) => self.assistant(line),
             ("user", _) => self.answers(line, texts),

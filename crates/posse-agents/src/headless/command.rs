@@ -1,5 +1,6 @@
 //! The whole command of a session: permission flags, model, limits, format, and the prompt behind a `--`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Dialect;
@@ -39,6 +40,15 @@ pub struct Spawn {
     /// Taken out of it.
     pub unset: Vec<String>,
     pub stdin: Stdin,
+}
+
+/// The prompt, or if it is too long for an argument one that points to a file. Whoever gets an owned one writes the file.
+pub fn prompt_or_pointer<'a>(prompt: &'a str, file: &str) -> Cow<'a, str> {
+    if prompt.len() <= PROMPT_LIMIT {
+        return prompt.into();
+    }
+    format!("Your task is written in the file {file}. Read all of it first, then carry it out as if it stood here.")
+        .into()
 }
 
 /// The arguments of a session, without the program.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::flags::{Flag, FlagError, Request, explained};
 use super::permission::Granted;
+use super::{Dialect, Sandbox};
 
 /// So many values of a flag are shown; the rules for paths outside are hundreds.
 const SHOWN: usize = 14;
@@ -13,6 +14,9 @@ pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> R
     let mut text = format!("{agent}\n  profile {}: {}\n", granted.profile.name, granted.because);
     if granted.narrowed {
         text.push_str("  narrowed to the tools that its file lists\n");
+    }
+    if request.dialect == Dialect::Codex && request.sandbox == Sandbox::On {
+        text.push_str("  Codex has no list of tools: of a profile it knows only whether it writes\n");
     }
     for Flag { words, why } in explained(request)? {
         let shown = words.iter().take(SHOWN).map(|word| shown(word)).collect::<Vec<_>>().join(" ");
@@ -33,7 +37,7 @@ fn shown(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Abilities, Dialect, Policy, Sandbox, Scope};
+    use super::super::{Abilities, Policy, Scope};
     use super::*;
 
     #[test]
@@ -52,6 +56,7 @@ mod tests {
         let text = explain_flags("coder", &granted, &request(Dialect::Codex, Sandbox::On)).unwrap();
         let expected = r#"coder
   profile WRITE: posse knows this agent
+  Codex has no list of tools: of a profile it knows only whether it writes
 --sandbox workspace-write
     it may write in its directory, and nowhere else
 --add-dir /r
