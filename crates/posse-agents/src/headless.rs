@@ -15,6 +15,7 @@ pub mod codex;
 pub mod command;
 pub mod event;
 pub mod explain;
+mod fields;
 pub mod flags;
 mod outside;
 pub mod permission;

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::headless::command::{Asked, command_line};
 use crate::headless::{Abilities, Policy, Scope};
@@ -156,5 +158,38 @@ fn what_is_to_be_written_can_be() {
         assert_eq!(coder.delivers("/w/docs/design.md"), Ok(()));
         assert_eq!(coder.delivers("/main/docs/design.md"), undeliverable("/main/docs/design.md"));
         assert_eq!(reader.delivers("/r/result.json"), undeliverable("/r/result.json"));
+    }
+}
+
+proptest! {
+    /// Whatever is asked for: what can be built can be started, and delivers what its profile can write.
+    #[test]
+    fn what_is_built_passes(
+        agent in prop::sample::select(vec!["coder", "planner", "validator", "code-reviewer", "stranger"]),
+        tools in prop::option::of(prop::collection::vec("Read|Write|Edit|Bash|Grep|Bash\\(ls:\\*\\)", 1..4)),
+        directory in "(/[a-zA-Z0-9 ._-]{1,5}[a-z]){1,3}",
+        strict: bool, off: bool, codex: bool,
+    ) {
+        let text = format!("---\ntools: {}\n---\nYou do it.\n", serde_json::to_string(&tools).unwrap());
+        let file = crate::headless::AgentFile::parse("x", &text).unwrap();
+        let policy = Policy { strict, ..Policy::default() };
+        let Ok(granted) = policy.grant(agent, Some(&file)) else { return Ok(()) };
+        let scope = Scope { directory: directory.clone(), results: Some(format!("{directory}-results")) };
+        let request = Request {
+            dialect: if codex { Dialect::Codex } else { Dialect::Claude },
+            sandbox: if off { Sandbox::Off } else { Sandbox::On },
+            profile: &granted.profile,
+            scope: &scope,
+            policy: &policy,
+            abilities: Abilities::default(),
+        };
+        let line = command_line(&request, &Asked { prompt: "-c go", model: Some("m"), ..Asked::default() }).unwrap();
+        let result = format!("{directory}-results/result.json");
+        let deliver = [result.as_str()];
+        let by_file = granted.profile.tools.iter().any(|tool| tool == "Write") || off || (codex && granted.profile.writes());
+        let deliverables = if by_file { Deliverables::Files(&deliver) } else { Deliverables::LastWords };
+        prop_assert_eq!(check_flags(&line, &request, deliverables, |_| true), Ok(()));
+        let refused = check_flags(&line, &request, Deliverables::Files(&deliver), |_| true);
+        prop_assert_eq!(refused.is_ok(), by_file);
     }
 }

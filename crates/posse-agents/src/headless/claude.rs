@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::event::{End, Event, Limit, LimitSource, ModelUsage, Reason, Tokens, Usage};
+use super::fields::{list, number, owned, shortened, status, text};
 use super::texts::Texts;
 
 /// What has to be remembered of a session.
@@ -29,7 +30,6 @@ const MAIN_ARGUMENTS: [&str; 10] =
     ["file_path", "notebook_path", "pattern", "command", "url", "query", "path", "description", "prompt", "skill"];
 /// Lines of `system` that tell nothing we need.
 const SILENT: [&str; 5] = ["thinking_tokens", "status", "hook_started", "hook_response", "vcs_state_changed"];
-const SUMMARY_LENGTH: usize = 80;
 
 impl Stream {
     pub fn line(&mut self, line: &Value, texts: &Texts) -> Vec<Event> {
@@ -223,16 +223,6 @@ fn summary(input: &Value) -> String {
     MAIN_ARGUMENTS.iter().find_map(|name| text(input, name)).map(shortened).unwrap_or_default()
 }
 
-/// The first line, and not all of it.
-pub(super) fn shortened(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let mut short: String = line.chars().take(SUMMARY_LENGTH).collect();
-    if short.len() < text.trim().len() {
-        short.push('…');
-    }
-    short
-}
-
 /// The text of an answer, which is a string or a list of blocks.
 fn plain(content: Option<&Value>) -> String {
     let text = match content {
@@ -244,24 +234,4 @@ fn plain(content: Option<&Value>) -> String {
     };
     let inner = text.strip_prefix("<tool_use_error>").and_then(|rest| rest.strip_suffix("</tool_use_error>"));
     inner.unwrap_or(&text).to_owned()
-}
-
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name)?.as_str()
-}
-
-pub(super) fn owned(value: &Value, name: &str) -> Option<String> {
-    text(value, name).map(str::to_owned)
-}
-
-pub(super) fn number(value: &Value, name: &str) -> Option<u64> {
-    value.get(name)?.as_u64()
-}
-
-fn status(value: &Value, name: &str) -> Option<u16> {
-    number(value, name)?.try_into().ok()
-}
-
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(name).and_then(Value::as_array).into_iter().flatten()
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::claude::{list, number, owned, shortened, text};
 use super::event::{End, Event, Limit, LimitSource, Reason, Tokens, Usage};
+use super::fields::{list, number, owned, shortened, text};
 use super::texts::Texts;
 
 /// What has to be remembered of a session.

@@ -6,9 +6,6 @@ use super::flags::{Flag, FlagError, Request, explained};
 use super::permission::Granted;
 use super::{Dialect, Sandbox};
 
-/// So many values of a flag are shown; the rules for paths outside are hundreds.
-const SHOWN: usize = 14;
-
 /// The text of `posse plan flags AGENT`.
 pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> Result<String, FlagError> {
     let mut text = format!("{agent}\n  profile {}: {}\n", granted.profile.name, granted.because);
@@ -19,10 +16,13 @@ pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> R
         text.push_str("  Codex has no list of tools: of a profile it knows only whether it writes\n");
     }
     for Flag { words, why } in explained(request)? {
-        let shown = words.iter().take(SHOWN).map(|word| shown(word)).collect::<Vec<_>>().join(" ");
-        let _ = write!(text, "{shown}");
-        if let Some(more @ 1..) = words.len().checked_sub(SHOWN) {
-            let _ = write!(text, " … and {more} more");
+        // One rule for all paths is worth a look, the hundred for all but some are not.
+        let (paths, others): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.contains("(//"));
+        let hidden = paths.len() > 1;
+        let seen = others.into_iter().chain(paths.iter().copied().filter(|_| !hidden));
+        text.push_str(&seen.map(|word| shown(word)).collect::<Vec<_>>().join(" "));
+        if hidden {
+            let _ = write!(text, " … and {} rules for the paths outside", paths.len());
         }
         let _ = writeln!(text, "\n    {why}");
     }
@@ -71,6 +71,8 @@ mod tests {
         assert_eq!(text, expected);
         let text = explain_flags("coder", &granted, &request(Dialect::Claude, Sandbox::On)).unwrap();
         assert!(text.contains("--allowedTools Read Grep Glob Write Edit Bash NotebookEdit\n    may be"), "{text}");
+        assert!(text.contains("--disallowedTools 'Bash(git push:*)' 'Bash(sudo:*)' … and 3 rules for the"), "{text}");
+        assert!(!text.contains('\u{1}'), "{text:?}");
         let text = explain_flags("coder", &granted, &request(Dialect::Claude, Sandbox::Off)).unwrap();
         assert!(text.ends_with("everything is allowed, nothing is asked\n"), "{text}");
     }

@@ -30,7 +30,8 @@ pub(super) const CODEX_BYPASS: &str = "--dangerously-bypass-approvals-and-sandbo
 /// What no session does, whoever it is.
 const NEVER: [&str; 2] = ["Bash(git push:*)", "Bash(sudo:*)"];
 
-/// Where a session may work.
+/// Where a session may work: real paths, without symbolic links. Claude Code looks at where a path leads, and would find
+/// everything outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Its working directory: the worktree, never the checkout that the worktree was made from.
