@@ -2,6 +2,7 @@
 //! not fit into rules.
 
 pub mod classify;
+pub mod headless;
 pub mod launch;
 pub mod manifest;
 pub mod merge;

@@ -55,13 +55,8 @@ impl Profile {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadProfile> {
-        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let rest = text.strip_prefix("---\n").ok_or(BadProfile::NoFields)?;
-        let (fields, body) = match rest.split_once("\n---\n") {
-            Some(parts) => parts,
-            None => (rest.strip_suffix("\n---").ok_or(BadProfile::NoFields)?, ""),
-        };
-        let fields: Fields = serde_saphyr::from_str(fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
+        let (fields, body) = split_fields(text).ok_or(BadProfile::NoFields)?;
+        let fields: Fields = serde_saphyr::from_str(&fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
         let body = body.trim();
         let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body.to_owned() };
         Ok(Self {
@@ -87,6 +82,17 @@ impl Profile {
         }
         Some(serde_json::json!({ "mcpServers": servers }).to_string())
     }
+}
+
+/// The fields on top of a Markdown file and the text below. They stand between two lines that are `---` and nothing else.
+pub(crate) fn split_fields(text: &str) -> Option<(String, String)> {
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let rest = text.strip_prefix("---\n")?;
+    let (fields, body) = match rest.split_once("\n---\n") {
+        Some(parts) => parts,
+        None => (rest.strip_suffix("\n---")?, ""),
+    };
+    Some((fields.to_owned(), body.to_owned()))
 }
 
 #[cfg(test)]
