@@ -6,13 +6,7 @@ use posse_core::status::WaitingKind;
 
 use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
-    Claude,
-    Codex,
-    Opencode,
-    Qwen,
-}
+pub use crate::agents::Maker;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
@@ -38,12 +32,7 @@ impl Subject {
     }
 
     pub fn provider(&self) -> &'static str {
-        match self.maker {
-            Maker::Claude => "claude_code",
-            Maker::Codex => "codex",
-            Maker::Opencode => "opencode",
-            Maker::Qwen => "qwen",
-        }
+        self.maker.provider()
     }
 
     /// What its user has to say in a file of their own, laid over our manifest.
@@ -53,12 +42,7 @@ impl Subject {
     }
 
     pub fn agent(&self) -> Result<Agent, InstallError> {
-        match self.maker {
-            Maker::Claude => Agent::claude(self.version),
-            Maker::Codex => Agent::codex(self.version),
-            Maker::Opencode => Agent::opencode(self.version),
-            Maker::Qwen => Agent::qwen(self.version),
-        }
+        Agent::installed(self.maker, self.version)
     }
 
     /// It takes prompts.
