@@ -17,6 +17,7 @@ mod serve;
 mod session_files;
 mod store;
 pub mod tmux_server;
+pub mod versions;
 mod watch;
 
 pub use serve::{ServeError, Settings, serve};

@@ -114,6 +114,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         places: places.clone(),
         listeners: Listeners::default(),
         providers,
+        versions: Arc::default(),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await

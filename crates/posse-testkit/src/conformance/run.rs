@@ -182,11 +182,6 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
 
 fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario) -> Result<Value, Stuck> {
     let size = format!("{}x{}", scenario.size.0, scenario.size.1);
-    if let Some(manifest) = setup.subject.own_manifest() {
-        let directory = env.places().providers();
-        std::fs::create_dir_all(&directory)?;
-        std::fs::write(directory.join(format!("{}.toml", setup.subject.provider())), manifest)?;
-    }
     let mut more = vec!["--size".to_owned(), size, "--backend".into(), setup.backend.name().into()];
     let arguments = (scenario.arguments)(home);
     if !arguments.is_empty() {

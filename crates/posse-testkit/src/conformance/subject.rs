@@ -35,12 +35,6 @@ impl Subject {
         self.maker.provider()
     }
 
-    /// What its user has to say in a file of their own, laid over our manifest.
-    pub fn own_manifest(&self) -> Option<&'static str> {
-        let no_daemon_yet = self.maker == Maker::Codex && self.version == CODEX[0];
-        no_daemon_yet.then_some("[launch]\nalways = { arguments = [] }\n")
-    }
-
     pub fn agent(&self) -> Result<Agent, InstallError> {
         Agent::installed(self.maker, self.version)
     }
