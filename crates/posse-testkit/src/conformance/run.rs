@@ -320,7 +320,13 @@ impl Player<'_> {
             }
             Act::Interrupt => {
                 self.note(What::Interrupting);
-                self.post("input", &json!({ "message": "\u{1b}", "raw": true, "enter": false }))?;
+                let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
+                self.post("input", &press)?;
+                if let Some(again) = self.setup.subject.interrupts_by_two_keys() {
+                    let asks = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(again));
+                    self.came("the request to press it again", asks)?;
+                    self.post("input", &press)?;
+                }
                 let lost = |log: &crate::models::Log| log.words().contains(&"connection_lost");
                 let came = self.server.comes_within(PATIENCE, lost);
                 self.came("the end of the connection", came)?;

@@ -50,12 +50,17 @@ impl Subject {
         screen.rows.iter().any(|row| row.contains(text))
     }
 
+    /// The text with which it asks for the key that interrupts a second time.
+    pub fn interrupts_by_two_keys(&self) -> Option<&'static str> {
+        (self.maker == Maker::Opencode).then_some("again to interrupt")
+    }
+
     /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.
     pub fn shows_error(&self, screen: &Screen) -> bool {
         let texts: &[&str] = match self.maker {
             Maker::Claude => &["API Error", "Invalid API key", "limit", "run /login"],
             Maker::Codex => &["■ "],
-            Maker::Opencode => &["rror", "nauthorized", "verloaded", "imit"],
+            Maker::Opencode => &["rror", "ncorrect API key", "nauthorized", "verloaded", "imit"],
             Maker::Qwen => &["API Error", "✕"],
         };
         screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
