@@ -35,6 +35,22 @@ impl Subject {
         self.maker.provider()
     }
 
+    /// What to know about it to read its figures.
+    pub fn about(&self) -> Option<&'static str> {
+        match self.maker {
+            Maker::Opencode => Some(
+                "Only its screen tells of it, and it draws late: the answer has been over for up to a second when it shows that, more\n\
+                 on a busy machine. Which option of a question is selected only its colours tell, so posse sees its questions but\n\
+                 does not answer them: scenarios that answer one do not get to their end.",
+            ),
+            Maker::Qwen => Some(
+                "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
+                 is believed to be over, and for half a second before an error is.",
+            ),
+            Maker::Claude | Maker::Codex => None,
+        }
+    }
+
     pub fn agent(&self) -> Result<Agent, InstallError> {
         Agent::installed(self.maker, self.version)
     }
