@@ -1,42 +1,48 @@
 //! Keys by name, as the bytes a terminal sends for them.
 
+/// The keys that have names of their own.
+const NAMED: &[(&str, &[u8])] = &[
+    ("enter", b"\r"),
+    ("esc", b"\x1b"),
+    ("tab", b"\t"),
+    ("shift-tab", b"\x1b[Z"),
+    ("backspace", b"\x7f"),
+    ("space", b" "),
+    ("delete", b"\x1b[3~"),
+    ("up", b"\x1b[A"),
+    ("down", b"\x1b[B"),
+    ("right", b"\x1b[C"),
+    ("left", b"\x1b[D"),
+    ("home", b"\x1b[H"),
+    ("end", b"\x1b[F"),
+    ("pageup", b"\x1b[5~"),
+    ("pagedown", b"\x1b[6~"),
+    ("f1", b"\x1bOP"),
+    ("f2", b"\x1bOQ"),
+    ("f3", b"\x1bOR"),
+    ("f4", b"\x1bOS"),
+    ("f5", b"\x1b[15~"),
+    ("f6", b"\x1b[17~"),
+    ("f7", b"\x1b[18~"),
+    ("f8", b"\x1b[19~"),
+    ("f9", b"\x1b[20~"),
+    ("f10", b"\x1b[21~"),
+    ("f11", b"\x1b[23~"),
+    ("f12", b"\x1b[24~"),
+];
+
 /// The bytes of a key: `enter`, `esc`, `tab`, `backspace`, `space`, `delete`, `up`, `down`, `left`, `right`, `home`, `end`,
 /// `pageup`, `pagedown`, `shift-tab`, `f1` to `f12`, `ctrl-a` to `ctrl-z`, `ctrl-[`, `ctrl-\`, `ctrl-]`,
 /// `alt-` before a character, or a single character.
 pub fn key(name: &str) -> Option<Vec<u8>> {
     let lower = name.to_ascii_lowercase();
-    let fixed: &[u8] = match lower.as_str() {
-        "enter" | "return" => b"\r",
-        "esc" | "escape" => b"\x1b",
-        "tab" => b"\t",
-        "shift-tab" => b"\x1b[Z",
-        "backspace" => b"\x7f",
-        "space" => b" ",
-        "delete" => b"\x1b[3~",
-        "up" => b"\x1b[A",
-        "down" => b"\x1b[B",
-        "right" => b"\x1b[C",
-        "left" => b"\x1b[D",
-        "home" => b"\x1b[H",
-        "end" => b"\x1b[F",
-        "pageup" => b"\x1b[5~",
-        "pagedown" => b"\x1b[6~",
-        "f1" => b"\x1bOP",
-        "f2" => b"\x1bOQ",
-        "f3" => b"\x1bOR",
-        "f4" => b"\x1bOS",
-        "f5" => b"\x1b[15~",
-        "f6" => b"\x1b[17~",
-        "f7" => b"\x1b[18~",
-        "f8" => b"\x1b[19~",
-        "f9" => b"\x1b[20~",
-        "f10" => b"\x1b[21~",
-        "f11" => b"\x1b[23~",
-        "f12" => b"\x1b[24~",
-        _ => b"",
+    let fixed = match lower.as_str() {
+        "return" => "enter",
+        "escape" => "esc",
+        name => name,
     };
-    if !fixed.is_empty() {
-        return Some(fixed.to_vec());
+    if let Some((_, bytes)) = NAMED.iter().find(|(name, _)| *name == fixed) {
+        return Some(bytes.to_vec());
     }
     if let Some(letter) = lower.strip_prefix("ctrl-") {
         return match letter.as_bytes() {
@@ -50,6 +56,21 @@ pub fn key(name: &str) -> Option<Vec<u8>> {
     single(name).map(<[u8]>::to_vec)
 }
 
+/// The name of the key that sends these bytes; of what is no key, the text with its control characters spelt out.
+pub fn name(bytes: &[u8]) -> String {
+    if let Some((name, _)) = NAMED.iter().find(|(_, named)| *named == bytes) {
+        return (*name).to_owned();
+    }
+    match bytes {
+        [c @ 1..=29] => format!("ctrl-{}", char::from(c | 0x40).to_ascii_lowercase()),
+        _ => String::from_utf8_lossy(bytes).chars().flat_map(spelt).collect(),
+    }
+}
+
+fn spelt(c: char) -> Vec<char> {
+    if c.is_control() { c.escape_default().collect() } else { vec![c] }
+}
+
 fn single(text: &str) -> Option<&[u8]> {
     let mut characters = text.chars();
     let first = characters.next()?;
@@ -58,7 +79,7 @@ fn single(text: &str) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::key;
+    use super::{NAMED, key, name};
 
     #[test]
     fn keys_are_known_by_name() {
@@ -77,5 +98,16 @@ mod tests {
         for unknown in ["", "ctrl-", "ctrl-1", "ctrl-cc", "entr", "yes", "\n", "alt-"] {
             assert_eq!(key(unknown), None, "{unknown:?}");
         }
+    }
+    #[test]
+    fn a_name_leads_to_its_key_and_back() {
+        for (named, bytes) in NAMED {
+            assert_eq!((key(named).as_deref(), name(bytes)), (Some(*bytes), (*named).to_owned()));
+        }
+        for named in ["y", "1", "é", "ctrl-c", "ctrl-z", "ctrl-]", "ctrl-\\"] {
+            assert_eq!(name(&key(named).unwrap()), named);
+        }
+        assert_eq!(key("return"), key("enter"));
+        assert_eq!(name(b"two\x1b[2J\n"), "two\\u{1b}[2J\\n", "nothing that could move a cursor");
     }
 }

@@ -1,15 +1,17 @@
 //! The HTTP API: wire types and routes, a face over the hub's and the pumps' commands. No logic of its own.
 
-mod agents;
+pub(crate) mod agents;
+mod audit;
 pub(crate) mod door;
 mod error;
 mod events;
 pub(crate) mod listen;
 mod params;
+mod runs;
 mod sessions;
 mod settings;
 mod stream;
-mod terminals;
+pub(crate) mod terminals;
 pub mod types;
 mod usage;
 
@@ -41,6 +43,7 @@ use listen::{Defaults, Listeners};
 use crate::hub::{Command, Message};
 use crate::providers::Providers;
 use crate::record::LogEvent;
+use crate::runs::Runs;
 use crate::versions::Versions;
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
@@ -60,6 +63,7 @@ pub(crate) struct App {
     pub(crate) listeners: Listeners,
     pub(crate) providers: Arc<Providers>,
     pub(crate) versions: Arc<Versions>,
+    pub(crate) runs: Runs,
 }
 
 impl App {
@@ -95,9 +99,16 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(terminals::output))
         .routes(routes!(terminals::resize))
         .routes(routes!(terminals::exit))
+        .routes(routes!(runs::list, runs::create))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::stop))
+        .routes(routes!(runs::resume))
+        .routes(routes!(runs::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))
+        .routes(routes!(audit::entries))
+        .routes(routes!(audit::verdict))
         .routes(routes!(usage::usage))
 }
 

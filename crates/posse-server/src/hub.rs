@@ -4,6 +4,7 @@
 //! something is written), not for a backend, not for a pump. What others see is published after it was
 //! written down.
 
+mod audit;
 mod creation;
 mod keeping;
 mod stopping;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use posse_core::audit::Entry as AuditEntry;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_term::client::Link;
@@ -31,9 +33,10 @@ use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::recording::Recorder;
 use crate::retention;
-use crate::session_files::{self, SessionFiles};
-use crate::store::{self, KnownInput, Outcome, Writer};
+use crate::session_files;
+use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
 use crate::tmux_server::TmuxServer;
+use crate::watched_files::WatchedFiles;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
@@ -78,13 +81,15 @@ pub(crate) struct Hub {
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
+    /// Answers of before this daemon began, of which nobody knows what became.
+    unfinished: Vec<AuditEntry>,
     /// Who asks for a pump, until there is one: a backend may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
     /// Agents that run and are not ready yet, with who waits for them.
     starting: HashMap<TerminalId, Starting>,
     providers: Arc<Providers>,
-    session_files: SessionFiles,
+    files: WatchedFiles,
     /// This program, for what agents call.
     executable: PathBuf,
     /// To be ended when their backend is connected.
@@ -109,10 +114,12 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+    /// Answers to dialogs of which nobody knows what became.
+    pub(crate) unfinished: Vec<AuditEntry>,
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
-    pub(crate) session_files: SessionFiles,
+    pub(crate) files: WatchedFiles,
     pub(crate) executable: PathBuf,
 }
 
@@ -137,11 +144,12 @@ impl Hub {
                 inputs.entry(id).or_default().push(input);
                 inputs
             }),
+            unfinished: parts.unfinished,
             finds: Vec::new(),
             creating: HashMap::new(),
             starting: HashMap::new(),
             providers: parts.providers,
-            session_files: parts.session_files,
+            files: parts.files,
             executable: parts.executable,
             end_later: Vec::new(),
             deleting: HashMap::new(),
@@ -156,6 +164,7 @@ impl Hub {
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
+        self.complete_unfinished();
         self.tidy();
         if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);
@@ -165,6 +174,7 @@ impl Hub {
                 Message::Command(command) => self.command(command),
                 Message::Change(id, change) => self.change(id, change),
                 Message::Backend(backend, news) => self.news(backend, news),
+                Message::AnswerOver(note, then) => self.answer_over(note, then),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::FarewellTold => self.farewell_told(),
                 Message::RecordingsGrown => self.tidy_recordings(),
@@ -207,6 +217,23 @@ impl Hub {
         self.store.write_surely(changes, move |outcome| {
             let _ = messages.send(Message::Stored(event, outcome));
             then();
+        });
+    }
+
+    /// What a run wrote down. It goes on when it is on disk and not before; if the disk refuses, it asks again.
+    fn journal(&self, entry: Box<JournalEntry>, told: serde_json::Value, reply: oneshot::Sender<Result<(), String>>) {
+        let event = event("run", None, told);
+        let messages = self.messages.clone();
+        let changes = vec![store::Change::Journal(entry), store::Change::Event(event.clone())];
+        self.store.write(changes, move |outcome| {
+            let done = match &outcome {
+                Outcome::Written(_) => Ok(()),
+                Outcome::Refused(why) => Err(why.clone()),
+            };
+            if done.is_ok() {
+                let _ = messages.send(Message::Stored(event, outcome));
+            }
+            let _ = reply.send(done);
         });
     }
 
@@ -280,6 +307,11 @@ impl Hub {
             Change::InputSettled { writer, sequence, arrived } => {
                 let change = store::Change::Settled { terminal: id, writer, sequence, arrived };
                 self.store.write_surely(vec![change], |_| {});
+            }
+            Change::Answering(note) => {
+                if let Some(pump) = entry.pump.clone() {
+                    self.answering(note, pump);
+                }
             }
             Change::Ended { exit, screen_saved } => {
                 entry.record.exit = Some(exit);
@@ -378,6 +410,7 @@ impl Hub {
                     pump.send(pump::Event::Command(pump::Command::Picture));
                 }
             }
+            Command::Journal { entry, told, reply } => self.journal(entry, told, reply),
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
@@ -395,7 +428,7 @@ impl Hub {
         let patterns = &provider.manifest.session_file;
         if let Some(file) = (!patterns.is_empty()).then(|| session_files::locate(patterns, pid)).flatten() {
             entry.follows_file = true;
-            self.session_files.watch(&file, pump.clone());
+            session_files::watch(&self.files, &file, pump.clone());
         }
     }
 

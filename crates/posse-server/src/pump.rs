@@ -5,6 +5,7 @@
 //! answer twice. Only changes leave for the hub. Between two events nothing runs: an idle terminal has no timer.
 
 mod agent;
+mod answering;
 mod deliver;
 mod input;
 mod words;
@@ -174,6 +175,7 @@ impl Pump {
                         self.input_noted(writer, sequence, written);
                     }
                 }
+                Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::SessionFile(content)) => self.session_file(&content),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
@@ -430,11 +432,17 @@ impl Pump {
                     None => self.answer(sequence, origin, Err(InputError::NoAgent)),
                 }
             }
-            Command::Answer { wish, question, reply } => self.ask_agent(Wanted::Answer { wish, question }, reply),
+            Command::Answer { wish, question, who, reply } => {
+                self.ask_agent(Wanted::Answer { wish, question, who }, reply);
+            }
             Command::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
                 let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen), said)));
+            }
+            Command::Traces { text, reply } => {
+                let printed = self.emulator.offset();
+                let _ = reply.send(self.agent.as_ref().map(|agent| agent.traces(&text, printed)));
             }
             Command::Picture => self.record_picture(),
             Command::Resize(size) => {

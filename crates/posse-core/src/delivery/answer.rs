@@ -90,6 +90,31 @@ impl Answer {
         (self.step != Step::Over).then(|| self.clock.deadline())
     }
 
+    /// The keys that answer the question as it stands there, if each of them does what it should. For the record: what is
+    /// typed is decided anew on each look.
+    pub fn plan(&self, reading: &Reading) -> Vec<Vec<u8>> {
+        let confirm = || self.keys.confirm.clone();
+        let Some(dialog) = &reading.dialog else { return vec![self.plain().clone(), confirm()] };
+        if let Some(answer) = self.typed(dialog) {
+            return vec![answer, confirm()];
+        }
+        let (path, way) = (self.detour(dialog), self.way(dialog));
+        let (target, press) = match way {
+            Ok(Way::Key(key)) => (None, key),
+            Ok(Way::Cursor(at)) => (Some(at), confirm()),
+            Err(_) => return Vec::new(),
+        };
+        let mut keys = Vec::new();
+        let mut cursor = dialog.selected();
+        for to in path.into_iter().flatten().chain(target) {
+            let from = cursor.replace(to).unwrap_or(to);
+            let arrow = if to > from { &self.keys.down } else { &self.keys.up };
+            keys.extend(std::iter::repeat_n(arrow.clone(), to.abs_diff(from)));
+        }
+        keys.push(press);
+        keys
+    }
+
     pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
         if self.step == Step::Over {
             return Vec::new();
@@ -140,9 +165,8 @@ impl Answer {
                     self.clock.look = Some(settled);
                     return Vec::new();
                 }
-                let plain = if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes };
                 match &seen.reading.dialog {
-                    None => self.type_text(plain.clone(), seen, now),
+                    None => self.type_text(self.plain().clone(), seen, now),
                     Some(dialog) => match self.typed(dialog) {
                         Some(answer) => self.type_text(answer, seen, now),
                         None => self.choose(dialog, seen, now),
@@ -157,6 +181,16 @@ impl Answer {
             },
             Step::Echoing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
         }
+    }
+
+    /// The answer to a question that is only text.
+    fn plain(&self) -> &Vec<u8> {
+        if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes }
+    }
+
+    /// The way the cursor has to go first, if an earlier key may still be unread.
+    fn detour(&self, dialog: &Dialog) -> Option<Vec<usize>> {
+        if self.decision.again { there_and_back(dialog) } else { None }
     }
 
     /// The answer to be typed and confirmed, where options are words and not keys.
@@ -186,11 +220,10 @@ impl Answer {
 
     /// The first attempt: the shortest way, unless something may still be unread.
     fn choose(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        self.path = match (self.way(dialog), there_and_back(dialog)) {
+        self.path = match (self.way(dialog), self.detour(dialog)) {
             (Err(why), _) => return self.fail(why),
             (_, None) if self.decision.again => return self.fail(NotAnswered::Stuck),
-            (_, Some(path)) if self.decision.again => path,
-            _ => Vec::new(),
+            (_, path) => path.unwrap_or_default(),
         };
         if let Ok(Way::Cursor(at)) = self.way(dialog) {
             self.path.push(at);

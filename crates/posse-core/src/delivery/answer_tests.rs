@@ -265,3 +265,35 @@ fn y_is_an_answer_only_while_a_question_is_open() {
         assert_eq!(meant(message, screen), expected, "{message:?}");
     }
 }
+
+#[test]
+fn the_keys_are_known_before_they_are_typed() {
+    let planned = |answer: &Answer, screen: &Screen| -> String {
+        let keys: Vec<String> = answer.plan(&screen.reading).iter().map(|key| crate::keys::name(key)).collect();
+        keys.join(" ")
+    };
+    let ask = |options: &[&str]| asking("d", WaitingKind::Permission, options);
+    let arrows = [">Yes", "Yes, always", "No"];
+    for (wish, screen, keys) in [
+        (Wish::Accept, ask(&NUMBERED), "1"),
+        (Wish::Deny, ask(&NUMBERED), "3"),
+        (Wish::Option(2), ask(&NUMBERED), "3"),
+        (Wish::Accept, ask(&arrows), "enter"),
+        (Wish::Deny, ask(&arrows), "down down enter"),
+        (Wish::Accept, ask(&["Yes", "Yes, always", ">No"]), "up up enter"),
+        (Wish::Deny, ask(&[">Yes", "Maybe"]), "esc"),
+        (Wish::Accept, ask(&["No"]), ""),
+        (Wish::Accept, asking_in_text("Run it? [y/n]"), "y enter"),
+        (Wish::Deny, asking_in_text("Run it? [y/n]"), "n enter"),
+    ] {
+        assert_eq!(planned(&answer(wish), &screen), keys, "{wish:?} {:?}", screen.reading.dialog);
+    }
+    let mut again = answer(Wish::Accept);
+    again.decision.again = true;
+    assert_eq!(planned(&again, &ask(&NUMBERED)), "down up 1");
+    let worded = ask(&[">Yes|t", "No|n"]).with(|screen| {
+        let dialog = screen.reading.dialog.as_mut().unwrap();
+        dialog.options.iter_mut().for_each(|option| option.then_enter = true);
+    });
+    assert_eq!(planned(&answer(Wish::Accept), &worded), "t enter");
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
@@ -22,7 +23,7 @@ use crate::tmux_server::TmuxServer;
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How much output survives the daemon when nobody says otherwise.
-pub(super) const RING: u32 = 1 << 20;
+pub(crate) const RING: u32 = 1 << 20;
 /// The least that makes sense and the most that one terminal may take.
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Lines of `tail` when nobody says how many.
@@ -118,7 +119,7 @@ pub(super) async fn create(
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.
-pub(super) fn directory(text: &str) -> Result<PathBuf, ApiError> {
+pub(crate) fn directory(text: &str) -> Result<PathBuf, ApiError> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
         return Err(ApiError::Invalid(format!("the working directory {text:?} is not an absolute path")));
@@ -228,12 +229,12 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 ///
 /// Only with the option that allows this once and nothing else, unless another one is named.
 #[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is answered, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "It is answered, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn approve(
     State(app): State<App>,
     Id(id): Id,
     Params(body): Params<types::AnswerIn>,
-) -> Answer<Success> {
+) -> Answer<types::Answered> {
     let wish = match body.option {
         None => Wish::Accept,
         Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),
@@ -244,22 +245,27 @@ pub(super) async fn approve(
 
 /// Refuse the question an agent asks
 #[utoipa::path(post, path = "/terminals/{id}/deny", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is refused, and gone from the screen", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn deny(State(app): State<App>, Id(id): Id, Params(body): Params<types::AnswerIn>) -> Answer<Success> {
+    responses((status = 200, description = "It is refused, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn deny(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(body): Params<types::AnswerIn>,
+) -> Answer<types::Answered> {
     if body.option.is_some() {
         return Err(ApiError::Invalid("an option is chosen by approving".into()));
     }
     answer(&app, id, Wish::Deny, body.dialog).await
 }
 
-async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<Success> {
+async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<types::Answered> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
-    let done = pump.ask(|reply| pump::Command::Answer { wish, question, reply });
-    done.await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(Success { success: true }))
+    let who = Who::person();
+    let done = pump.ask(|reply| pump::Command::Answer { wish, question, who, reply });
+    let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(types::Answered { success: true, audit }))
 }
 
 /// How an agent's screen is read now: which rule holds, on which text, and what lost
@@ -321,7 +327,13 @@ pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Par
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "It was asked", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> {
-    let pump = find(&app, id).await?;
+    ask_to_leave(&app, id).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Asks a program to leave: in its own words where there are some, otherwise by hanging up.
+pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiError> {
+    let pump = find(app, id).await?;
     let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     if view.record.provider == SHELL {
         // A shell is asked in its own words: it may want to say something first.
@@ -331,10 +343,10 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
             pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, origin })
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
-    } else if !leave(&app, &pump, &view).await {
+    } else if !leave(app, &pump, &view).await {
         let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
     }
-    Ok(Json(Success { success: true }))
+    Ok(())
 }
 
 /// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.

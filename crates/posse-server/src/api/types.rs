@@ -1,5 +1,7 @@
 //! What travels: the bodies of requests and answers. The command line reads the same types.
 
+mod runs;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,6 +13,8 @@ use posse_core::screen::Size;
 use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+
+pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;
 use crate::hub::View;
@@ -396,6 +400,15 @@ pub struct Success {
     pub success: bool,
 }
 
+/// A question was answered.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Answered {
+    pub success: bool,
+    /// Its entry in the audit.
+    #[serde(default)]
+    pub audit: Option<i64>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Deleted {
     pub success: bool,
@@ -494,6 +507,89 @@ pub struct LogQuery {
     pub after: Option<i64>,
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AuditQuery {
+    pub run: Option<String>,
+    #[param(value_type = Option<String>)]
+    pub terminal: Option<TerminalId>,
+    /// Only what was written at this time or later.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The newest so many; 100 unless given.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// An entry of the audit. Each answer to a dialog has two: one before the first key, one with what became of it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    pub seq: i64,
+    pub at: Timestamp,
+    #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
+    pub terminal: TerminalId,
+    /// `run`, `person`, or `startup`: a question of the start that was answered in advance.
+    pub by: String,
+    pub role: Option<String>,
+    pub run: Option<String>,
+    pub turn: Option<u64>,
+    /// Which one this is in its turn, and how many may be.
+    pub count: Option<Vec<u32>>,
+    /// Before the first key: what is about to be done.
+    pub answering: Option<AuditAnswering>,
+    /// Afterwards: what became of it.
+    pub outcome: Option<AuditOutcome>,
+    /// Over this entry and the hash of the one before.
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditAnswering {
+    /// `accept`, `deny`, or `option` and its number.
+    pub wish: String,
+    /// The label of the option that is chosen.
+    pub chosen: Option<String>,
+    /// The question; null where it is only text.
+    #[schema(value_type = Option<Object>)]
+    pub dialog: Option<Dialog>,
+    /// The last rows of the screen.
+    pub tail: Vec<String>,
+    /// The keys that answer.
+    pub keys: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditOutcome {
+    /// The entry this one completes.
+    pub of: i64,
+    /// `answered`, `refused` (no key that answers was pressed) or `uncertain`.
+    pub end: String,
+    pub text: String,
+    /// The keys that were typed; null if nobody knows.
+    pub typed: Option<Vec<String>>,
+}
+
+/// Whether the audit is as it was written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditVerdict {
+    pub intact: bool,
+    pub entries: u64,
+    /// The hash of the last entry: who keeps it elsewhere can tell later that nothing up to here was changed.
+    pub hash: Option<String>,
+    pub flaws: Vec<AuditFlaw>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditFlaw {
+    /// `changed`, `rewritten`, `missing`, `added`, `moved` or `unvouched`.
+    pub kind: String,
+    /// The first and the last entry it is about.
+    pub from: i64,
+    pub to: i64,
+    pub text: String,
 }
 
 /// How every error looks.

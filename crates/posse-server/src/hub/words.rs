@@ -9,6 +9,7 @@ use posse_agents::launch::LaunchError;
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
 use posse_agents::version::Version;
+use posse_core::audit::Note;
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
@@ -20,13 +21,16 @@ use tokio::sync::oneshot;
 use super::tmux_server::Choice;
 use crate::pump::Handle;
 use crate::record::{Backend, LogEvent, Record};
-use crate::store::Outcome;
+use crate::store::{JournalEntry, Outcome};
 use crate::tmux_server::TmuxServer;
 
 pub(crate) enum Message {
     Command(Command),
     Change(TerminalId, Change),
     Backend(Backend, News),
+    /// What became of an answer; to be followed by this when it is written, or cannot be for now. Also from the pump of a
+    /// terminal that is gone meanwhile.
+    AnswerOver(Box<Note>, Box<dyn FnOnce() + Send>),
     /// The store has dealt with an event.
     Stored(LogEvent, Outcome),
     /// The store has dealt with our last event, and everyone was told.
@@ -60,6 +64,8 @@ pub(crate) enum Change {
         sequence: u64,
         arrived: bool,
     },
+    /// A question is about to be answered. Nothing is typed before this is written down.
+    Answering(Box<Note>),
     Ended {
         exit: Exit,
         screen_saved: bool,
@@ -165,6 +171,13 @@ pub(crate) enum Command {
     /// Record what terminals print from now on, or do not.
     Record(bool),
     Health(oneshot::Sender<Health>),
+    /// An entry of a run's journal. Answered when it is written, or cannot be.
+    Journal {
+        entry: Box<JournalEntry>,
+        /// What everyone is told of it.
+        told: serde_json::Value,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 /// A terminal as the world sees it.

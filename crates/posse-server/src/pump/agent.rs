@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
+use posse_core::audit::{self, TAIL_LINES, Who};
 use posse_core::delivery::{
-    self, Answer, Answered, Decision, Delivered, Effect, Event, KeyId, Meant, Order, Prompt, Seen, Showing, Wish,
-    question, translate,
+    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
+    Unanswered, Wish, question, translate,
 };
-use posse_core::detect::dialog::{Dialog, Meaning};
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
+use posse_core::run::Shown;
 use posse_core::screen::Screen;
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, StatusKind, WaitingKind};
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::InputError;
+use super::answering::{AnswerOver, Answering, described};
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
@@ -34,7 +36,7 @@ pub(crate) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order),
     /// The open question answered; if one is named, only that one.
-    Answer { wish: Wish, question: Option<String> },
+    Answer { wish: Wish, question: Option<String>, who: Who },
 }
 
 /// Who hears how it went.
@@ -44,7 +46,7 @@ pub(crate) struct Job {
 }
 
 pub(crate) enum By {
-    Request(oneshot::Sender<Result<(), InputError>>),
+    Request(oneshot::Sender<Result<Option<i64>, InputError>>),
     /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
     Noted {
         writer: WriterId,
@@ -64,21 +66,23 @@ struct Work {
 
 enum Machine {
     Prompt(Box<Prompt>),
-    Answer(Box<Answer>, Decision, Meaning),
+    Answer(Box<Answering>),
 }
 
 /// What a machine wants, whichever it is.
 enum Act {
     Type(KeyId, Vec<u8>),
     Look,
-    /// How it went, and how often a key was pressed that answers.
-    Over(Result<(), InputError>, u32),
+    Delivered(Result<(), InputError>),
+    Answered(Result<Answered, Unanswered>),
 }
 
 /// What to do now, for the pump.
 pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
+    /// Write this down, and say when it is (`Agent::noted`). Nothing is typed before.
+    Note(Who, Box<audit::Answering>),
     Over(Box<Over>),
 }
 
@@ -89,12 +93,14 @@ pub(super) struct Over {
     pub(super) log: Option<(&'static str, Value)>,
     /// What it means for the terminal's life.
     pub(super) life: Option<LifeEvent>,
+    /// What completes its entry in the audit.
+    pub(super) ended: Option<(Who, audit::Ended)>,
 }
 
 impl Do {
     /// A job that was not even begun.
     pub(super) fn refused(by: By, error: InputError) -> Self {
-        Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None }))
+        Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None, ended: None }))
     }
 }
 
@@ -114,6 +120,8 @@ pub(super) struct Agent {
     confirmed: Confirmed,
     memo: Memo,
     reading: Option<Reading>,
+    /// The last rows of the screen while a question is open.
+    tail: Vec<String>,
     cursor_row: Option<String>,
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
@@ -145,6 +153,7 @@ impl Agent {
             confirmed,
             memo: Memo::default(),
             reading: None,
+            tail: Vec::new(),
             cursor_row: None,
             composer_since: None,
             showing: None,
@@ -162,6 +171,9 @@ impl Agent {
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
+        let rows = screen.filled_rows();
+        let asks = question(&reading).is_some();
+        self.tail = if asks { rows[rows.len().saturating_sub(TAIL_LINES)..].to_vec() } else { Vec::new() };
         LifeEvent::Read(reading)
     }
 
@@ -191,6 +203,16 @@ impl Agent {
         self.provider.signals.session_file(content)
     }
 
+    /// What is on the screen of a prompt nobody is sure of.
+    pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
+        let text = Recognised::new(text, self.provider.submit.pasted.clone());
+        let draft = self.reading.as_ref().and_then(|reading| reading.draft.as_deref());
+        let echo = self.detector.last_prompt(&self.memo);
+        // The label of a paste may be of any paste.
+        let is_last_prompt = echo.filter(|echo| !text.is_label(echo)).map(|echo| text.echoed_by(&echo));
+        Shown { in_composer: draft.is_some_and(|draft| text.shown_by(draft)), is_last_prompt, printed }
+    }
+
     pub(super) fn explain(&self, screen: &Screen) -> Explanation {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
         self.detector.explain(look, &mut Memo::default())
@@ -204,7 +226,7 @@ impl Agent {
     pub(super) fn deadline(&self) -> Option<Mono> {
         match self.work.as_ref().map(|work| &work.machine) {
             Some(Machine::Prompt(prompt)) => prompt.deadline(),
-            Some(Machine::Answer(answer, ..)) => answer.deadline(),
+            Some(Machine::Answer(answer)) => answer.deadline(),
             None => self.held,
         }
     }
@@ -229,7 +251,7 @@ impl Agent {
         }
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
-        Some(Job { wanted: Wanted::Answer { wish, question }, by: By::Ourselves })
+        Some(Job { wanted: Wanted::Answer { wish, question, who: Who::startup() }, by: By::Ourselves })
     }
 
     /// Takes on a job; one is done after the other.
@@ -247,15 +269,17 @@ impl Agent {
         {
             // The answer to a question that was announced and is not drawn yet. It will be, in a moment.
             let is_drawn = self.reading.as_ref().is_some_and(|reading| question(reading).is_some());
-            if job.wanted.is_answer() && !is_drawn && life.about_to_ask(now) {
+            let unseen = self.reading.is_none();
+            if job.wanted.is_answer() && (unseen || (!is_drawn && life.about_to_ask(now))) {
                 self.queue.push_front(job);
                 self.held = Some(now + HOLD);
+                acts.extend(unseen.then_some(Do::Look));
                 break;
             }
             match self.begin(job.wanted, bracketed, now) {
-                Ok((machine, what)) => {
+                Ok((machine, what, act)) => {
                     self.work = Some(Work { machine, by: job.by, what });
-                    acts.push(Do::Look);
+                    acts.push(act);
                 }
                 Err(error) => acts.push(Do::refused(job.by, error)),
             }
@@ -263,31 +287,53 @@ impl Agent {
         acts
     }
 
-    fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value), InputError> {
-        let decision = match wanted {
-            Wanted::Answer { wish, question: named } => {
-                let open = self.reading.as_ref().and_then(question);
+    fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
+        let reading = self.reading.as_ref();
+        let (decision, who) = match wanted {
+            Wanted::Answer { wish, question: named, who } => {
+                let open = reading.and_then(question);
                 // People and the start may answer every kind of question; each option says what it does.
                 let also = vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup];
                 let question = named.or(open).ok_or(InputError::NoQuestion)?;
-                Decision { also, ..Decision::new(question, wish) }
+                (Decision { also, ..Decision::new(question, wish) }, who)
             }
-            Wanted::Message(order) => match self.reading.as_ref().map(|reading| translate(&order.text, reading)) {
+            Wanted::Message(order) => match reading.map(|reading| translate(&order.text, reading)) {
                 Some(Meant::Refused(why)) => return Err(InputError::Question(why)),
-                Some(Meant::Answer(decision)) => decision,
-                Some(Meant::Prompt) | None => return Ok(self.prompt(order, bracketed, now)),
+                Some(Meant::Answer(decision)) => (decision, Who::person()),
+                Some(Meant::Prompt) | None => {
+                    let (machine, what) = self.prompt(order, bracketed, now);
+                    return Ok((machine, what, Do::Look));
+                }
             },
         };
-        if let Some(reading) = &self.reading {
-            decision.check(reading).map_err(InputError::Question)?;
-        }
-        let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
-        let what = json!({ "wish": wish_word(decision.wish, dialog), "dialog": dialog });
-        let meaning = meaning(decision.wish, dialog);
+        let reading = reading.ok_or(InputError::NoQuestion)?;
+        decision.check(reading).map_err(InputError::Question)?;
+        let dialog = reading.dialog.as_ref();
+        let what = described(decision.wish, dialog);
         let mut decision = decision;
         Showing::complete(self.showing.as_ref(), &mut decision);
-        let answer = Answer::new(decision.clone(), self.provider.keys.clone(), now);
-        Ok((Machine::Answer(Box::new(answer), decision, meaning), what))
+        let answering = Answering::new(decision, dialog, who);
+        let (who, entry) = answering.entry(reading, &self.tail, &self.provider);
+        Ok((Machine::Answer(Box::new(answering)), what, Do::Note(who, Box::new(entry))))
+    }
+
+    /// The answer is written down under this number, or could not be. Gives what to do now.
+    pub(super) fn noted(&mut self, seq: Option<i64>, alive: bool, now: Mono) -> Vec<Do> {
+        let Some(Work { machine: Machine::Answer(answering), .. }) = &mut self.work else { return Vec::new() };
+        match seq {
+            Some(seq) => {
+                answering.noted(seq, self.showing.as_ref(), &self.provider, now);
+                if alive {
+                    return vec![Do::Look];
+                }
+                let gone = Unanswered { why: NotAnswered::Gone, presses: 0 };
+                self.act(Act::Answered(Err(gone))).into_iter().collect()
+            }
+            None => {
+                let by = self.work.take().map(|work| work.by);
+                by.map(|by| Do::refused(by, InputError::NotNoted)).into_iter().collect()
+            }
+        }
     }
 
     fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> (Machine, Value) {
@@ -329,49 +375,46 @@ impl Agent {
         };
         let acts: Vec<Act> = match &mut work.machine {
             Machine::Prompt(prompt) => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
-            Machine::Answer(answer, ..) => answer.handle(event, now).into_iter().map(of_answer).collect(),
+            Machine::Answer(answer) => answer.handle(event, now).into_iter().map(of_answer).collect(),
         };
         acts.into_iter().filter_map(|act| self.act(act)).collect()
     }
 
     fn act(&mut self, act: Act) -> Option<Do> {
-        let (result, presses) = match act {
-            Act::Type(id, bytes) => return Some(Do::Type(id, bytes)),
-            Act::Look => return Some(Do::Look),
-            Act::Over(result, presses) => (result, presses),
-        };
-        let Work { machine, by, what } = self.work.take()?;
-        let (kind, event) = match machine {
-            Machine::Prompt(_) => ("prompt_delivered", LifeEvent::Prompted),
-            Machine::Answer(_, decision, meaning) => {
-                Showing::answered(&mut self.showing, &decision, presses);
-                ("question_answered", if meaning == Meaning::Deny { LifeEvent::Denied } else { LifeEvent::Answered })
+        match act {
+            Act::Type(id, bytes) => {
+                if let Some(Work { machine: Machine::Answer(answering), .. }) = &mut self.work {
+                    answering.typed(&bytes);
+                }
+                Some(Do::Type(id, bytes))
             }
-        };
-        let mut log = what;
-        log["result"] = result.as_ref().map_or_else(ToString::to_string, |()| "done".into()).into();
-        let life = result.is_ok().then_some(event);
-        Some(Do::Over(Box::new(Over { by, result, log: Some((kind, log)), life })))
-    }
-}
-
-fn meaning(wish: Wish, dialog: Option<&Dialog>) -> Meaning {
-    match wish {
-        Wish::Accept => Meaning::Accept,
-        Wish::Deny => Meaning::Deny,
-        Wish::Option(at) => dialog.and_then(|dialog| dialog.options.get(at)).map_or(Meaning::Other, |one| one.meaning),
-    }
-}
-
-fn wish_word(wish: Wish, dialog: Option<&Dialog>) -> String {
-    match wish {
-        Wish::Accept => "accept".into(),
-        Wish::Deny => "deny".into(),
-        Wish::Option(at) => {
-            let label = dialog.and_then(|dialog| dialog.options.get(at)).map(|option| option.label.as_str());
-            format!("option {}: {}", at + 1, label.unwrap_or("?"))
+            Act::Look => Some(Do::Look),
+            Act::Delivered(result) => {
+                let Work { by, what, .. } = self.work.take()?;
+                let life = result.is_ok().then_some(LifeEvent::Prompted);
+                let log = Some(("prompt_delivered", with_result(what, &result)));
+                Some(Do::Over(Box::new(Over { by, result, log, life, ended: None })))
+            }
+            Act::Answered(result) => self.answered(result),
         }
     }
+
+    fn answered(&mut self, result: Result<Answered, Unanswered>) -> Option<Do> {
+        let Work { machine: Machine::Answer(answering), by, mut what } = self.work.take()? else { return None };
+        let AnswerOver { decision, who, ended, life } = answering.over(result)?;
+        let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
+        Showing::answered(&mut self.showing, &decision, presses);
+        what["audit"] = ended.of.into();
+        let result = result.map(|_| ()).map_err(InputError::NotAnswered);
+        let log = Some(("question_answered", with_result(what, &result)));
+        let life = result.is_ok().then_some(life);
+        Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
+    }
+}
+
+fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {
+    what["result"] = result.as_ref().map_or_else(ToString::to_string, |()| "done".into()).into();
+    what
 }
 
 fn said(claim: &Claim) -> Option<delivery::Claim> {
@@ -383,20 +426,20 @@ fn said(claim: &Claim) -> Option<delivery::Claim> {
     }
 }
 
-fn of_prompt(effect: Effect<Delivered, delivery::Failure>) -> Act {
+fn of_prompt(effect: delivery::PromptEffect) -> Act {
     match effect {
         Effect::Type { id, bytes } => Act::Type(id, bytes),
         Effect::Look => Act::Look,
-        Effect::Done(_) => Act::Over(Ok(()), 0),
-        Effect::Failed(failure) => Act::Over(Err(InputError::NotDelivered(failure)), 0),
+        Effect::Done(_) => Act::Delivered(Ok(())),
+        Effect::Failed(failure) => Act::Delivered(Err(InputError::NotDelivered(failure))),
     }
 }
 
-fn of_answer(effect: Effect<Answered, delivery::Unanswered>) -> Act {
+fn of_answer(effect: delivery::AnswerEffect) -> Act {
     match effect {
         Effect::Type { id, bytes } => Act::Type(id, bytes),
         Effect::Look => Act::Look,
-        Effect::Done(answered) => Act::Over(Ok(()), answered.presses),
-        Effect::Failed(failure) => Act::Over(Err(InputError::NotAnswered(failure)), failure.presses),
+        Effect::Done(answered) => Act::Answered(Ok(answered)),
+        Effect::Failed(failure) => Act::Answered(Err(failure)),
     }
 }

@@ -1,5 +1,6 @@
 //! Between the pump and its agent: looks, claims, jobs.
 
+use posse_core::audit::{Ended, Note, Step, Who};
 use posse_core::delivery::{Failure, KeyId, Left, Order};
 use posse_core::ids::WriterId;
 use posse_core::signal::Signal;
@@ -92,7 +93,7 @@ impl Pump {
     }
 
     /// What a request wants of the agent.
-    pub(super) fn ask_agent(&mut self, wanted: Wanted, reply: oneshot::Sender<Result<(), InputError>>) {
+    pub(super) fn ask_agent(&mut self, wanted: Wanted, reply: oneshot::Sender<Result<Option<i64>, InputError>>) {
         self.take(Job { wanted, by: By::Request(reply) });
     }
 
@@ -146,15 +147,19 @@ impl Pump {
             match act {
                 Do::Type(key, bytes) => self.type_key(key, bytes),
                 Do::Look => look = true,
+                Do::Note(who, answering) => {
+                    let note = self.note(who, Step::Answering(answering));
+                    let _ = self.hub.send(Message::Change(self.id, Change::Answering(note)));
+                }
                 Do::Over(over) => {
-                    let Over { by, result, log, life } = *over;
+                    let Over { by, result, log, life, ended } = *over;
                     if let Some((kind, data)) = log {
                         let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
                     }
                     if let Some(event) = life {
                         self.live(&event);
                     }
-                    self.job_over(by, result);
+                    self.job_over(by, result, ended);
                     self.next_job();
                     self.let_others_type();
                 }
@@ -170,9 +175,32 @@ impl Pump {
         }
     }
 
-    fn job_over(&mut self, by: By, result: Result<(), InputError>) {
+    fn note(&self, who: Who, step: Step) -> Box<Note> {
+        Box::new(Note { at: crate::now(), terminal: self.id, who, step })
+    }
+
+    /// An answer was written down under this number, or could not be.
+    pub(super) fn answer_noted(&mut self, seq: Option<i64>) {
+        let alive = self.link.is_some();
+        let acts = self.agent.as_mut().map(|agent| agent.noted(seq, alive, crate::mono()));
+        self.obey(acts.unwrap_or_default());
+    }
+
+    fn job_over(&mut self, by: By, result: Result<(), InputError>, ended: Option<(Who, Ended)>) {
+        let seq = ended.as_ref().map(|(_, ended)| ended.of);
+        let completes = ended.map(|(who, ended)| self.note(who, Step::Outcome(ended)));
         match by {
-            By::Request(reply) => drop(reply.send(result)),
+            By::Request(reply) => {
+                let tell = move || {
+                    let _ = reply.send(result.map(|()| seq));
+                };
+                match completes {
+                    // Who asked may look it up at once.
+                    Some(note) => self.complete(note, Box::new(tell)),
+                    None => tell(),
+                }
+                return;
+            }
             By::Noted { writer, sequence } => {
                 match result {
                     // Nobody knows, now or later.
@@ -189,6 +217,13 @@ impl Pump {
                 }
             }
         }
+        if let Some(note) = completes {
+            self.complete(note, Box::new(|| ()));
+        }
+    }
+
+    fn complete(&self, note: Box<Note>, then: Box<dyn FnOnce() + Send>) {
+        let _ = self.hub.send(Message::AnswerOver(note, then));
     }
 
     fn type_key(&mut self, key: KeyId, bytes: Vec<u8>) {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
+use posse_core::audit::Who;
 use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
 use posse_core::detect::Explanation;
 use posse_core::ids::{TerminalId, WriterId};
+use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{Claim, Exit, Source, Status, StatusKind};
 use posse_term::client::Link;
@@ -34,7 +36,7 @@ pub(crate) enum InputError {
     Status(StatusKind),
     #[error("nobody knows whether this reached the program before posse was cut off; it is not typed again")]
     Uncertain,
-    #[error("the database cannot be written, and without it this could be typed twice")]
+    #[error("the database cannot be written, and without that nothing is typed")]
     NotNoted,
     #[error("no question is open")]
     NoQuestion,
@@ -89,14 +91,20 @@ pub(crate) enum Command {
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
     },
-    /// Answer the agent's question.
+    /// Answer the agent's question; if one is named, only that one. Answered with the number of its entry in the audit.
     Answer {
         wish: Wish,
         question: Option<String>,
-        reply: oneshot::Sender<Result<(), InputError>>,
+        who: Who,
+        reply: oneshot::Sender<Result<Option<i64>, InputError>>,
     },
     /// How the screen is read now; `None` in a terminal without an agent.
     Explain(oneshot::Sender<Option<Explained>>),
+    /// What is seen of a message nobody is sure of; `None` in a terminal without an agent.
+    Traces {
+        text: String,
+        reply: oneshot::Sender<Option<Shown>>,
+    },
     /// Show the recording what the screen looks like: it goes on from there.
     Picture,
     /// The size it has when nobody looks.
@@ -129,6 +137,8 @@ pub(crate) enum Event {
         sequence: u64,
         written: bool,
     },
+    /// The store has written down that a question is about to be answered, under this number, or could not.
+    AnswerNoted(Option<i64>),
 }
 
 /// A terminal's pump, to talk to. When the last handle goes the pump ends.

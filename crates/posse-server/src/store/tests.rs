@@ -112,7 +112,8 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     let connection = Connection::open(&path).unwrap();
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     connection.pragma_update(None, "max_page_count", pages).unwrap();
-    let writer = Writer::start(connection);
+    let ledger = audit::Ledger::open(&connection, &path).unwrap();
+    let writer = Writer::start(connection, ledger);
     let big = || {
         let mut record = record(1);
         record.command = vec!["x".repeat(100_000)];

@@ -1,13 +1,17 @@
 //! The thread that writes.
 
 use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use posse_core::audit::Chain;
 use rusqlite::{Connection, Transaction, params};
 
 use super::Change;
+use super::audit::{self, Ledger};
 use crate::record::Record;
 
 /// How often what the disk refused is tried again.
@@ -21,10 +25,20 @@ type Tell = Box<dyn FnOnce(Outcome) + Send>;
 /// What became of one batch.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Committed. The numbers the log gave to its events, in order.
+    /// Committed. The numbers that the log and the audit gave to their entries, in order.
     Written(Vec<i64>),
     /// The disk refused, for this reason.
     Refused(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Text(#[from] serde_json::Error),
+    #[error("cannot write {path}: {error}")]
+    Head { path: PathBuf, error: io::Error },
 }
 
 struct Batch {
@@ -41,9 +55,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Self {
+    pub(super) fn start(connection: Connection, ledger: Ledger) -> Self {
         let (batches, queue) = channel();
-        let thread = std::thread::Builder::new().name("store".into()).spawn(move || run(connection, &queue)).ok();
+        let thread =
+            std::thread::Builder::new().name("store".into()).spawn(move || run(connection, ledger, &queue)).ok();
         Self { batches: Some(batches), thread }
     }
 
@@ -75,8 +90,8 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: Connection, queue: &Receiver<Batch>) {
-    let mut desk = Desk { connection, backlog: VecDeque::new(), refusing: false };
+fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
+    let mut desk = Desk { connection, ledger, backlog: VecDeque::new(), refusing: false };
     let mut retry_at = Instant::now();
     loop {
         let first = if desk.backlog.is_empty() {
@@ -102,6 +117,7 @@ fn run(connection: Connection, queue: &Receiver<Batch>) {
 
 struct Desk {
     connection: Connection,
+    ledger: Ledger,
     /// What the disk refused and must not be lost.
     backlog: VecDeque<Batch>,
     /// Whether the last try was refused; said once, not each time.
@@ -113,7 +129,7 @@ impl Desk {
     /// last free page decides for itself only.
     fn commit(&mut self, group: Vec<Batch>) {
         if group.len() > 1
-            && let Ok(numbers) = write(&mut self.connection, &group)
+            && let Ok(numbers) = self.write(&group)
         {
             self.note(None);
             for (batch, numbers) in group.into_iter().zip(numbers) {
@@ -135,7 +151,7 @@ impl Desk {
     }
 
     fn commit_one(&mut self, batch: &mut Batch) -> Result<(), String> {
-        match write(&mut self.connection, std::slice::from_ref(batch)) {
+        match self.write(std::slice::from_ref(batch)) {
             Ok(mut numbers) => {
                 self.note(None);
                 tell(batch.tell.take(), Outcome::Written(numbers.pop().unwrap_or_default()));
@@ -159,6 +175,22 @@ impl Desk {
         }
     }
 
+    fn write(&mut self, group: &[Batch]) -> Result<Vec<Vec<i64>>, WriteError> {
+        let mut ahead = self.ledger.draft();
+        let audited = group.iter().flat_map(|batch| &batch.changes).any(|change| matches!(change, Change::Audit(_)));
+        // A key follows an entry of the audit. A power cut must not lose the entry and leave what the key did.
+        self.connection.pragma_update(None, "synchronous", if audited { "full" } else { "normal" })?;
+        let transaction = self.connection.transaction()?;
+        let numbers = fill(&transaction, group, &mut ahead)?;
+        self.ledger.announce(&ahead)?;
+        if let Err(error) = transaction.commit() {
+            self.ledger.retreat(&ahead);
+            return Err(error.into());
+        }
+        self.ledger.advance(ahead);
+        Ok(numbers)
+    }
+
     fn note(&mut self, refused: Option<&str>) {
         match refused {
             Some(why) if !self.refusing => tracing::warn!("the database refuses to be written: {why}"),
@@ -175,24 +207,21 @@ fn tell(tell: Option<Tell>, outcome: Outcome) {
     }
 }
 
-fn write(connection: &mut Connection, group: &[Batch]) -> rusqlite::Result<Vec<Vec<i64>>> {
-    let transaction = connection.transaction()?;
+fn fill(transaction: &Transaction<'_>, group: &[Batch], chain: &mut Chain) -> Result<Vec<Vec<i64>>, WriteError> {
     let mut numbers = Vec::new();
     for batch in group {
         let mut of_batch = Vec::new();
         for change in &batch.changes {
-            if let Some(seq) = apply(&transaction, change)? {
-                of_batch.push(seq);
-            }
+            of_batch.extend(apply(transaction, chain, change)?);
         }
         numbers.push(of_batch);
     }
-    transaction.commit()?;
     Ok(numbers)
 }
 
-fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Option<i64>> {
+fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> Result<Option<i64>, WriteError> {
     match change {
+        Change::Audit(note) => audit::append(transaction, chain, note).map(Some),
         Change::Event(event) => {
             let mut insert =
                 transaction.prepare_cached("INSERT INTO events (at, kind, terminal, data) VALUES (?1, ?2, ?3, ?4)")?;
@@ -200,7 +229,10 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
             insert.execute(params![event.at.as_millisecond(), event.kind, terminal, event.data.to_string()])?;
             Ok(Some(transaction.last_insert_rowid()))
         }
-        Change::Put(record) => put(transaction, record).map(|()| None),
+        Change::Put(record) => {
+            put(transaction, record)?;
+            Ok(None)
+        }
         Change::Drop(id) => {
             transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
             transaction.prepare_cached("DELETE FROM inputs WHERE terminal = ?1")?.execute([id.as_str()])?;
@@ -228,6 +260,10 @@ fn apply(transaction: &Transaction<'_>, change: &Change) -> rusqlite::Result<Opt
                 let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence = ?3 AND done = 0";
                 transaction.prepare_cached(forget)?.execute(key)?;
             }
+            Ok(None)
+        }
+        Change::Journal(entry) => {
+            super::runs::append(transaction, entry)?;
             Ok(None)
         }
         Change::Trim { before, keep } => {

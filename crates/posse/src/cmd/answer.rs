@@ -1,6 +1,6 @@
 //! `posse approve` and `posse deny`: answer what an agent asks.
 
-use posse_server::api::types::{AnswerIn, Success};
+use posse_server::api::types::{AnswerIn, Answered};
 
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
@@ -9,7 +9,7 @@ use crate::ui::Ui;
 /// Accept what an agent asks
 ///
 /// Chooses the option that allows this once and nothing else. Where there is none, say which option you mean: `posse show`
-/// lists them. The question is read again before a key is pressed, and seen to be gone afterwards.
+/// lists them. The question is read again before a key is pressed, and seen to be gone afterwards. `posse audit show` has it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
     /// The terminal: its id, the beginning of it, or its name
@@ -43,7 +43,7 @@ pub(crate) async fn deny(args: Deny, ui: &Ui) -> Result<Exit, Error> {
 async fn answer(terminal: &str, verb: &str, body: &AnswerIn, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let terminal = client.find(terminal).await?;
-    let done: Success = client.post(&format!("/terminals/{}/{verb}", terminal.id), body, Repeat::Never).await?;
+    let done: Answered = client.post(&format!("/terminals/{}/{verb}", terminal.id), body, Repeat::Never).await?;
     ui.answer(&done, String::new);
     Ok(Exit::Ok)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::env;
 
 /// Puts a scripted agent in the place of a real one: the user's own manifest says what is run.
-fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
+pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
     let directory = env.places().providers();
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join(format!("{provider}.scenario"));
@@ -26,7 +26,7 @@ fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
 }
 
 /// How often something happened, as the agent saw it.
-fn count(log: &PathBuf, event: &str) -> usize {
+pub(crate) fn count(log: &PathBuf, event: &str) -> usize {
     let log = fs::read_to_string(log).unwrap_or_default();
     log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count()
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod basics;
 mod cli;
 mod disk;
+mod loop_actor;
 mod privacy;
 mod recordings;
 mod reviewed;

@@ -1,0 +1,205 @@
+//! What is written down of every answer to a dialog: once before the first key, once when it is known what became of it.
+//!
+//! The values, and in `chain` how entries hang together so that none can be changed, dropped or moved unnoticed. Who
+//! writes them, and where, is for the shell.
+
+mod chain;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, verify};
+
+use crate::delivery::{Unanswered, Verified, Wish};
+use crate::detect::dialog::Dialog;
+use crate::ids::TerminalId;
+use crate::time::Wall;
+
+/// How much of the screen's end goes with an entry.
+pub const TAIL_LINES: usize = 5;
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A run whose operator has allowed it.
+    Run,
+    /// A person or a program of theirs.
+    Person,
+    /// posse itself, a question of the start that was answered in advance.
+    Startup,
+}
+
+impl By {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            By::Run => "run",
+            By::Person => "person",
+            By::Startup => "startup",
+        }
+    }
+}
+
+/// Who answers, and on what occasion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Who {
+    pub by: By,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
+    /// Which one this is in its turn, and how many may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<(u32, u32)>,
+}
+
+impl Who {
+    pub fn person() -> Self {
+        Self { by: By::Person, role: None, run: None, turn: None, count: None }
+    }
+
+    pub fn startup() -> Self {
+        Self { by: By::Startup, ..Self::person() }
+    }
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It was given, and the question is gone.
+    Answered,
+    /// No key that answers was pressed.
+    Refused,
+    /// One was, or may have been, and nobody knows what it did.
+    Uncertain,
+}
+
+impl End {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            End::Answered => "answered",
+            End::Refused => "refused",
+            End::Uncertain => "uncertain",
+        }
+    }
+}
+
+/// What is about to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answering {
+    /// `accept`, `deny`, or `option` and its number.
+    pub wish: String,
+    /// The label of the option that is chosen, where there are options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// The question. `None` where it is only text; then it stands in the tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<Dialog>,
+    /// The last rows of the screen, as many as are kept.
+    pub tail: Vec<String>,
+    /// The keys that answer, by name.
+    pub keys: Vec<String>,
+}
+
+impl Answering {
+    pub fn new(wish: Wish, dialog: Option<&Dialog>, tail: Vec<String>, keys: Vec<String>) -> Self {
+        let (word, at) = match wish {
+            Wish::Accept => ("accept".to_owned(), dialog.and_then(Dialog::accepting)),
+            Wish::Deny => ("deny".to_owned(), dialog.and_then(Dialog::denying)),
+            Wish::Option(at) => (format!("option {}", at + 1), Some(at)),
+        };
+        let chosen = dialog.zip(at).and_then(|(dialog, at)| dialog.options.get(at)).map(|option| option.label.clone());
+        Self { wish: word, chosen, dialog: dialog.cloned(), tail, keys }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The entry this one completes.
+    pub of: i64,
+    pub end: End,
+    /// The same in words.
+    pub outcome: String,
+    /// The keys that were really typed, by name; `None` if nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<Vec<String>>,
+}
+
+impl Ended {
+    /// posse was cut off between the two entries.
+    pub fn cut_off(of: i64) -> Self {
+        let outcome = "unknown: posse was cut off before it saw what became of it".to_owned();
+        Self { of, end: End::Uncertain, outcome, typed: None }
+    }
+
+    pub fn answered(of: i64, verified: Verified, typed: Vec<String>) -> Self {
+        let outcome = match verified {
+            Verified::Closed => "the question is gone",
+            Verified::Another => "another question has taken its place",
+        };
+        Self { of, end: End::Answered, outcome: outcome.into(), typed: Some(typed) }
+    }
+
+    pub fn failed(of: i64, failure: Unanswered, typed: Vec<String>) -> Self {
+        let end = if failure.presses == 0 { End::Refused } else { End::Uncertain };
+        Self { of, end, outcome: failure.to_string(), typed: Some(typed) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Step {
+    Answering(Box<Answering>),
+    Outcome(Ended),
+}
+
+/// An entry that has no number yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    pub at: Wall,
+    pub terminal: TerminalId,
+    #[serde(flatten)]
+    pub who: Who,
+    #[serde(flatten)]
+    pub step: Step,
+}
+
+/// What stands in the audit. Numbers count from 1 without a gap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub seq: i64,
+    #[serde(flatten)]
+    pub note: Note,
+}
+
+/// For the log: who, where, which one of how many, and what stood on the screen.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Note { terminal, who, step, .. } = &self.note;
+        write!(f, "audit {}: ", self.seq)?;
+        match (&who.role, who.by) {
+            (Some(role), _) => write!(f, "{role}")?,
+            (None, by) => write!(f, "{}", by.as_str())?,
+        }
+        write!(f, ", terminal {terminal}")?;
+        if let Some((n, cap)) = who.count {
+            write!(f, ", {n}/{cap}")?;
+        }
+        match step {
+            Step::Answering(answering) => {
+                write!(f, ", {} with {}", answering.wish, answering.keys.join(" "))?;
+                answering.tail.iter().try_for_each(|row| write!(f, "\n  | {row}"))
+            }
+            Step::Outcome(ended) => write!(f, ", {} ({}): {}", ended.end.as_str(), ended.of, ended.outcome),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "audit/tests.rs"]
+mod tests;

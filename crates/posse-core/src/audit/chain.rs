@@ -1,0 +1,306 @@
+//! How entries hang together. Each carries the hash of the one before, and its own over that and its text. Where the
+//! chain ends is kept in a second place, the head; without that, entries could be cut off the end unnoticed.
+//!
+//! This finds every change by someone who does not make all later hashes and the head anew. Someone who can write both
+//! places can do that; no file on the same machine prevents it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Entry, Note};
+
+/// A SHA-256, in text as 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Hash([u8; 32]);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a hash is 64 hex digits")]
+pub struct BadHash;
+
+impl Hash {
+    /// What the first entry follows.
+    pub const BEGINNING: Hash = Hash([0; 32]);
+
+    /// Of a text on its own: what `sha256sum` says.
+    pub fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Of an entry that follows another.
+    pub fn of(previous: Hash, text: &str) -> Self {
+        Self(Sha256::new().chain_update(previous.0).chain_update(text.as_bytes()).finalize().into())
+    }
+}
+
+impl FromStr for Hash {
+    type Err = BadHash;
+    fn from_str(text: &str) -> Result<Self, BadHash> {
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| BadHash)?;
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(BadHash),
+        };
+        let mut hash = [0; 32];
+        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<String> for Hash {
+    type Error = BadHash;
+    fn try_from(text: String) -> Result<Self, BadHash> {
+        text.parse()
+    }
+}
+
+impl From<Hash> for String {
+    fn from(hash: Hash) -> Self {
+        hash.to_string()
+    }
+}
+
+/// One entry as it is stored. The text is what was hashed, byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub seq: i64,
+    pub text: String,
+    pub previous: String,
+    pub hash: String,
+}
+
+/// A place in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub seq: i64,
+    pub hash: Hash,
+}
+
+impl Mark {
+    pub const BEGINNING: Mark = Mark { seq: 0, hash: Hash::BEGINNING };
+}
+
+/// Where the chain ends, as kept in the second place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    #[serde(flatten)]
+    pub end: Mark,
+    /// While entries are being written: where it ends if they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Mark>,
+    /// The head was missing once, when the chain ended here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unvouched: Option<i64>,
+}
+
+/// The end of the chain, to which entries are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    end: Mark,
+    unvouched: Option<i64>,
+}
+
+impl Chain {
+    /// Goes on where the head says, whatever the last stored entry is: what was cut off or added meanwhile then shows.
+    pub fn resume(head: Option<&Head>, last: Mark) -> Self {
+        match head {
+            Some(head) => {
+                let end = head.before.filter(|before| *before == last).unwrap_or(head.end);
+                Self { end, unvouched: head.unvouched }
+            }
+            None => Self { end: last, unvouched: (last.seq > 0).then_some(last.seq) },
+        }
+    }
+
+    /// The number of the next entry.
+    pub fn next(&self) -> i64 {
+        self.end.seq + 1
+    }
+
+    /// Adds an entry. Its number is `next`, or a higher one if somebody has taken that.
+    pub fn append(&mut self, note: Note, seq: i64) -> Result<Row, serde_json::Error> {
+        let entry = Entry { seq, note };
+        let text = serde_json::to_string(&entry)?;
+        let (previous, hash) = (self.end.hash, Hash::of(self.end.hash, &text));
+        self.end = Mark { seq: entry.seq, hash };
+        Ok(Row { seq: entry.seq, text, previous: previous.to_string(), hash: hash.to_string() })
+    }
+
+    /// What is to be kept in the second place.
+    pub fn head(&self) -> Head {
+        Head { end: self.end, before: None, unvouched: self.unvouched }
+    }
+
+    /// The same, while the entries since `before` are being written.
+    pub fn head_after(&self, before: &Chain) -> Head {
+        Head { before: Some(before.end), ..self.head() }
+    }
+}
+
+/// Something that is wrong with the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    #[error("entry {entry} was changed")]
+    Changed { entry: i64 },
+    #[error(
+        "entry {entry} is not the one that was written: it, or one before it, was changed and the hashes made anew"
+    )]
+    Rewritten { entry: i64 },
+    #[error("{} missing", entries(*from, *to, "is", "are"))]
+    Missing { from: i64, to: i64 },
+    #[error("{} added by someone else", entries(*from, *to, "was", "were"))]
+    Added { from: i64, to: i64 },
+    #[error("entry {entry} stands at place {place}")]
+    Moved { place: i64, entry: i64 },
+    #[error("audit.head was missing when entry {entry} was the last: what came after it then may have been removed")]
+    Unvouched { entry: i64 },
+}
+
+fn entries(from: i64, to: i64, one: &str, more: &str) -> String {
+    if from == to { format!("entry {from} {one}") } else { format!("entries {from} to {to} {more}") }
+}
+
+impl Flaw {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Flaw::Changed { .. } => "changed",
+            Flaw::Rewritten { .. } => "rewritten",
+            Flaw::Missing { .. } => "missing",
+            Flaw::Added { .. } => "added",
+            Flaw::Moved { .. } => "moved",
+            Flaw::Unvouched { .. } => "unvouched",
+        }
+    }
+
+    /// The first and the last entry it is about.
+    pub fn entries(&self) -> (i64, i64) {
+        match *self {
+            Flaw::Changed { entry } | Flaw::Rewritten { entry } | Flaw::Unvouched { entry } => (entry, entry),
+            Flaw::Missing { from, to } | Flaw::Added { from, to } => (from, to),
+            Flaw::Moved { place, entry } => (place.min(entry), place.max(entry)),
+        }
+    }
+}
+
+/// What is known of one entry.
+struct Link {
+    previous: Hash,
+    hash: Hash,
+    /// Its text and its hash fit.
+    sound: bool,
+}
+
+/// Only the number; the rest of an entry may be of a later version.
+#[derive(Deserialize)]
+struct Numbered {
+    seq: i64,
+}
+
+impl Row {
+    /// Its number and links, if it is as it was written.
+    fn read(&self) -> Option<(i64, Link)> {
+        let (previous, hash) = (self.previous.parse().ok()?, self.hash.parse().ok()?);
+        let number = serde_json::from_str::<Numbered>(&self.text).ok()?.seq;
+        (Hash::of(previous, &self.text) == hash).then_some((number, Link { previous, hash, sound: true }))
+    }
+}
+
+/// Everything that is wrong. `rows` are all there are, in any order.
+pub fn verify(rows: &[Row], head: Option<&Head>) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    let mut links: BTreeMap<i64, Link> = BTreeMap::new();
+    for row in rows {
+        match row.read() {
+            Some((number, link)) if number == row.seq => drop(links.insert(number, link)),
+            Some((number, link)) => {
+                flaws.push(Flaw::Moved { place: row.seq, entry: number });
+                links.entry(number).or_insert(link);
+            }
+            None => {
+                flaws.push(Flaw::Changed { entry: row.seq });
+                // Its hash still tells whether the others fit.
+                let hash = row.hash.parse().unwrap_or(Hash::BEGINNING);
+                links.entry(row.seq).or_insert(Link { previous: Hash::BEGINNING, hash, sound: false });
+            }
+        }
+    }
+    let walked = walk(&links, &mut flaws);
+    compare(&links, walked, head, &mut flaws);
+    let mut told = BTreeSet::new();
+    flaws.retain(|flaw| told.insert(flaw.to_string()));
+    flaws.sort_by_key(Flaw::entries);
+    flaws
+}
+
+/// From entry to entry. Gives the last.
+fn walk(links: &BTreeMap<i64, Link>, flaws: &mut Vec<Flaw>) -> i64 {
+    let mut last = 0;
+    for (&number, link) in links {
+        if number <= 0 {
+            flaws.push(Flaw::Added { from: number, to: number });
+            continue;
+        }
+        if number > last + 1 {
+            flaws.push(Flaw::Missing { from: last + 1, to: number - 1 });
+        } else if link.sound {
+            flaws.extend(unfit(links, last, link.previous));
+        }
+        last = number;
+    }
+    last
+}
+
+/// What is wrong if the entry after `last` says that it follows `previous`.
+fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw> {
+    let Some(before) = links.get(&last) else {
+        return (previous != Hash::BEGINNING).then_some(Flaw::Rewritten { entry: last + 1 });
+    };
+    if before.hash == previous {
+        return None;
+    }
+    // It follows an earlier one: posse knew nothing of those in between.
+    let earlier = links.range(1..last).find(|(_, link)| link.hash == previous).map(|(number, _)| *number);
+    let earlier = earlier.or((previous == Hash::BEGINNING).then_some(0));
+    Some(match earlier {
+        Some(earlier) => Flaw::Added { from: earlier + 1, to: last },
+        None if before.sound => Flaw::Rewritten { entry: last },
+        None => Flaw::Changed { entry: last },
+    })
+}
+
+/// The end of the chain against the head.
+fn compare(links: &BTreeMap<i64, Link>, last: i64, head: Option<&Head>, flaws: &mut Vec<Flaw>) {
+    let Some(head) = head else {
+        return flaws.extend((last > 0).then_some(Flaw::Unvouched { entry: last }));
+    };
+    flaws.extend(head.unvouched.map(|entry| Flaw::Unvouched { entry }));
+    let end = head.before.filter(|before| before.seq >= last).unwrap_or(head.end);
+    if last < end.seq {
+        flaws.push(Flaw::Missing { from: last + 1, to: end.seq });
+    } else if last > end.seq {
+        flaws.push(Flaw::Added { from: end.seq + 1, to: last });
+    }
+    if links.get(&end.seq).is_some_and(|link| link.sound && link.hash != end.hash) {
+        flaws.push(Flaw::Rewritten { entry: end.seq });
+    }
+}

@@ -1,0 +1,47 @@
+//! Answers to dialogs, written down before they are given and when they are over.
+
+use posse_core::audit::{Ended, Entry, Note, Step};
+
+use super::Hub;
+use crate::pump::{self, Handle};
+use crate::store::{self, Outcome};
+
+impl Hub {
+    /// An answer is about to be given. If it cannot be written down it is not.
+    pub(super) fn answering(&self, note: Box<Note>, pump: Handle) {
+        let change = store::Change::Audit(note.clone());
+        self.store.write(vec![change], move |outcome| pump.send(pump::Event::AnswerNoted(logged(*note, outcome))));
+    }
+
+    /// An answer is over. This is kept until the disk takes it: what was done has been done.
+    pub(super) fn answer_over(&self, note: Box<Note>, then: Box<dyn FnOnce() + Send>) {
+        let change = store::Change::Audit(note.clone());
+        self.store.write_surely(vec![change], move |outcome| {
+            logged(*note, outcome);
+            then();
+        });
+    }
+
+    /// A daemon before this one was cut off between the two entries of an answer.
+    pub(super) fn complete_unfinished(&mut self) {
+        for Entry { seq, note } in std::mem::take(&mut self.unfinished) {
+            let step = Step::Outcome(Ended::cut_off(seq));
+            self.answer_over(Box::new(Note { at: crate::now(), step, ..note }), Box::new(|| ()));
+        }
+    }
+}
+
+/// Its number, if it was written. The log has it too.
+fn logged(note: Note, outcome: Outcome) -> Option<i64> {
+    match outcome {
+        Outcome::Written(numbers) => {
+            let seq = numbers.first().copied()?;
+            tracing::info!("{}", Entry { seq, note });
+            Some(seq)
+        }
+        Outcome::Refused(why) => {
+            tracing::warn!(terminal = %note.terminal, "the audit cannot be written: {why}");
+            None
+        }
+    }
+}

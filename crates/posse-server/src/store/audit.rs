@@ -1,0 +1,183 @@
+//! The audit in the database, and its head beside it.
+
+use std::path::{Path, PathBuf};
+
+use posse_core::audit::{Chain, Entry, Flaw, Head, Mark, Note, Row, Step, verify};
+use posse_core::ids::TerminalId;
+use posse_core::time::Wall;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::writer::WriteError;
+use super::{StoreError, read_only};
+
+/// How often a check is begun anew because something was written meanwhile.
+const TRIES: usize = 20;
+
+fn head_path(database: &Path) -> PathBuf {
+    database.with_file_name("audit.head")
+}
+
+/// What cannot be read is as good as missing.
+fn read_head(database: &Path) -> Option<Head> {
+    serde_json::from_slice(&std::fs::read(head_path(database)).ok()?).ok()
+}
+
+/// The end of the chain, in the hands of the one thread that writes.
+pub(super) struct Ledger {
+    chain: Chain,
+    head: PathBuf,
+}
+
+impl Ledger {
+    pub(super) fn open(connection: &Connection, database: &Path) -> rusqlite::Result<Self> {
+        let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+        let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, lossy(row, 1)?))).optional()?;
+        // A hash that is none was tampered with; the chain goes on, and the check says so.
+        let last = last
+            .map_or(Mark::BEGINNING, |(seq, hash)| Mark { seq, hash: hash.parse().unwrap_or(Mark::BEGINNING.hash) });
+        let head = read_head(database);
+        if head.is_none_or(|head| head.end != last && head.before != Some(last)) && (last.seq > 0 || head.is_some()) {
+            tracing::error!("the audit does not end where audit.head says; `posse audit verify` has the details");
+        }
+        Ok(Self { chain: Chain::resume(head.as_ref(), last), head: head_path(database) })
+    }
+
+    /// What is being added by one transaction.
+    pub(super) fn draft(&self) -> Chain {
+        self.chain
+    }
+
+    /// Before the commit. From here on either end is right.
+    pub(super) fn announce(&self, ahead: &Chain) -> Result<(), WriteError> {
+        if *ahead == self.chain { Ok(()) } else { self.write(&ahead.head_after(&self.chain)) }
+    }
+
+    /// After the commit.
+    pub(super) fn advance(&mut self, ahead: Chain) {
+        if ahead != self.chain {
+            self.chain = ahead;
+            self.settle();
+        }
+    }
+
+    /// The commit failed.
+    pub(super) fn retreat(&self, ahead: &Chain) {
+        if *ahead != self.chain {
+            self.settle();
+        }
+    }
+
+    /// The head as it is now. If this cannot be written the announcement stands, which says the same and more.
+    fn settle(&self) {
+        if let Err(error) = self.write(&self.chain.head()) {
+            tracing::warn!("{error}");
+        }
+    }
+
+    fn write(&self, head: &Head) -> Result<(), WriteError> {
+        let text = serde_json::to_vec(head)?;
+        crate::serve::write_private(&self.head, &text)
+            .map_err(|error| WriteError::Head { path: self.head.clone(), error })
+    }
+}
+
+/// Adds an entry within a transaction, and gives its number.
+pub(super) fn append(transaction: &Transaction<'_>, chain: &mut Chain, note: &Note) -> Result<i64, WriteError> {
+    // Somebody else may have put a row where the next one belongs. That must not stop us; the check names it.
+    let free = "SELECT CASE WHEN EXISTS (SELECT 1 FROM audit WHERE seq = ?1) THEN (SELECT max(seq) + 1 FROM audit) ELSE ?1 END";
+    let seq = transaction.prepare_cached(free)?.query_row([chain.next()], |row| row.get(0))?;
+    let row = chain.append(note.clone(), seq)?;
+    let insert = "INSERT INTO audit (seq, entry, previous, hash) VALUES (?1, ?2, ?3, ?4)";
+    transaction.prepare_cached(insert)?.execute(params![row.seq, row.text, row.previous, row.hash])?;
+    match &note.step {
+        Step::Answering(_) => {
+            transaction.prepare_cached("INSERT OR IGNORE INTO audit_open (seq) VALUES (?1)")?.execute([row.seq])?
+        }
+        Step::Outcome(ended) => {
+            transaction.prepare_cached("DELETE FROM audit_open WHERE seq = ?1")?.execute([ended.of])?
+        }
+    };
+    Ok(row.seq)
+}
+
+/// Entries that say what is about to be done, and nothing says what became of it. There are some after a crash.
+pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
+    let mut statement = connection.prepare("SELECT entry FROM audit_open JOIN audit USING (seq) ORDER BY seq")?;
+    let texts = statement.query_map([], |row| lossy(row, 0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
+}
+
+/// Which part of the audit to read: the newest of what fits, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuditSlice {
+    pub(crate) run: Option<String>,
+    pub(crate) terminal: Option<TerminalId>,
+    pub(crate) since: Option<Wall>,
+    pub(crate) limit: usize,
+}
+
+/// Reads entries, with their hashes. What can no longer be read as one is left out: the check names it. Blocking: for a
+/// thread that may wait.
+pub(crate) fn read_audit(path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
+    let read = || -> rusqlite::Result<Vec<(String, String)>> {
+        let connection = read_only(path)?;
+        let mut statement = connection.prepare(
+            "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
+             (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2)
+             AND (?3 IS NULL OR entry ->> 'at' >= ?3) END ORDER BY seq DESC LIMIT ?4",
+        )?;
+        let terminal = slice.terminal.map(|id| id.to_string());
+        let (since, limit) = (slice.since.map(|since| since.0), slice.limit as i64);
+        statement
+            .query_map(params![slice.run, terminal, since, limit], |row| Ok((lossy(row, 0)?, lossy(row, 1)?)))?
+            .collect()
+    };
+    let rows = read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })?;
+    Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
+}
+
+/// What the check has found.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) entries: usize,
+    /// The hash of the last entry.
+    pub(crate) hash: Option<String>,
+    pub(crate) flaws: Vec<Flaw>,
+}
+
+/// Checks the whole audit against itself and its head. Blocking: for a thread that may wait.
+pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
+    let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
+    let mut head = read_head(path);
+    let mut rows = read_rows(path).map_err(wrap)?;
+    for _ in 0..TRIES {
+        // The two are read one after the other, and posse may write in between.
+        let again = read_head(path);
+        if again == head {
+            break;
+        }
+        head = again;
+        rows = read_rows(path).map_err(wrap)?;
+    }
+    let flaws = verify(&rows, head.as_ref());
+    Ok(Checked { entries: rows.len(), hash: rows.last().map(|row| row.hash.clone()), flaws })
+}
+
+/// Text, also if someone has put there what is none.
+fn lossy(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
+    let value = row.get_ref(column)?;
+    Ok(String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned())
+}
+
+fn read_rows(path: &Path) -> rusqlite::Result<Vec<Row>> {
+    let connection = read_only(path)?;
+    let mut statement = connection.prepare("SELECT seq, entry, previous, hash FROM audit ORDER BY seq")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Row { seq: row.get(0)?, text: lossy(row, 1)?, previous: lossy(row, 2)?, hash: lossy(row, 3)? })
+    })?;
+    rows.collect()
+}
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::channel;
+
+use posse_core::audit::{Answering, Ended, Who};
+use posse_core::delivery::{Verified, Wish};
+
+use super::super::{Change, Outcome, Writer, open};
+use super::*;
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.path().join("posse.db")
+    }
+
+    fn head(&self) -> PathBuf {
+        self.0.path().join("audit.head")
+    }
+
+    /// Somebody else at the database.
+    fn other(&self) -> Connection {
+        Connection::open(self.database()).unwrap()
+    }
+
+    /// The same, who has taken away what guards it.
+    fn tamperer(&self) -> Connection {
+        let other = self.other();
+        for trigger in ["audit_is_not_changed", "audit_is_not_shortened", "audit_is_not_replaced"] {
+            other.execute(&format!("DROP TRIGGER {trigger}"), []).unwrap();
+        }
+        other
+    }
+
+    fn flaws(&self) -> Vec<Flaw> {
+        verify_audit(&self.database()).unwrap().flaws
+    }
+
+    fn all(&self) -> Vec<Entry> {
+        self.read(AuditSlice { limit: 100, ..AuditSlice::default() })
+    }
+
+    fn read(&self, slice: AuditSlice) -> Vec<Entry> {
+        read_audit(&self.database(), &slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
+    }
+}
+
+fn note(terminal: u32, step: Step) -> Note {
+    let run = (terminal == 1).then(|| "r1".to_owned());
+    let who = Who { run, ..Who::person() };
+    Note { at: Wall(1000 + i64::from(terminal)), terminal: TerminalId::from_random(terminal), who, step }
+}
+
+fn answering(terminal: u32) -> Change {
+    let tail = vec!["Do it? [y/n]".to_owned()];
+    let answering = Answering::new(Wish::Accept, None, tail, vec!["y".into(), "enter".into()]);
+    Change::Audit(Box::new(note(terminal, Step::Answering(Box::new(answering)))))
+}
+
+fn outcome(terminal: u32, of: i64) -> Change {
+    Change::Audit(Box::new(note(terminal, Step::Outcome(Ended::answered(of, Verified::Closed, vec!["y".into()])))))
+}
+
+fn write(writer: &Writer, changes: Vec<Change>) -> Outcome {
+    let (told, outcome) = channel();
+    writer.write(changes, move |outcome| told.send(outcome).unwrap());
+    outcome.recv().unwrap()
+}
+
+#[track_caller]
+fn written(writer: &Writer, changes: Vec<Change>) -> Vec<i64> {
+    match write(writer, changes) {
+        Outcome::Written(numbers) => numbers,
+        Outcome::Refused(why) => panic!("refused: {why}"),
+    }
+}
+
+/// Two answers with their outcomes.
+fn four(home: &Home) {
+    let (writer, _) = open(&home.database()).unwrap();
+    for (terminal, of) in [(1, 1), (2, 3)] {
+        assert_eq!(written(&writer, vec![answering(terminal)]), [of]);
+        assert_eq!(written(&writer, vec![outcome(terminal, of)]), [of + 1]);
+    }
+}
+
+#[test]
+fn entries_hang_together_over_restarts_and_retention() {
+    let home = Home::new();
+    assert!(open(&home.database()).is_ok() && home.flaws().is_empty(), "an audit without entries is intact");
+    four(&home);
+    let (writer, _) = open(&home.database()).unwrap();
+    assert_eq!(written(&writer, vec![answering(3), outcome(3, 5)]), [5, 6], "several at once");
+    write(&writer, vec![Change::Trim { before: i64::MAX, keep: 0 }, Change::Drop(TerminalId::from_random(1))]);
+    drop(writer);
+    let checked = verify_audit(&home.database()).unwrap();
+    assert_eq!((checked.entries, checked.flaws), (6, vec![]));
+    assert_eq!(home.all().iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(std::fs::metadata(home.head()).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_part_of_it_can_be_read() {
+    let home = Home::new();
+    four(&home);
+    let seqs = |slice| home.read(slice).iter().map(|entry| entry.seq).collect::<Vec<_>>();
+    let all = AuditSlice { limit: 100, ..AuditSlice::default() };
+    assert_eq!(seqs(AuditSlice { run: Some("r1".into()), ..all.clone() }), [1, 2]);
+    assert_eq!(seqs(AuditSlice { terminal: Some(TerminalId::from_random(2)), ..all.clone() }), [3, 4]);
+    assert_eq!(seqs(AuditSlice { since: Some(Wall(1002)), ..all.clone() }), [3, 4]);
+    assert_eq!(seqs(AuditSlice { since: Some(Wall(1003)), ..all.clone() }), [0; 0]);
+    assert_eq!(seqs(AuditSlice { limit: 3, ..all }), [2, 3, 4], "the newest, in order");
+}
+
+#[test]
+fn the_database_itself_refuses_to_change_it() {
+    let home = Home::new();
+    four(&home);
+    for sql in [
+        "UPDATE audit SET entry = '{}' WHERE seq = 2",
+        "DELETE FROM audit WHERE seq = 4",
+        "DELETE FROM audit",
+        "INSERT OR REPLACE INTO audit VALUES (2, '{}', '', '')",
+    ] {
+        let refused = home.other().execute(sql, []).unwrap_err().to_string();
+        assert!(refused.contains("the audit"), "{sql}: {refused}");
+    }
+    assert_eq!(home.flaws(), []);
+}
+
+#[test]
+fn who_takes_away_the_guard_is_found_out() {
+    for (sql, flaw) in [
+        ("UPDATE audit SET entry = replace(entry, 'person', 'run') WHERE seq = 3", Flaw::Changed { entry: 3 }),
+        ("UPDATE audit SET entry = 'nonsense' WHERE seq = 1", Flaw::Changed { entry: 1 }),
+        (
+            "UPDATE audit SET entry = CAST(x'ff00' AS TEXT), hash = CAST(x'ff' AS TEXT) WHERE seq = 4",
+            Flaw::Changed { entry: 4 },
+        ),
+        ("DELETE FROM audit WHERE seq = 2", Flaw::Missing { from: 2, to: 2 }),
+        ("DELETE FROM audit WHERE seq = 4", Flaw::Missing { from: 4, to: 4 }),
+        ("DELETE FROM audit", Flaw::Missing { from: 1, to: 4 }),
+        ("UPDATE audit SET seq = 9 WHERE seq = 1", Flaw::Moved { place: 9, entry: 1 }),
+    ] {
+        let home = Home::new();
+        four(&home);
+        home.tamperer().execute(sql, []).unwrap();
+        assert_eq!(home.flaws(), [flaw], "{sql}");
+        // And it stays found out when posse goes on.
+        let (writer, _) = open(&home.database()).unwrap();
+        written(&writer, vec![answering(3)]);
+        assert_eq!(home.flaws(), [flaw], "{sql}");
+        assert!(!home.all().is_empty(), "what can be read is shown");
+    }
+}
+
+#[test]
+fn a_missing_head_is_not_made_up_for() {
+    let home = Home::new();
+    four(&home);
+    for head in [None, Some("nonsense")] {
+        match head {
+            None => std::fs::remove_file(home.head()).unwrap(),
+            Some(text) => std::fs::write(home.head(), text).unwrap(),
+        }
+        let last = home.all().len() as i64;
+        assert!(home.flaws().contains(&Flaw::Unvouched { entry: last }));
+        let (writer, _) = open(&home.database()).unwrap();
+        written(&writer, vec![answering(3)]);
+        assert_eq!(home.flaws(), [Flaw::Unvouched { entry: last }]);
+    }
+}
+
+#[test]
+fn rows_put_in_while_posse_runs_do_not_stop_it() {
+    let home = Home::new();
+    four(&home);
+    let (writer, _) = open(&home.database()).unwrap();
+    home.other().execute("INSERT INTO audit SELECT 5, entry, previous, hash FROM audit WHERE seq = 1", []).unwrap();
+    assert_eq!(written(&writer, vec![answering(3)]), [6]);
+    let flaws = home.flaws();
+    assert!(flaws.contains(&Flaw::Moved { place: 5, entry: 1 }), "{flaws:?}");
+}
+
+/// The two moments in which posse may be cut off while it writes an entry: before the commit, and after it.
+#[test]
+fn a_crash_while_writing_leaves_an_intact_audit() {
+    let home = Home::new();
+    four(&home);
+    let before = std::fs::read(home.head()).unwrap();
+    let (writer, _) = open(&home.database()).unwrap();
+    written(&writer, vec![answering(3)]);
+    drop(writer);
+    let (was, is): (Head, Head) = (
+        serde_json::from_slice(&before).unwrap(),
+        serde_json::from_slice(&std::fs::read(home.head()).unwrap()).unwrap(),
+    );
+    let announced = serde_json::to_vec(&Head { before: Some(was.end), ..is }).unwrap();
+    std::fs::write(home.head(), &announced).unwrap();
+    assert_eq!(home.flaws(), [], "committed");
+    home.tamperer().execute("DELETE FROM audit WHERE seq = 5", []).unwrap();
+    assert_eq!(home.flaws(), [], "not committed");
+    let (writer, _) = open(&home.database()).unwrap();
+    assert_eq!(written(&writer, vec![answering(4)]), [5], "its number is free");
+    assert_eq!(home.flaws(), []);
+}
+
+#[test]
+fn answers_without_an_outcome_are_found_after_a_crash() {
+    let home = Home::new();
+    four(&home);
+    let (writer, found) = open(&home.database()).unwrap();
+    assert!(found.unfinished.is_empty());
+    written(&writer, vec![answering(3)]);
+    written(&writer, vec![answering(4)]);
+    written(&writer, vec![outcome(3, 5)]);
+    drop(writer);
+    let (writer, found) = open(&home.database()).unwrap();
+    assert_eq!(found.unfinished.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [6]);
+    written(&writer, vec![outcome(4, 6)]);
+    drop(writer);
+    assert!(open(&home.database()).unwrap().1.unfinished.is_empty());
+}
+
+/// A directory in its place: the head cannot be written, however full the disk is.
+#[test]
+fn without_a_head_nothing_is_written() {
+    let home = Home::new();
+    four(&home);
+    let (writer, _) = open(&home.database()).unwrap();
+    let (head, aside) = (home.head(), home.0.path().join("aside"));
+    std::fs::rename(&head, &aside).unwrap();
+    std::fs::create_dir(&head).unwrap();
+    assert!(matches!(write(&writer, vec![answering(3)]), Outcome::Refused(why) if why.contains("audit.head")));
+    assert_eq!(home.all().len(), 4);
+    std::fs::remove_dir(&head).unwrap();
+    std::fs::rename(&aside, &head).unwrap();
+    assert_eq!(written(&writer, vec![answering(3)]), [5]);
+    assert_eq!(home.flaws(), []);
+}
