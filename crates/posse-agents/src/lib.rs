@@ -8,5 +8,6 @@ pub mod manifest;
 pub mod merge;
 pub mod profile;
 pub mod start;
+pub mod version;
 
 pub use manifest::{BadManifest, Manifest, Provider};

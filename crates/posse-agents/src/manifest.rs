@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::headless::{BadHeadless, HeadlessRules, Texts};
 use crate::launch::Launch;
 use crate::start::Start;
+use crate::version::Version;
 
 /// One agent, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Manifest {
     pub id: String,
     /// What people call it.
     pub name: String,
+    /// The versions it was written for and is tested with. Others are started all the same.
+    #[serde(default)]
+    pub versions: Vec<Version>,
     /// How it is started. Without this its screen can be read, and nothing more.
     pub launch: Option<Launch>,
     pub start: Option<Start>,

@@ -120,6 +120,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         places: places.clone(),
         listeners: Listeners::default(),
         providers,
+        versions: Arc::default(),
         runs: Runs::new(files, places.database()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use posse_testkit::models::{Event, Log, ModelServer, Role};
+use posse_models::{Event, Log, ModelServer, Role};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -249,8 +249,7 @@ fn the_scenarios_in_the_readme_are_right() {
     let blocks: Vec<_> = readme.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(blocks.len(), 2);
     for block in blocks {
-        let scenario =
-            posse_testkit::models::Scenario::parse(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
+        let scenario = posse_models::Scenario::parse(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
         assert_eq!(scenario.turns.len(), 2);
     }
 }

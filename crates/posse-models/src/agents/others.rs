@@ -1,11 +1,13 @@
 //! opencode and Qwen Code, lightly: both speak chat completions.
 
+use std::io;
+
 use serde_json::json;
 
-use super::{AgentHome, Options, Permissions};
-use crate::models::ModelServer;
+use super::{Home, Options, Permissions};
+use crate::ModelServer;
 
-pub(super) fn opencode(home: &mut AgentHome, server: &ModelServer, options: &Options) {
+pub(super) fn opencode(home: &mut Home, server: &ModelServer, options: &Options) -> io::Result<()> {
     let asks = if options.permissions == Permissions::Bypass { "allow" } else { "ask" };
     let config = json!({
         "$schema": "https://opencode.ai/config.json",
@@ -18,19 +20,20 @@ pub(super) fn opencode(home: &mut AgentHome, server: &ModelServer, options: &Opt
             "models": { "model": { "name": "Scripted" } },
         } },
     });
-    home.write(".config/opencode/opencode.json", &config.to_string());
+    home.write(".config/opencode/opencode.json", &config.to_string())?;
     for switch in ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_MODELS_FETCH"] {
         home.set(switch, "1");
     }
+    Ok(())
 }
 
-pub(super) fn qwen(home: &mut AgentHome, server: &ModelServer, options: &Options) {
+pub(super) fn qwen(home: &mut Home, server: &ModelServer, options: &Options) -> io::Result<()> {
     let settings = json!({
         "security": { "auth": { "selectedType": "openai" }, "folderTrust": { "enabled": !options.trusted } },
         "general": { "disableAutoUpdate": true, "disableUpdateNag": true, "enableAutoUpdate": false },
         "privacy": { "usageStatisticsEnabled": false }, "telemetry": { "enabled": false },
     });
-    home.write(".qwen/settings.json", &settings.to_string());
+    home.write(".qwen/settings.json", &settings.to_string())?;
     home.set("OPENAI_API_KEY", "dummy");
     home.set("OPENAI_BASE_URL", &server.openai_url());
     home.set("OPENAI_MODEL", "scripted");
@@ -41,4 +44,5 @@ pub(super) fn qwen(home: &mut AgentHome, server: &ModelServer, options: &Options
         Permissions::Bypass => "yolo",
     };
     home.add(["--approval-mode", mode]);
+    Ok(())
 }

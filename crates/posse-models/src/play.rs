@@ -3,17 +3,17 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::log::{Event, Role};
-use super::request::{Asked, Kind};
-use super::scenario::{Failure, Step, ToolCall, Turn, applies};
-use super::shared::{Gone, Shared};
-use super::voice::{Protocol, Voice};
-use super::{http, tools};
+use crate::log::{Event, Role};
+use crate::request::{Asked, Kind};
+use crate::scenario::{Failure, Step, ToolCall, Turn, applies};
+use crate::shared::{Gone, Shared};
+use crate::voice::{Protocol, Voice};
+use crate::{http, tools};
 
 /// What a request is said to have had if the scenario does not care.
 const TOKENS: u64 = 1200;
 
-pub(super) struct Player<'a> {
+pub(crate) struct Player<'a> {
     shared: &'a Shared,
     to: &'a TcpStream,
     protocol: Protocol,
@@ -42,7 +42,7 @@ impl From<std::io::Error> for Gone {
 }
 
 /// Answers a request with the turn it got.
-pub(super) fn play(
+pub(crate) fn play(
     shared: &Shared,
     to: &TcpStream,
     (protocol, asked): (Protocol, &Asked),

@@ -5,21 +5,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
-    pub(super) model: String,
-    pub(super) streamed: bool,
+pub(crate) struct Asked {
+    pub(crate) model: String,
+    pub(crate) streamed: bool,
     /// The first and the newest thing the user said; what the agent puts beside it is left out.
-    pub(super) opening: String,
-    pub(super) user_text: String,
-    pub(super) tool_results: Vec<ToolResult>,
-    pub(super) offered: Vec<Offered>,
-    pub(super) kind: Kind,
+    pub(crate) opening: String,
+    pub(crate) user_text: String,
+    pub(crate) tool_results: Vec<ToolResult>,
+    pub(crate) offered: Vec<Offered>,
+    pub(crate) kind: Kind,
     /// How many times the user said something and a tool answered, so far.
-    pub(super) heard: usize,
+    pub(crate) heard: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     #[default]
     Conversation,
     /// The conversation of a helper that the agent started.
@@ -39,30 +39,30 @@ pub struct ToolResult {
 
 /// A tool that the agent offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Offered {
-    pub(super) name: String,
+pub(crate) struct Offered {
+    pub(crate) name: String,
     /// The group it is called by, in the Responses API.
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Takes text instead of JSON.
-    pub(super) freeform: bool,
+    pub(crate) freeform: bool,
 }
 
 impl Asked {
     /// The same for a request and its repetitions, different for any other of the conversation. Codex repeats a
     /// request with what it already heard of the answer, so that must not count.
-    pub(super) fn fingerprint(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.opening, &self.user_text, self.heard).hash(&mut hasher);
         hasher.finish()
     }
 
-    pub(super) fn offers(&self, name: &str) -> Option<&Offered> {
+    pub(crate) fn offers(&self, name: &str) -> Option<&Offered> {
         self.offered.iter().find(|tool| tool.name == name)
     }
 }
 
 /// The text of a message's content: a string, or a list of parts of which some have text.
-pub(super) fn texts(content: &Value) -> Vec<&str> {
+pub(crate) fn texts(content: &Value) -> Vec<&str> {
     match content {
         Value::String(text) => vec![text],
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -70,17 +70,17 @@ pub(super) fn texts(content: &Value) -> Vec<&str> {
     }
 }
 
-pub(super) fn string(value: &Value) -> String {
+pub(crate) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// What a person said in this text: without the reminders that agents weave in, and nothing at all if the agent
 /// itself is speaking in the user's name.
-pub(super) fn said(text: &str, not_the_user: &[&str]) -> Option<String> {
+pub(crate) fn said(text: &str, not_the_user: &[&str]) -> Option<String> {
     let mut rest = text;
     let mut kept = String::new();
     while let Some((before, after)) = rest.split_once("<system-reminder>") {

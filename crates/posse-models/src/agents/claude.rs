@@ -1,13 +1,15 @@
 //! Claude Code: what it must find so that it starts without a person, measured on 2.1.197 and 2.1.325.
 
+use std::io;
+
 use serde_json::{Value, json};
 
-use super::{AgentHome, Options, Permissions};
-use crate::models::ModelServer;
+use super::{Home, Options, Permissions};
+use crate::ModelServer;
 
 const KEY: &str = "sk-ant-dummy-0123456789-0123456789";
 
-pub(super) fn settle(home: &mut AgentHome, server: &ModelServer, options: &Options) {
+pub(super) fn settle(home: &mut Home, server: &ModelServer, options: &Options) -> io::Result<()> {
     home.set("ANTHROPIC_BASE_URL", &server.url());
     home.set("ANTHROPIC_API_KEY", KEY);
     for switch in ["DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] {
@@ -28,14 +30,14 @@ pub(super) fn settle(home: &mut AgentHome, server: &ModelServer, options: &Optio
         "customApiKeyResponses": { "approved": approved, "rejected": [] },
         "projects": { home.directory.to_str().unwrap_or_default(): project },
     });
-    home.write(".claude.json", &state.to_string());
+    home.write(".claude.json", &state.to_string())?;
     let mut settings = json!({});
     if options.permissions == Permissions::Bypass {
         settings["skipDangerousModePermissionPrompt"] = Value::from(!options.bypass_dialog);
         // It refuses to bypass anything as root, unless it believes itself in a sandbox.
         home.set("IS_SANDBOX", "1");
     }
-    home.write(".claude/settings.json", &settings.to_string());
+    home.write(".claude/settings.json", &settings.to_string())?;
     home.add([
         "--permission-mode",
         match options.permissions {
@@ -46,4 +48,5 @@ pub(super) fn settle(home: &mut AgentHome, server: &ModelServer, options: &Optio
             Permissions::Bypass => "bypassPermissions",
         },
     ]);
+    Ok(())
 }

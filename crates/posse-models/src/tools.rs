@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::request::Asked;
-use super::scenario::{Command, NewFile, ToolCall};
+use crate::request::Asked;
+use crate::scenario::{Command, NewFile, ToolCall};
 
 /// Codex asks for a reason, and shows it.
 const WHY: &str = "The scenario asks for it";
 
-pub(super) fn run(asked: &Asked, wish: &Command) -> ToolCall {
+pub(crate) fn run(asked: &Asked, wish: &Command) -> ToolCall {
     let command = wish.command.as_str();
     let offers = |name| asked.offers(name).is_some();
     let described = || json!({ "command": command, "description": "Run the scripted command" });
@@ -32,7 +32,7 @@ pub(super) fn run(asked: &Asked, wish: &Command) -> ToolCall {
     offered_way(asked, name, input)
 }
 
-pub(super) fn write(asked: &Asked, wish: &NewFile) -> ToolCall {
+pub(crate) fn write(asked: &Asked, wish: &NewFile) -> ToolCall {
     let NewFile { path, content } = wish;
     let offers = |name| asked.offers(name).is_some();
     if offers("Write") {
@@ -55,7 +55,7 @@ pub(super) fn write(asked: &Asked, wish: &NewFile) -> ToolCall {
 }
 
 /// A call as the scenario wrote it, in the way in which the agent offers it.
-pub(super) fn as_written(asked: &Asked, call: &ToolCall) -> ToolCall {
+pub(crate) fn as_written(asked: &Asked, call: &ToolCall) -> ToolCall {
     offered_way(asked, &call.name, call.input.clone())
 }
 
@@ -76,8 +76,8 @@ fn offered_way(asked: &Asked, name: &str, input: Value) -> ToolCall {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::Offered;
     use super::*;
+    use crate::request::Offered;
 
     fn offering(tools: &[(&str, bool)]) -> Asked {
         let of =

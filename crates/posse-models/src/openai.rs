@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
-use super::scenario::{Failure, ToolCall};
-use super::voice::{Voice, event, pieces, tokens};
+use crate::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
+use crate::scenario::{Failure, ToolCall};
+use crate::voice::{Voice, event, pieces, tokens};
 
 /// How Codex begins what it says in the user's name.
 const NOT_THE_USER: [&str; 7] = [
@@ -17,7 +17,7 @@ const NOT_THE_USER: [&str; 7] = [
     "<subagent_notification",
 ];
 
-pub(super) fn read(body: &Value) -> Asked {
+pub(crate) fn read(body: &Value) -> Asked {
     // A single prompt may stand there without being put into a message.
     let alone = [json!({ "role": "user", "content": body["input"] })];
     let items = if body["input"].is_string() { &alone } else { list(&body["input"]) };
@@ -87,7 +87,7 @@ fn kind(body: &Value) -> Kind {
     }
 }
 
-pub(super) fn refusal(failure: &Failure) -> Value {
+pub(crate) fn refusal(failure: &Failure) -> Value {
     json!({ "error": error(failure, "type") })
 }
 
@@ -140,7 +140,7 @@ const REASONING: Streamed = Streamed {
     done: "response.reasoning_summary_text.done",
 };
 
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// All but the output.
     response: Value,
     output: Vec<Value>,
@@ -154,7 +154,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
         let response = json!({
             "id": format!("resp_scripted{request:06}"), "object": "response", "created_at": 1_800_000_000,
             "model": asked.model, "status": "in_progress", "output": [],

@@ -5,35 +5,35 @@ use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::log::{Entry, Event, Log};
-use super::script::Script;
+use crate::log::{Entry, Event, Log};
+use crate::script::Script;
 
-pub(super) struct Shared {
+pub(crate) struct Shared {
     started: Instant,
     state: Mutex<State>,
     /// Something in the state changed.
     changed: Condvar,
 }
 
-pub(super) struct State {
+pub(crate) struct State {
     started: Instant,
-    pub(super) log: Log,
-    pub(super) script: Script,
-    pub(super) open_gates: BTreeSet<String>,
-    pub(super) stopping: bool,
+    pub(crate) log: Log,
+    pub(crate) script: Script,
+    pub(crate) open_gates: BTreeSet<String>,
+    pub(crate) stopping: bool,
     /// Connections that are open, by request.
-    pub(super) connections: BTreeMap<u64, TcpStream>,
+    pub(crate) connections: BTreeMap<u64, TcpStream>,
     /// Requests whose connection was lost before they were answered.
     lost: BTreeSet<u64>,
     requests: u64,
 }
 
 impl State {
-    pub(super) fn record(&mut self, request: Option<u64>, event: Event) {
+    pub(crate) fn record(&mut self, request: Option<u64>, event: Event) {
         self.log.entries.push(Entry { at: self.started.elapsed(), request, event });
     }
 
-    pub(super) fn next_request(&mut self) -> u64 {
+    pub(crate) fn next_request(&mut self) -> u64 {
         self.requests += 1;
         self.requests
     }
@@ -45,10 +45,10 @@ impl State {
 
 /// The connection of a request is gone, or the server stops.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(crate) struct Gone;
 
 impl Shared {
-    pub(super) fn new(script: Script) -> Self {
+    pub(crate) fn new(script: Script) -> Self {
         let started = Instant::now();
         let state = State {
             started,
@@ -63,7 +63,7 @@ impl Shared {
         Self { started, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(super) fn started(&self) -> Instant {
+    pub(crate) fn started(&self) -> Instant {
         self.started
     }
 
@@ -72,18 +72,18 @@ impl Shared {
     }
 
     /// Changes the state, and tells everyone who waits for a change.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.notify_all();
         changed
     }
 
-    pub(super) fn record(&self, request: u64, event: Event) {
+    pub(crate) fn record(&self, request: u64, event: Event) {
         self.change(|state| state.record(Some(request), event));
     }
 
     /// The agent went away. Told once, and not when the answer was complete.
-    pub(super) fn lose(&self, request: u64) {
+    pub(crate) fn lose(&self, request: u64) {
         self.change(|state| {
             if state.connections.contains_key(&request) && !state.stopping && state.lost.insert(request) {
                 state.record(Some(request), Event::ConnectionLost);
@@ -92,22 +92,22 @@ impl Shared {
     }
 
     /// Nothing more happens with this request.
-    pub(super) fn forget(&self, request: u64) {
+    pub(crate) fn forget(&self, request: u64) {
         self.change(|state| state.connections.remove(&request));
     }
 
     /// Waits until the state fits; the answer is whether it did in time.
-    pub(super) fn wait(&self, patience: Duration, fits: impl Fn(&State) -> bool) -> bool {
+    pub(crate) fn wait(&self, patience: Duration, fits: impl Fn(&State) -> bool) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), patience, |state| !fits(state));
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     /// A pause in an answer, unless nobody is there any more to notice.
-    pub(super) fn pause(&self, request: u64, time: Duration) -> Result<(), Gone> {
+    pub(crate) fn pause(&self, request: u64, time: Duration) -> Result<(), Gone> {
         if self.wait(time, |state| state.must_end(request)) { Err(Gone) } else { Ok(()) }
     }
 
-    pub(super) fn pass_gate(&self, request: u64, gate: &str) -> Result<(), Gone> {
+    pub(crate) fn pass_gate(&self, request: u64, gate: &str) -> Result<(), Gone> {
         let mut state = self.lock();
         if !state.open_gates.contains(gate) {
             state.record(Some(request), Event::Waiting { gate: gate.to_owned() });
@@ -118,7 +118,7 @@ impl Shared {
         if state.must_end(request) { Err(Gone) } else { Ok(()) }
     }
 
-    pub(super) fn log(&self) -> Log {
+    pub(crate) fn log(&self) -> Log {
         self.lock().log.clone()
     }
 }

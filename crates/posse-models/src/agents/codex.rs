@@ -1,9 +1,11 @@
 //! Codex: what it must find so that it starts without a person, measured on 0.145.0 and 0.166.0.
 
-use super::{AgentHome, Options, Permissions};
-use crate::models::ModelServer;
+use std::io;
 
-pub(super) fn settle(home: &mut AgentHome, version: &str, server: &ModelServer, options: &Options) {
+use super::{Home, Options, Permissions};
+use crate::ModelServer;
+
+pub(super) fn settle(home: &mut Home, version: &str, server: &ModelServer, options: &Options) -> io::Result<()> {
     // A model that this version knows by itself: about others it warns.
     let old = version.starts_with("0.145.");
     let model = if old { "gpt-5.5" } else { "gpt-6-sol" };
@@ -32,7 +34,7 @@ env_key = "SCRIPTED_API_KEY"
         url = server.openai_url(),
         retries = retries.unwrap_or_default(),
     );
-    home.write(".codex/config.toml", &config);
+    home.write(".codex/config.toml", &config)?;
     let place = home.home().join(".codex").display().to_string();
     home.set("CODEX_HOME", &place);
     home.set("SCRIPTED_API_KEY", "dummy");
@@ -46,4 +48,5 @@ env_key = "SCRIPTED_API_KEY"
         // Its own default: edits of the project need no question.
         Permissions::AcceptEdits | Permissions::Auto | Permissions::Plan => {}
     }
+    Ok(())
 }

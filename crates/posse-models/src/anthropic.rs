@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
-use super::scenario::{Failure, ToolCall};
-use super::voice::{Voice, event, pieces, tokens};
+use crate::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
+use crate::scenario::{Failure, ToolCall};
+use crate::voice::{Voice, event, pieces, tokens};
 
 /// How Claude Code begins what it says in the user's name.
 const NOT_THE_USER: [&str; 5] =
@@ -13,7 +13,7 @@ const NOT_THE_USER: [&str; 5] =
 /// Claude Code hands it back with the thought, and nobody looks at it.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
-pub(super) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
+pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
     let messages = list(&body["messages"]);
     let user_texts: Vec<String> = messages
         .iter()
@@ -69,7 +69,7 @@ fn kind(body: &Value, asked: &Asked, agent_id: Option<&str>) -> Kind {
     if agent_id.is_some() || billing { Kind::Subagent } else { Kind::Conversation }
 }
 
-pub(super) fn refusal(failure: &Failure) -> Value {
+pub(crate) fn refusal(failure: &Failure) -> Value {
     let (kind, message) = match failure.status {
         400 => ("invalid_request_error", "The request is wrong"),
         401 => ("authentication_error", "invalid x-api-key"),
@@ -88,7 +88,7 @@ pub(super) fn refusal(failure: &Failure) -> Value {
     json!({ "type": "error", "error": failure.object(fields), "request_id": "req_scripted" })
 }
 
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// All but the content.
     message: Value,
     content: Vec<Value>,
@@ -99,7 +99,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
         let message = json!({
             "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(input_tokens, 1),

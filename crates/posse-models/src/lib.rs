@@ -3,7 +3,11 @@
 //!
 //! One server speaks all protocols at once, by path: Anthropic's Messages, OpenAI's Responses and chat completions.
 //! It knows nothing about terminals and starts nothing but threads of its own; they are gone when the value is.
+//!
+//! [`agents`] makes homes in which real agents talk to such a server, without an account and without asking anything
+//! first. Nothing is started there either.
 
+pub mod agents;
 mod anthropic;
 mod chat;
 mod http;
@@ -42,22 +46,22 @@ pub struct ModelServer {
 
 impl ModelServer {
     /// One conversation, or several that are told apart by their openings.
-    #[allow(clippy::unwrap_used)]
-    pub fn start(scenarios: impl IntoIterator<Item = Scenario>) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = listener.local_addr().unwrap();
+    pub fn start(scenarios: impl IntoIterator<Item = Scenario>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(script::Script::new(scenarios.into_iter().collect())));
         let listening = Some(std::thread::spawn({
             let shared = shared.clone();
             move || listen(&listener, &shared)
         }));
-        Self { address, shared, listening }
+        Ok(Self { address, shared, listening })
     }
 
-    /// A server with one conversation, from the text of a scenario.
+    /// A server with one conversation, from the text of a scenario. For tests: what is wrong with it is a panic.
     #[track_caller]
     pub fn script(scenario: &str) -> Self {
-        Self::start([Scenario::parse(scenario).unwrap_or_else(|error| panic!("cannot {error}"))])
+        let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("cannot {error}"));
+        Self::start([scenario]).unwrap_or_else(|error| panic!("no model server: {error}"))
     }
 
     /// What Claude Code calls its base URL.
@@ -94,7 +98,7 @@ impl ModelServer {
         self.shared.wait(patience, |state| fits(&state.log))
     }
 
-    /// Waits until the log fits, which it has to, and gives it.
+    /// Waits until the log fits, and gives it. For tests: it has to.
     #[track_caller]
     pub fn wait_for(&self, fits: impl Fn(&Log) -> bool, patience: Duration) -> Log {
         let came = self.comes_within(patience, fits);

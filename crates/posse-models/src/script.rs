@@ -1,10 +1,10 @@
 //! Which turn a request gets.
 
-use super::log::Role;
-use super::request::{Asked, Kind};
-use super::scenario::{Scenario, Turn};
+use crate::log::Role;
+use crate::request::{Asked, Kind};
+use crate::scenario::{Scenario, Turn};
 
-pub(super) struct Script {
+pub(crate) struct Script {
     conversations: Vec<Conversation>,
 }
 
@@ -23,14 +23,14 @@ struct Newest {
 }
 
 impl Script {
-    pub(super) fn new(scenarios: Vec<Scenario>) -> Self {
+    pub(crate) fn new(scenarios: Vec<Scenario>) -> Self {
         let of = |scenario| Conversation { scenario, next: 0, newest: None };
         Self { conversations: scenarios.into_iter().map(of).collect() }
     }
 
     /// The next turn, or the newest one again if this repeats a request that was not answered to the end: agents
     /// repeat what failed. `None`: the script has nothing for this request.
-    pub(super) fn take(&mut self, asked: &Asked) -> (Role, Option<Turn>) {
+    pub(crate) fn take(&mut self, asked: &Asked) -> (Role, Option<Turn>) {
         if let Kind::Side { name, .. } = asked.kind {
             return (Role::Side(name), None);
         }
@@ -63,7 +63,7 @@ impl Script {
     }
 
     /// A request was answered to its end.
-    pub(super) fn answered(&mut self, role: &Role, asked: &Asked) {
+    pub(crate) fn answered(&mut self, role: &Role, asked: &Asked) {
         let Role::Turn { scenario, .. } = role else { return };
         let newest = self.conversations.get_mut(*scenario).and_then(|conversation| conversation.newest.as_mut());
         if let Some(newest) = newest.filter(|newest| newest.fingerprint == asked.fingerprint()) {
@@ -74,8 +74,8 @@ impl Script {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scenario::Step;
     use super::*;
+    use crate::scenario::Step;
 
     fn asked(user_text: &str) -> Asked {
         Asked { opening: "first".into(), user_text: user_text.into(), ..Asked::default() }

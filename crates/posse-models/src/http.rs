@@ -8,23 +8,23 @@ use std::net::TcpStream;
 const MAX_BODY: usize = 64 << 20;
 
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
+pub(crate) struct Request {
+    pub(crate) method: String,
     /// Without the query.
-    pub(super) path: String,
+    pub(crate) path: String,
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
     /// `name` in lower case.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// Reads a request; `None` when the connection was closed without one.
-pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
+pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -79,10 +79,10 @@ fn wrong(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-pub(super) type Headers<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type Headers<'a> = &'a [(&'a str, &'a str)];
 
 /// A whole answer with a JSON body.
-pub(super) fn answer(
+pub(crate) fn answer(
     mut to: &TcpStream,
     status: u16,
     headers: Headers<'_>,
@@ -97,18 +97,18 @@ pub(super) fn answer(
 }
 
 /// The head of a stream of events; the events follow by [`chunk`], and [`last_chunk`] ends it.
-pub(super) fn stream_head(mut to: &TcpStream) -> io::Result<()> {
+pub(crate) fn stream_head(mut to: &TcpStream) -> io::Result<()> {
     let headers =
         [("content-type", "text/event-stream"), ("cache-control", "no-cache"), ("transfer-encoding", "chunked")];
     to.write_all(head(200, &headers).as_bytes())
 }
 
-pub(super) fn chunk(mut to: &TcpStream, text: &str) -> io::Result<()> {
+pub(crate) fn chunk(mut to: &TcpStream, text: &str) -> io::Result<()> {
     // An empty chunk would end the stream.
     if text.is_empty() { Ok(()) } else { to.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()) }
 }
 
-pub(super) fn last_chunk(mut to: &TcpStream) -> io::Result<()> {
+pub(crate) fn last_chunk(mut to: &TcpStream) -> io::Result<()> {
     to.write_all(b"0\r\n\r\n")
 }
 

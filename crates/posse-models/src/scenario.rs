@@ -144,13 +144,13 @@ impl Failure {
     }
 
     /// The headers to send, with their times filled in.
-    pub(super) fn headers_now(&self) -> Vec<(&str, String)> {
+    pub(crate) fn headers_now(&self) -> Vec<(&str, String)> {
         let filled = |value: &String| moment(value).map_or_else(|| value.clone(), |seconds| seconds.to_string());
         self.headers.iter().map(|(name, value)| (name.as_str(), filled(value))).collect()
     }
 
     /// The error's object: these fields and the scenario's.
-    pub(super) fn object(&self, mut fields: serde_json::Map<String, Value>) -> Value {
+    pub(crate) fn object(&self, mut fields: serde_json::Map<String, Value>) -> Value {
         for (name, value) in &self.fields {
             let seconds = value.as_str().and_then(moment);
             fields.insert(name.clone(), seconds.map_or_else(|| value.clone(), Value::from));
@@ -186,7 +186,7 @@ impl Step {
 }
 
 /// Whether something that happens this many times happens to this attempt, counted from 1.
-pub(super) fn applies(times: Option<u32>, attempt: u32) -> bool {
+pub(crate) fn applies(times: Option<u32>, attempt: u32) -> bool {
     times.is_none_or(|times| attempt <= times)
 }
 

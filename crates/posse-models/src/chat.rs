@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::openai::refusal;
-use super::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
-use super::scenario::{Failure, ToolCall};
-use super::voice::{Voice, pieces, tokens};
+use crate::openai::refusal;
+use crate::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
+use crate::scenario::{Failure, ToolCall};
+use crate::voice::{Voice, pieces, tokens};
 
 /// How Qwen Code begins what it says in the user's name.
 const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
 
-pub(super) fn read(body: &Value) -> Asked {
+pub(crate) fn read(body: &Value) -> Asked {
     let messages = list(&body["messages"]);
     let user_texts: Vec<String> = messages
         .iter()
@@ -46,7 +46,7 @@ fn offered(tool: &Value) -> Offered {
     Offered { name: string(&tool["function"]["name"]), namespace: None, freeform: false }
 }
 
-pub(super) struct Answer {
+pub(crate) struct Answer {
     head: Value,
     text: String,
     calls: Vec<Value>,
@@ -56,7 +56,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
         let head = json!({
             "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::request::{Asked, ToolResult};
+use crate::request::{Asked, ToolResult};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub enum Role {
 }
 
 impl Opened {
-    pub(super) fn new(role: Role, asked: &Asked) -> Self {
+    pub(crate) fn new(role: Role, asked: &Asked) -> Self {
         Self {
             role,
             model: asked.model.clone(),
