@@ -9,6 +9,7 @@ pub mod detect;
 pub mod frame;
 pub mod ids;
 pub mod keys;
+pub mod plan;
 pub mod screen;
 pub mod signal;
 pub mod status;

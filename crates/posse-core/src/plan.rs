@@ -1,0 +1,31 @@
+//! Plans: what is to be done, what may be started next, and whether it was done.
+//!
+//! A plan is a YAML file of sections and tasks. Each task is carried out by a headless session of its own. Everything that
+//! can be decided about a plan without touching a file, a process or a clock is decided here:
+//!
+//! - `file` is the plan as a value; reading it names every mistake with its place and a hint. `edit` writes statuses into
+//!   it and leaves the rest of the text as it was.
+//!
+//! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
+
+mod check;
+mod fields;
+pub mod file;
+#[cfg(test)]
+mod file_tests;
+mod ids;
+mod near;
+mod problem;
+mod read;
+mod read_meta;
+mod record;
+mod span;
+mod yaml;
+
+pub use fields::duration;
+pub use file::Plan;
+pub use ids::{BadTaskId, TaskId};
+pub use problem::{PlanProblems, Problem, Warning};
+pub use read_meta::cannot_fail;
+pub use record::{FailureKind, Record, TaskStatus};
+pub use span::Place;
