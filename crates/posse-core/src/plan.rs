@@ -4,16 +4,22 @@
 //! can be decided about a plan without touching a file, a process or a clock is decided here:
 //!
 //! - `file` is the plan as a value; reading it names every mistake with its place and a hint. `edit` writes statuses into
-//!   it and leaves the rest of the text as it was.
+//!   it and leaves the rest of the text as it was. `merge` takes over what a session changed in it, as far as it may.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 
 mod check;
+pub mod edit;
+#[cfg(test)]
+mod edit_tests;
 mod fields;
 pub mod file;
 #[cfg(test)]
 mod file_tests;
 mod ids;
+pub mod merge;
+#[cfg(test)]
+mod merge_tests;
 mod near;
 mod problem;
 mod read;
@@ -27,5 +33,5 @@ pub use file::Plan;
 pub use ids::{BadTaskId, TaskId};
 pub use problem::{PlanProblems, Problem, Warning};
 pub use read_meta::cannot_fail;
-pub use record::{FailureKind, Record, TaskStatus};
+pub use record::{FailureKind, Record, State, TaskStatus};
 pub use span::Place;

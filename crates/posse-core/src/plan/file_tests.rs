@@ -7,7 +7,7 @@ use super::file::{Gate, GateWhen, Parallel, section_status};
 use super::{Plan, PlanProblems, TaskStatus, cannot_fail};
 
 /// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
-const OLD: &str = r#"# Sample plan
+pub(super) const OLD: &str = r#"# Sample plan
 meta:
   name: Sandbox fix   # shown in reports
   description: One flag is missing

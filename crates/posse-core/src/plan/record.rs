@@ -1,8 +1,11 @@
 //! What has become of a task so far. Owned by the orchestrator; the plan file carries a copy of it for people to read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use super::{Plan, TaskId};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,6 +110,40 @@ pub struct Record {
     /// Absent is unknown, which is not nothing.
     pub cost_usd: Option<f64>,
     pub commits: Vec<String>,
+}
+
+/// What has become of every task so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct State(BTreeMap<TaskId, Record>);
+
+impl State {
+    /// What the file of a plan says. Only for a plan that no run knows yet.
+    pub fn recorded(plan: &Plan) -> Self {
+        Self(plan.tasks().map(|task| (task.id.clone(), task.record.clone())).collect())
+    }
+
+    pub fn get(&self, id: &TaskId) -> Option<&Record> {
+        self.0.get(id)
+    }
+
+    /// A task that nothing is known of is pending.
+    pub fn status(&self, id: &TaskId) -> TaskStatus {
+        self.get(id).map(|record| record.status).unwrap_or_default()
+    }
+
+    /// The record of a task, to be changed.
+    pub fn of(&mut self, id: &TaskId) -> &mut Record {
+        self.0.entry(id.clone()).or_default()
+    }
+
+    pub fn forget(&mut self, id: &TaskId) {
+        self.0.remove(id);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&TaskId, &Record)> {
+        self.0.iter()
+    }
 }
 
 /// The names of a record's fields in a plan file, in the order in which they are written.

@@ -19,11 +19,6 @@ impl Place {
         let bytes = span.byte_range().unwrap_or(0..0);
         Self { start: bytes.start, end: bytes.end, line: span.start.line(), column: span.start.col() + 1 }
     }
-
-    /// From the beginning of this to the end of `other`.
-    pub(super) fn to(self, other: Place) -> Place {
-        Place { end: other.end.max(self.start), ..self }
-    }
 }
 
 impl fmt::Display for Place {
