@@ -5,6 +5,9 @@
 //!
 //! - `file` is the plan as a value; reading it names every mistake with its place and a hint. `edit` writes statuses into
 //!   it and leaves the rest of the text as it was. `merge` takes over what a session changed in it, as far as it may.
+//! - `select` says what may be started now, why the rest may not, and how the plan stands.
+//! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
+//!   validator thinks of it, `limits` whether the quota was used up and until when.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 
@@ -17,15 +20,27 @@ pub mod file;
 #[cfg(test)]
 mod file_tests;
 mod ids;
+pub mod limits;
+#[cfg(test)]
+mod limits_tests;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
 mod near;
+pub mod outcome;
+#[cfg(test)]
+mod outcome_tests;
 mod problem;
 mod read;
 mod read_meta;
 mod record;
+pub mod report;
+pub mod select;
+#[cfg(test)]
+mod select_tests;
 mod span;
+pub mod verdict;
+mod writes;
 mod yaml;
 
 pub use fields::duration;
@@ -35,3 +50,4 @@ pub use problem::{PlanProblems, Problem, Warning};
 pub use read_meta::cannot_fail;
 pub use record::{FailureKind, Record, State, TaskStatus};
 pub use span::Place;
+pub use writes::write_set;
