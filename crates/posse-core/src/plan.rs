@@ -8,13 +8,18 @@
 //! - `select` says what may be started now, why the rest may not, and how the plan stands.
 //! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
+//! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
+//! - `prompt` is what a session is told.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 
+pub mod breaker;
+pub mod budget;
 mod check;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
+pub mod escalate;
 mod fields;
 pub mod file;
 #[cfg(test)]
@@ -31,10 +36,14 @@ pub mod outcome;
 #[cfg(test)]
 mod outcome_tests;
 mod problem;
+pub mod prompt;
+#[cfg(test)]
+mod prompt_tests;
 mod read;
 mod read_meta;
 mod record;
 pub mod report;
+pub mod retry;
 pub mod select;
 #[cfg(test)]
 mod select_tests;
