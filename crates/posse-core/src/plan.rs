@@ -10,6 +10,7 @@
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
 //! - `prompt` is what a session is told.
+//! - `machine` is a run of a plan: all of the above, fed with events.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 
@@ -28,6 +29,7 @@ mod ids;
 pub mod limits;
 #[cfg(test)]
 mod limits_tests;
+pub mod machine;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
@@ -47,6 +49,7 @@ pub mod retry;
 pub mod select;
 #[cfg(test)]
 mod select_tests;
+pub mod settings;
 mod span;
 pub mod verdict;
 mod writes;

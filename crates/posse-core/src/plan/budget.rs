@@ -90,7 +90,12 @@ impl Total {
     }
 
     fn add(&mut self, line: &Line) {
-        let usage = &line.usage;
+        self.add_usage(&line.usage);
+        self.seconds += line.seconds;
+    }
+
+    /// One more session.
+    pub fn add_usage(&mut self, usage: &Usage) {
         self.sessions += 1;
         self.cost_usd += usage.cost_usd.unwrap_or(0.0);
         self.cost_unknown += u32::from(usage.cost_usd.is_none());
@@ -101,7 +106,6 @@ impl Total {
         self.cache_read_tokens += usage.cache_read_tokens.unwrap_or(0);
         self.cache_creation_tokens += usage.cache_creation_tokens.unwrap_or(0);
         self.api_seconds += usage.api_seconds.unwrap_or(0.0);
-        self.seconds += line.seconds;
     }
 
     /// The cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
@@ -152,7 +156,7 @@ impl Budget {
 }
 
 /// A limit on one level: this invocation, this plan, this item, the last days.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
     pub name: String,
     pub limit_usd: Option<f64>,

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::file::{PlanStatus, section_status};
 use super::record::RECORD_KEYS;
-use super::yaml::{self, Entry, Node, Notation, Value};
-use super::{Plan, PlanProblems, Record, State, TaskId};
+use super::yaml::{self, Entry, Node, Notation, Tree, Value};
+use super::{Plan, PlanProblems, Record, State, TaskId, read};
 
 /// What is written on top of a plan when a run ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,9 @@ const TEXT_MAX: usize = 2000;
 
 /// The text of a plan with the given statuses in it. Tasks that the state does not know stay as they are.
 pub fn write(text: &str, state: &State, mark: &Mark) -> Result<String, NotWritten> {
-    let (plan, _) = Plan::read("plan", text).map_err(NotWritten::Unreadable)?;
-    let tree = yaml::parse(text).map_err(|_| NotWritten::WouldChangeMore)?;
+    let unreadable = |problem| PlanProblems { file: "plan".into(), problems: vec![problem], warnings: Vec::new() };
+    let tree = yaml::parse(text).map_err(|problem| NotWritten::Unreadable(unreadable(problem)))?;
+    let (plan, _) = read::from_tree("plan", &tree.root).map_err(NotWritten::Unreadable)?;
     let mut edits = Edits { text, splices: Vec::new() };
 
     if let Some(meta) = tree.root.get("meta") {
@@ -69,13 +70,17 @@ pub fn write(text: &str, state: &State, mark: &Mark) -> Result<String, NotWritte
         }
     }
     let edited = edits.apply();
-    if proves(text, &edited, state, mark) { Ok(edited) } else { Err(NotWritten::WouldChangeMore) }
+    if edited == text || proves(&plan, tree, &edited, state, mark) {
+        Ok(edited)
+    } else {
+        Err(NotWritten::WouldChangeMore)
+    }
 }
 
-/// Whether `edited` is the plan in `text` with these statuses, and with nothing else changed or lost.
-fn proves(text: &str, edited: &str, state: &State, mark: &Mark) -> bool {
-    let (Ok((before, _)), Ok((plan, _))) = (Plan::read("plan", text), Plan::read("plan", edited)) else { return false };
-    let (Ok(old), Ok(new)) = (yaml::parse(text), yaml::parse(edited)) else { return false };
+/// Whether `edited` is the old plan with these statuses, and with nothing else changed or lost.
+fn proves(before: &Plan, old: Tree, edited: &str, state: &State, mark: &Mark) -> bool {
+    let Ok(new) = yaml::parse(edited) else { return false };
+    let Ok((plan, _)) = read::from_tree("plan", &new.root) else { return false };
     let records = plan
         .tasks()
         .zip(before.tasks())

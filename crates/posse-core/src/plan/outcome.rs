@@ -46,6 +46,8 @@ pub enum Ended {
     Exited(i32),
     /// By a signal that was not ours.
     Killed(i32),
+    /// Nobody saw the end: the machine or whoever held the process went down.
+    Lost,
 }
 
 /// The last event of a headless session.
@@ -76,7 +78,8 @@ impl fmt::Display for Denial {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Stopped on request. Costs no attempt.
     Interrupted,
@@ -100,6 +103,9 @@ pub struct Failure {
     /// For people, and for the next attempt.
     pub message: String,
     pub denials: Vec<Denial>,
+    /// The end of what a check printed.
+    #[serde(default)]
+    pub output: Option<String>,
 }
 
 /// What an attempt failed of.
@@ -155,8 +161,12 @@ impl fmt::Display for FailedHow {
 /// The first that holds decides; the order is the meaning.
 pub fn decide(evidence: &Evidence<'_>) -> Outcome {
     let denials = evidence.result.as_ref().map_or(&[][..], |result| &result.denials);
-    let failure =
-        |kind, message: String| Failure { kind, message: with_denials(message, denials), denials: denials.to_vec() };
+    let failure = |kind, message: String| Failure {
+        kind,
+        message: with_denials(message, denials),
+        denials: denials.to_vec(),
+        output: None,
+    };
 
     if evidence.ended == Ended::Stopped {
         return Outcome::Interrupted;
@@ -179,7 +189,11 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
                 "the session said nothing for too long and was ended".into(),
             ));
         }
-        Ended::Exited(0) => None,
+        // What it reported before is still there, and work that is done is not done again.
+        Ended::Lost if report.is_err() => {
+            return Outcome::Infra(failure(FailedHow::Lost, "the session was lost before it reported".into()));
+        }
+        Ended::Exited(0) | Ended::Lost => None,
         Ended::Exited(code) => Some(format!("the session exited with {code}")),
         Ended::Killed(signal) => Some(format!("the session was ended by signal {signal}")),
     };

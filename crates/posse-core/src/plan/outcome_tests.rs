@@ -128,6 +128,12 @@ fn the_order_of_outcomes() {
             Attempt { report: Some(foreign), ..good() },
             "bad_report: bad report: it is about task 1.2, not 1.1",
         ),
+        ("T87: lost after it had reported", Attempt { ended: Ended::Lost, result: None, ..good() }, "done: did it"),
+        (
+            "T86: lost before",
+            Attempt { ended: Ended::Lost, result: None, report: None, ..good() },
+            "infra lost: the session was lost before it reported",
+        ),
         ("it asks", Attempt { report: Some(ASKS), left_work: false, ..good() }, "suspended: Which?"),
         ("it says it failed", Attempt { report: Some(FAILS), ..good() }, "reported: cannot"),
         (

@@ -70,14 +70,16 @@ const PERMISSIONS: Keys =
     Keys { of: "permissions", known: &["profile", "tools"], aliases: &[("allowed_tools", "tools")], elsewhere: &[] };
 
 pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+    match yaml::parse(text) {
+        Ok(tree) => from_tree(file, &tree.root),
+        Err(problem) => Err(PlanProblems { file: file.to_owned(), problems: vec![problem], warnings: Vec::new() }),
+    }
+}
+
+/// The same, from a text that was taken apart already.
+pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<Warning>), PlanProblems> {
     let mut found = Found::default();
-    let plan = match yaml::parse(text) {
-        Ok(tree) => plan(file, &tree.root, &mut found),
-        Err(problem) => {
-            found.problems.push(problem);
-            None
-        }
-    };
+    let plan = plan(file, root, &mut found);
     let Found { mut problems, mut warnings } = found;
     problems.sort_by_key(|problem| problem.at.start);
     warnings.sort_by_key(|warning| warning.at.start);

@@ -79,7 +79,7 @@ mod tests {
     fn failure(denied: &[&str]) -> Failure {
         let denials =
             denied.iter().map(|target| Denial { tool: "Write".into(), target: Some((*target).into()) }).collect();
-        Failure { kind: FailedHow::Gate, message: "red".into(), denials }
+        Failure { kind: FailedHow::Gate, message: "red".into(), denials, output: None }
     }
 
     #[test]
