@@ -13,6 +13,7 @@ pub mod ids;
 pub mod keys;
 pub mod nearest;
 pub mod permission;
+pub mod plan;
 pub mod rounds;
 pub mod run;
 pub mod screen;
