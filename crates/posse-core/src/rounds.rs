@@ -81,6 +81,8 @@ pub enum Final {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
+    /// For whoever looks for a reason later.
+    Detail,
     Info,
     Warning,
 }

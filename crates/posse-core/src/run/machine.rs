@@ -186,8 +186,8 @@ pub enum Effect {
     },
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
-    /// The state file goes to the archive; nothing more will come.
-    Over,
+    /// The state file goes to the archive.
+    ArchiveState,
     /// Nothing more will come until `Go`.
     Rest,
 }
@@ -326,8 +326,7 @@ impl Run {
     }
 
     pub(super) fn mirror(&mut self, wall: Wall) {
-        let (state, dispatched) = super::mirror::state_file(&self.ledger);
-        self.out.push(Effect::Mirror { state: Box::new(state), at: wall, dispatched });
+        self.out.push(super::mirror::now(&self.ledger, wall));
     }
 
     /// Goes on from between two turns.
@@ -581,12 +580,13 @@ impl Run {
             let before = self.ledger.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
         }
+        self.end_terminals();
+        self.out.push(super::mirror::last(&self.ledger, verdict, wall));
+        self.out.push(Effect::ArchiveState);
         self.record(Entry::Finished, wall);
         self.out.push(verdict_notice(&self.ledger, verdict));
-        self.mirror(wall);
-        self.end_terminals();
         self.live = Live::Resting;
-        self.out.push(Effect::Over);
+        self.out.push(Effect::Rest);
     }
 
     fn next_step(&self) -> Option<Step> {

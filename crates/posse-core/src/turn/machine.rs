@@ -186,7 +186,7 @@ impl Turn {
                 if self.is_quiet() && !self.started {
                     self.started = true;
                     self.idle_since = None;
-                    self.say(Level::Info, |who| format!("{who} has said something new: it has started"), effects);
+                    self.say(Level::Detail, |who| format!("{who} has said something new: it has started"), effects);
                     self.want_look(Wanted::Stirred, effects);
                 }
             }

@@ -117,7 +117,7 @@ impl Doing {
                 None
             }
             // The driver's own.
-            Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::Over | Effect::Rest => None,
+            Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
         }
     }
 
@@ -301,6 +301,7 @@ async fn tail(app: &App, terminal: TerminalId, lines: usize) -> Option<String> {
 /// For the daemon's log; the journal has it already.
 pub(super) fn log(run: RunId, level: Level, text: &str) {
     match level {
+        Level::Detail => tracing::debug!(%run, "{text}"),
         Level::Info => tracing::info!(%run, "{text}"),
         Level::Warning => tracing::warn!(%run, "{text}"),
     }

@@ -120,10 +120,9 @@ impl Driver {
                         let written = tokio::task::spawn_blocking(move || files.mirror(*state, at, dispatched));
                         let _ = written.await;
                     }
-                    Effect::Over => {
+                    Effect::ArchiveState => {
                         let files = self.files.clone();
                         let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
-                        return Ended::Rests;
                     }
                     Effect::Rest => return Ended::Rests,
                     effect => self.doing().begin(effect),

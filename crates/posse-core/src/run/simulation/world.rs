@@ -197,7 +197,7 @@ impl World {
         match act {
             Act::Tell(posse, happened) if posse == self.posse => self.happens(happened),
             Act::Tell(..) => {}
-            Act::Prompt(terminal, text) => self.prompted(terminal, text),
+            Act::Prompt(terminal, text) => self.prompted(terminal, &text),
             Act::Agent(terminal, does) => self.agent(terminal, does),
             Act::Note(sequence, arrived) => drop(self.noted.insert(sequence, arrived)),
             Act::Restart => self.restart(),
@@ -329,7 +329,7 @@ impl World {
             Effect::Notify { event, .. } => self.outcome.notices.push(event),
             // A person comes and resumes it.
             Effect::Rest => self.go(true),
-            Effect::Mirror { .. } | Effect::EndTerminals(_) | Effect::Over => {}
+            Effect::Mirror { .. } | Effect::EndTerminals(_) | Effect::ArchiveState => {}
             other => panic!("nobody asked for {other:?} in this world"),
         }
     }
@@ -351,8 +351,8 @@ impl World {
         self.tell(1, Happened::Sent { turn, sent });
     }
 
-    fn prompted(&mut self, terminal: TerminalId, text: String) {
-        self.outcome.prompts.entry(terminal).or_default().push(text.clone());
+    fn prompted(&mut self, terminal: TerminalId, text: &str) {
+        self.outcome.prompts.entry(terminal).or_default().push(text.to_owned());
         let key = Key::ALL.into_iter().find(|key| text.contains(&format!("/{}'", key.file_name())));
         let Some(agent) = self.agents.get_mut(&terminal) else { return };
         agent.key = key.or(agent.key);
