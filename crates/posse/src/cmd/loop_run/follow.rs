@@ -25,10 +25,10 @@ pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansI
     let id = view.id;
     let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
     tokio::select! {
-        ended = follower.follow() => return ended,
+        ended = follower.follow() => ended,
         asked = asked_to_end() => match asked {
             // A closed window is no reason for a night's work to stop.
-            Error::HungUp => return Err(Error::HungUp),
+            Error::HungUp => Err(Error::HungUp),
             asked => {
                 follower.live.clear();
                 ui.say(&format!("stopping run {id} …"));
