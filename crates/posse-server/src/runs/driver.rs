@@ -151,7 +151,8 @@ impl Driver {
                     }
                 },
                 event = self.events.recv() => match event {
-                    Ok(event) if event.terminal.is_none() || event.terminal != self.watching => {}
+                    // What is not kept, such as titles, changes no status.
+                    Ok(event) if event.terminal != self.watching || self.watching.is_none() || event.seq.is_none() => {}
                     Err(broadcast::error::RecvError::Closed) => return None,
                     // A change of our terminal, or so much that one may have been missed.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
