@@ -114,7 +114,7 @@ pub fn classify(text: &str) -> Option<ApiFailure> {
 
 /// The same for a terminal that is not in `error`: some agents return to their prompt as if nothing had happened. Only a
 /// report that is plain and the last thing they said.
-pub(super) fn standing(words: &str) -> Option<ApiFailure> {
+pub fn standing(words: &str) -> Option<ApiFailure> {
     let lines: Vec<&str> = words.lines().collect();
     let at = last_said(&lines, |line| PATTERNS.standing.is_match(line))?;
     judge(&paragraph(&lines[at..]))

@@ -92,6 +92,23 @@ fn accepts_that_go_wrong() {
 }
 
 #[test]
+fn one_accept_at_a_time() {
+    let mut turn = Turn::begin(on(), who(), None, at(0));
+    let status = |question| match asks(Some(question)) {
+        Do::Is(seen) => Event::Status(seen),
+        _ => unreachable!(),
+    };
+    assert_eq!(turn.handle(status("d"), at(0)).len(), 1);
+    // It takes long, and another question is there meanwhile. Which one was accepted is not known yet.
+    assert_eq!(turn.handle(Event::Time, at(6_000)), []);
+    assert_eq!(turn.handle(status("e"), at(7_000)), []);
+    assert_eq!(turn.handle(Event::Accepted(Ok(())), at(8_000)), []);
+    assert_eq!(turn.deadline(), Some(at(13_000)));
+    let next: Vec<_> = turn.handle(Event::Time, at(13_000)).iter().map(words).collect();
+    assert_eq!(next, ["accept 2/20 e"]);
+}
+
+#[test]
 fn what_is_refused_again_is_for_a_person() {
     let on_impatient = impatient(on());
     let many: Vec<_> = (0..30).map(|_| (0, refused())).chain([(0, asks(Some("d")))]).collect();
