@@ -197,7 +197,7 @@ mod tests {
             ),
             ("  ⎿  AI usage limit reached|1762952400\n", limit("1762952400")),
             (
-                "■ You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
+                "■ You’ve hit your usage limit. Upgrade to Pro (https://example.com/pro), visit https://example.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
                 limit("at 9:52 PM"),
             ),
             ("■ You've hit your usage limit. Try again in 3 days 4 hours.\n", limit("in 3 days 4 hours")),

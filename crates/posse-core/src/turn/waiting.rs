@@ -79,6 +79,7 @@ impl Waiting {
         let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
         if tried.question.as_ref() == shown {
             self.refusals += 1;
+            self.accepts = self.accepts.saturating_sub(1);
         }
     }
 }

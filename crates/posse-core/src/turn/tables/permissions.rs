@@ -9,7 +9,6 @@ use super::super::testing::{
 use super::super::{AcceptFailure, Before, Effect, Event, Rules, Seen, Turn};
 use crate::detect::Dialog;
 use crate::detect::dialog::{Choosable, Meaning};
-use crate::permission::COOLDOWN;
 use crate::status::Status;
 use crate::status::StatusKind::WaitingUserAnswer;
 use crate::status::WaitingKind::{Permission, Plan, Question, Startup};
@@ -129,6 +128,7 @@ fn what_is_refused_again_is_for_a_person() {
     assert_eq!(told[..9], expected, "S-153");
     assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting")));
     assert!(error.unwrap().message.contains("600 s"));
+    assert!(told.iter().all(|(_, words)| *words != "warning: no effect"), "refusals are no accepts: {told:?}");
     // What could not be read is tried, and tried anew when it can be.
     let drawn = [(0, refused()), (0, asks(None)), (9_000, asks(Some("d")))];
     let expected =
@@ -233,7 +233,6 @@ fn time_goes_on_while_a_question_waits() {
     let late = turn.handle(Event::Time, at(7_200_000));
     let late: Vec<_> = late.iter().map(words).collect();
     assert_eq!(late, TIMEOUT.map(|(_, words)| words));
-    assert_eq!(COOLDOWN, Duration::from_secs(5));
 }
 
 #[test]
