@@ -137,6 +137,19 @@ fn what_is_refused_again_is_for_a_person() {
 }
 
 #[test]
+fn what_is_accepted_at_last_is_waited_for_no_longer() {
+    let before = Before { accepts: 19, ..Before::default() };
+    let rules = Rules { waiting_timeout: Some(Duration::from_secs(65)), ..on() };
+    // Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
+    // twentieth; the question stays all the same, and the next would be one too many.
+    let script = [(0, refused()), (0, refused()), (0, asks(Some("d")))];
+    let turn = Turn::resumed(rules, who(), before, None, at(0));
+    let (told, _) = play(turn, &script);
+    let ends: Vec<_> = told.iter().filter(|(_, words)| words.starts_with("Runtime")).collect();
+    assert_eq!(ends, [&(70_000, "Runtime Cap".to_owned())], "{told:?}");
+}
+
+#[test]
 fn a_question_is_waited_for_until_it_is_drawn() {
     let drawn = [(0, asks(None)), (900, asks(Some("d")))];
     check("announced, then drawn", on(), &then_done(&drawn, 2_000), &[(900, "accept 1/20 d"), (2_000, "File a")]);
