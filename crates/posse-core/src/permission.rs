@@ -116,6 +116,11 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_are_the_seeds() {
+        assert_eq!((COOLDOWN.as_secs_f64(), CAP, SNIPPET), (5.0, 20, 5));
+    }
+
+    #[test]
     fn all_four_conditions_are_needed() {
         let fresh = Accepts::default();
         let recent = Accepts::new(3, Some(at(10_000)));

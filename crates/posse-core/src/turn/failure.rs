@@ -114,7 +114,7 @@ pub fn classify(text: &str) -> Option<ApiFailure> {
 
 /// The same for a terminal that is not in `error`: some agents return to their prompt as if nothing had happened. Only a
 /// report that is plain and the last thing they said.
-pub(super) fn standing(words: &str) -> Option<ApiFailure> {
+pub fn standing(words: &str) -> Option<ApiFailure> {
     let lines: Vec<&str> = words.lines().collect();
     let at = last_said(&lines, |line| PATTERNS.standing.is_match(line))?;
     judge(&paragraph(&lines[at..]))
@@ -197,7 +197,7 @@ mod tests {
             ),
             ("  ⎿  AI usage limit reached|1762952400\n", limit("1762952400")),
             (
-                "■ You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
+                "■ You’ve hit your usage limit. Upgrade to Pro (https://example.com/pro), visit https://example.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
                 limit("at 9:52 PM"),
             ),
             ("■ You've hit your usage limit. Try again in 3 days 4 hours.\n", limit("in 3 days 4 hours")),
