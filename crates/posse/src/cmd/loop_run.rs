@@ -1,7 +1,7 @@
 //! `posse loop`: five agents, from a task to PASS.
 
-mod follow;
-mod live;
+pub(super) mod follow;
+pub(super) mod live;
 mod state;
 pub(super) mod words;
 
@@ -20,6 +20,7 @@ use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, confirm};
+pub(super) use state::DEFAULT as STATE_FILE;
 use state::Known;
 
 /// Let five agents work on a task until its test passes
@@ -228,7 +229,7 @@ impl Args {
         let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
         let state_file = match &config.state_file {
             Some(path) => directory.join(path),
-            None => directory.join(state::DEFAULT),
+            None => directory.join(STATE_FILE),
         };
         let prompt = self.prompt(&config)?;
         let means = self.means(&user)?;

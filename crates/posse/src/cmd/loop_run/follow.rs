@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posse_core::ids::RunId;
-use posse_core::run::{RunStatus, Stop};
+use posse_core::run::{Entry, RunStatus, Stop};
 use posse_server::api::types::{JournalView, MeansIn, StopRun, Success};
 use posse_server::runs::view::RunView;
 use tokio::time::{sleep, timeout};
@@ -16,16 +16,44 @@ use crate::error::Error;
 use crate::event_stream::AGAIN;
 use crate::ui::Ui;
 
-/// On a terminal, how often times are brought up to date while nothing else happens.
-const TICK: Duration = Duration::from_secs(1);
+/// On a terminal, how often the view is brought up to date while nothing is told. Nobody tells what an agent prints; four
+/// times a second looks alive, and is a few local requests.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Somebody who hears of each entry right after it was shown, and may have something to do about it, or to say above the
+/// live view.
+pub(in crate::cmd) trait Onlooker {
+    async fn sees(&mut self, entry: &Entry, live: &mut Live<'_>) -> Result<(), Error>;
+}
+
+struct Nobody;
+
+impl Onlooker for Nobody {
+    async fn sees(&mut self, _: &Entry, _: &mut Live<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Follows a run until it is over or has stopped, for somebody who minds signals themselves.
+pub(in crate::cmd) async fn with_onlooker(
+    mut client: Client,
+    id: RunId,
+    means: MeansIn,
+    onlooker: &mut impl Onlooker,
+    ui: &Ui,
+) -> Result<RunView, Error> {
+    client.only_running();
+    Follower { client, id, means, last: 0, live: Live::new(ui), ui }.follow(onlooker).await
+}
 
 /// Follows a run until it is over or has stopped. A signal stops it; a second one leaves at once.
 pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansIn, ui: &Ui) -> Result<RunView, Error> {
     client.only_running();
     let id = view.id;
     let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
+    let mut nobody = Nobody;
     tokio::select! {
-        ended = follower.follow() => ended,
+        ended = follower.follow(&mut nobody) => ended,
         asked = asked_to_end() => match asked {
             // A closed window is no reason for a night's work to stop.
             Error::HungUp => Err(Error::HungUp),
@@ -56,12 +84,12 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    async fn follow(&mut self) -> Result<RunView, Error> {
+    async fn follow(&mut self, onlooker: &mut impl Onlooker) -> Result<RunView, Error> {
         loop {
             // Listening before looking: what changes in between is heard.
             let mut events = self.client.listen(None).await?;
             loop {
-                let view = self.show().await?;
+                let view = self.show(onlooker).await?;
                 match (view.status, &view.stopped) {
                     (RunStatus::Running | RunStatus::Parked, _) => {}
                     // It needs somebody who knows the environment: that is us.
@@ -112,19 +140,20 @@ impl Follower<'_> {
     }
 
     /// Shows what is new, and what it is now.
-    async fn show(&mut self) -> Result<RunView, Error> {
+    async fn show(&mut self, onlooker: &mut impl Onlooker) -> Result<RunView, Error> {
         let path = format!("/runs/{}/journal?after={}", self.id, self.last);
         let entries: Vec<JournalView> = self.client.get(&path).await?;
-        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
-        self.live.clear();
         for entry in &entries {
             self.last = entry.seq;
+            let line = words::line(entry, self.ui);
             if self.ui.json() {
                 self.ui.item(entry, String::new);
-            } else if let Some(line) = words::line(entry, self.ui) {
-                self.ui.line(&line);
+            } else if let Some(line) = line {
+                self.live.line(&line);
             }
+            onlooker.sees(&entry.entry, &mut self.live).await?;
         }
+        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
         if self.ui.interactive() {
             self.live.draw(&mut self.client, &view).await?;
         }
