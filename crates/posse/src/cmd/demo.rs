@@ -6,7 +6,6 @@ mod stage;
 
 use std::path::PathBuf;
 
-use posse_core::rounds::Key;
 use posse_core::run::{Entry, RunStatus};
 use posse_server::api::types::{Health, Terminal};
 use posse_server::runs::view::RunView;
@@ -73,7 +72,7 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
     let mut audience = Client::connect_to(stage.places.clone()).await?;
     audience.only_running();
-    let mut narrator = Narrator { client: audience, beat, programmed: 0, accepted: 0, killed: None, ui };
+    let mut narrator = Narrator { client: audience, beat, accepted: 0, killed: None, ui };
     let view = follow::with_onlooker(client, view.id, means, &mut narrator, ui).await?;
     if view.status != RunStatus::Passed {
         let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
@@ -84,15 +83,14 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
 }
 
 const INTRODUCTION: &str = "\
-Five scripted agents work on a task until its test passes: no account, no network, no tokens.
-Three look like Claude Code, two like Codex. What they ask for is accepted (off by default, on for this demo).";
+Five scripted agents work on a task until its test passes. No account, no
+network, no tokens. Three look like Claude Code, two like Codex. They ask before
+they run commands; this demo accepts that, which posse does only when told to.";
 
 /// Says what is worth knowing about what is seen, and kills the daemon when it hurts most.
 struct Narrator<'a> {
     client: Client,
     beat: Beat,
-    /// How often the programmer was asked.
-    programmed: u32,
     accepted: u32,
     killed: Option<Killed>,
     ui: &'a Ui,
@@ -101,19 +99,13 @@ struct Narrator<'a> {
 impl Onlooker for Narrator<'_> {
     async fn sees(&mut self, entry: &Entry, live: &mut Live<'_>) -> Result<(), Error> {
         match entry {
-            Entry::TurnBegun { key: Key::Programmer, .. } => {
-                self.programmed += 1;
-                if self.programmed == 2 {
-                    self.say("The test failed. What the tester saw goes back to the programmer.", live);
-                }
+            Entry::Said { text, .. } if text.starts_with("FAIL") => {
+                self.say("What the tester saw goes back to the programmer.", live);
             }
             Entry::Accepting { .. } => {
                 self.accepted += 1;
                 if self.accepted == 1 {
-                    self.say(
-                        "It asks before it runs a command. The answer is written down before the key is pressed.",
-                        live,
-                    );
+                    self.say("Audited first: who asked what, where, and which key answers.", live);
                 }
             }
             Entry::Sent { turn } if *turn == KILLED_IN && self.killed.is_none() => {
@@ -141,7 +133,7 @@ impl Narrator<'_> {
     async fn kill(&mut self, live: &mut Live<'_>) -> Result<Killed, Error> {
         let before: Vec<Terminal> = self.client.get("/terminals").await?;
         let health: Health = self.client.get("/health").await?;
-        self.say(&format!("Killing the daemon (process {}) with SIGKILL, while the reviewer works.", health.pid), live);
+        self.say(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid), live);
         let pid = i32::try_from(health.pid).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Error::Nonsense("a process id of 0".into()))?;
         let began = Instant::now();
@@ -160,7 +152,7 @@ impl Narrator<'_> {
             return Err(Error::failed("the terminals are not what they were before the daemon was killed"));
         }
         let text = format!(
-            "A new one (process {}) answered after {} ms: the same {} programs, and the run goes on.",
+            "Another (process {}) answered in {} ms. The same {} agents go on.",
             after.pid,
             took.as_millis(),
             survivors.len()

@@ -40,7 +40,7 @@ pub(super) struct Killed {
 struct Accepted {
     role: String,
     turn: u64,
-    /// The command.
+    /// The command, as far as it is on one line.
     what: String,
     keys: Vec<String>,
 }
@@ -81,63 +81,40 @@ impl Ending {
         let head = |text: &str| ui.paint(text, Colour::Bold);
         let dim = |text: &str| ui.paint(text, Colour::Dim);
         let (run, directory) = (&self.run, &self.directory);
-        let mut lines = vec![String::new()];
-        lines.push(format!(
-            "{} in round {}: {} turns of five agents in {:.0} s.",
-            ui.paint(self.verdict, Colour::Green),
-            run.round,
-            run.turns,
-            self.seconds
-        ));
-        lines.push(format!(
-            "{} permissions were asked for, accepted, and are in the audit, which is intact:",
-            self.accepted.len()
-        ));
-        for accepted in &self.accepted {
-            let Accepted { role, turn, what, keys } = accepted;
-            lines.push(dim(&plain(&format!("  turn {turn}  {role:<11} {what:<11} answered with {}", keys.join(" ")))));
-        }
-        lines.push(format!(
-            "The daemon was killed once. Each of the {} prompts arrived once, and no answer was lost.",
-            self.prompts
-        ));
+        let listed = |what: &str, why: &str| format!("  {what:<42} {}", dim(why));
+        let mut lines = vec![
+            String::new(),
+            format!(
+                "{} in round {}: {} turns of five agents in {:.0} s.",
+                ui.paint(self.verdict, Colour::Green),
+                run.round,
+                run.turns,
+                self.seconds
+            ),
+            format!("{} permissions were accepted. All are in the audit, and it is intact:", self.accepted.len()),
+        ];
+        lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
+            plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
+        }));
+        lines.push("The daemon was killed once. No answer was lost, and each of".into());
+        lines.push(format!("{} prompts arrived once, as the agents say themselves.", self.prompts));
         lines.push(String::new());
-        let archive = run.archive.strip_prefix(directory).unwrap_or(&run.archive).trim_start_matches('/');
         if self.kept {
+            let archive = run.archive.strip_prefix(directory).unwrap_or(&run.archive).trim_start_matches('/');
             lines.push(format!("{} {directory}", head("Everything is in")));
-            lines.push(format!("  {archive}/  every answer, one file per turn"));
-            lines.push("  project/loop.json, prompt.md           what the run was told".to_owned());
-            lines.push(
-                "  home/                                  the journal, the audit, recordings of all terminals"
-                    .to_owned(),
-            );
-            lines.push(format!(
-                "  {}",
-                dim(&format!(
-                    "POSSE_HOME={directory}/home posse audit show   (or: runs, run show {}, ls --all)",
-                    run.id
-                ))
-            ));
+            lines.push(listed(archive, "every answer, in order"));
+            lines.push(listed("project/loop.json, project/prompt.md", "what the run was told"));
+            lines.push(listed("home", "journal, audit, recordings"));
+            lines.push(format!("  POSSE_HOME={directory}/home posse audit show"));
         } else {
-            lines.push(format!("{} {directory} and is gone now.", head("Everything was in")));
-            lines.push(
-                "  posse demo --keep DIR                      keeps the answers, the journal, the audit".to_owned(),
-            );
+            lines.push(format!("{} {directory}, and is gone.", head("Everything was in")));
+            lines.push(listed("posse demo --keep DIR", "keeps answers, journal and audit"));
         }
         lines.push(String::new());
-        lines.push(head("Next, with Claude Code or Codex installed and logged in"));
-        lines.push(
-            "  posse launch claude_code --attach          one agent, in a terminal that outlives your window"
-                .to_owned(),
-        );
-        lines.push(
-            "  posse loop --prompt-file task.md --trust   five agents on a task of yours, Codex unless told otherwise"
-                .to_owned(),
-        );
-        lines.push(
-            "                                             (examples/loop/prompt.md shows how a task is written)"
-                .to_owned(),
-        );
+        lines.push(head("Next, with Claude Code or Codex, installed and logged in"));
+        lines.push(listed("posse launch claude_code --attach", "one agent, in a terminal of its own"));
+        lines.push(listed("posse loop --prompt-file task.md --trust", "five agents on a task of yours;"));
+        lines.push(listed("", "see examples/loop/prompt.md"));
         lines.join("\n")
     }
 }
@@ -146,11 +123,11 @@ impl Accepted {
     /// An answer, without what became of it: the run would not have passed otherwise.
     fn of(entry: &AuditEntry) -> Option<Self> {
         let answering = entry.answering.as_ref()?;
-        let what = answering.dialog.as_ref().and_then(|dialog| dialog.subject.clone());
+        let what = answering.dialog.as_ref().and_then(|dialog| dialog.subject.as_ref()?.lines().next());
         Some(Self {
             role: entry.role.clone().unwrap_or_default(),
             turn: entry.turn?,
-            what: what.unwrap_or_default(),
+            what: what.unwrap_or_default().to_owned(),
             keys: answering.keys.clone(),
         })
     }
