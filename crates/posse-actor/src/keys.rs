@@ -32,6 +32,27 @@ pub(crate) enum Key {
     Other,
 }
 
+impl Key {
+    /// As the log writes it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Key::Char(c) => c.to_string(),
+            Key::Ctrl(c) => format!("ctrl-{c}"),
+            Key::Enter => "enter".to_owned(),
+            Key::Newline => "newline".to_owned(),
+            Key::Esc => "esc".to_owned(),
+            Key::Up => "up".to_owned(),
+            Key::Down => "down".to_owned(),
+            Key::Left => "left".to_owned(),
+            Key::Right => "right".to_owned(),
+            Key::Backspace => "backspace".to_owned(),
+            Key::Tab => "tab".to_owned(),
+            Key::Paste(_) => "paste".to_owned(),
+            Key::Other => "other".to_owned(),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,

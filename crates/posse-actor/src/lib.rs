@@ -13,6 +13,7 @@ mod keys;
 mod look;
 mod paint;
 mod record;
+mod rounds;
 mod rows;
 mod run;
 mod scenario;
@@ -23,12 +24,13 @@ mod time;
 mod transcript;
 
 pub use look::Look;
-pub use record::{By, Ignored, Outcome, Record};
+pub use record::{By, Ignored, Outcome, Record, Witness, hash};
+pub use rounds::{Count, Tally, TurnKey, tally_file};
 pub use rows::Size;
 pub use run::{RunError, run};
 pub use scenario::{
-    Ask, AskKind, BusyTitle, CtrlU, Flood, HowLong, Repeat, Scenario, ScenarioError, SelfReport, Step, Stream, Think,
-    Times, Tool, Turn, Write, WriteHow,
+    Answer, Ask, AskKind, BusyTitle, CtrlU, Failure, Flood, HowLong, LoopPlay, Oddity, PlayKind, Repeat, Scenario,
+    ScenarioError, SelfReport, Step, Stream, Think, Times, Tool, Turn, Verdict, Write, WriteHow,
 };
 pub use stage::{Effect, Event, Stage};
 pub use time::Mono;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::paint::{Anchor, Frame};
 use crate::rows::{Row, Size, Style, text_width, wrap};
-use crate::scenario::{Ask, AskKind, BusyTitle, SelfReport};
+use crate::scenario::{Ask, AskKind, BusyTitle, Failure, PlayKind, SelfReport};
 use crate::transcript::Entry;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -185,6 +185,15 @@ impl Look {
         }
     }
 
+    /// The row that tells of a failure of the service.
+    pub(crate) fn failure(self, failure: Failure) -> Entry {
+        match self {
+            Look::Claude => claude::failure(failure),
+            Look::Codex => Entry::Error(codex::failure(failure).to_owned()),
+            Look::Plain => Entry::Error(plain::failure(failure).to_owned()),
+        }
+    }
+
     /// What a mood is called in OSC 7501, and by whom.
     pub(crate) fn app(self) -> &'static str {
         match self {
@@ -202,9 +211,12 @@ impl Look {
         }
     }
 
-    pub(crate) fn usual_reports(self) -> &'static [SelfReport] {
+    /// In the loop Claude is the one of 2.1.325, which tells its state to a terminal that understands it, as ours does.
+    /// Turns that take no time are over before anyone has looked at a screen; they must be heard.
+    pub(crate) fn usual_reports(self, play: PlayKind) -> &'static [SelfReport] {
         match self {
-            Look::Claude => &[SelfReport::Title],
+            Look::Claude if play == PlayKind::Script => &[SelfReport::Title],
+            Look::Claude => &[SelfReport::State, SelfReport::Title],
             Look::Codex => &[SelfReport::State, SelfReport::Title],
             Look::Plain => &[],
         }

@@ -1,5 +1,6 @@
 //! The shell around the stage: a raw terminal, one `poll`, one write per batch of effects. Decides nothing.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,7 +15,8 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
 use signal_hook::low_level;
 
-use crate::record::Record;
+use crate::record::{Record, Witness};
+use crate::rounds::{Tally, tally_file};
 use crate::rows::Size;
 use crate::scenario::{Scenario, WriteHow};
 use crate::stage::{Effect, Event, Stage};
@@ -25,6 +27,8 @@ use crate::time::Mono;
 pub enum RunError {
     #[error("open the log {}", path.display())]
     Log { path: PathBuf, source: io::Error },
+    #[error("read the count {}", path.display())]
+    Tally { path: PathBuf, source: io::Error },
     #[error("set up the terminal")]
     Terminal(#[source] io::Error),
     #[error("set up signals")]
@@ -40,15 +44,18 @@ pub enum RunError {
 /// If the terminal, the log or the signals cannot be set up.
 pub fn run(scenario: Scenario) -> Result<i32, RunError> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
-    let log = scenario.log.as_deref().map(open_log).transpose()?;
+    let told = std::env::var_os("POSSE_ACTOR_LOG").map(PathBuf::from);
+    let log = scenario.log.clone().or(told).as_deref().map(open_log).transpose()?;
+    let tally = scenario.loop_play.state_dir.as_deref().map(read_tally).transpose()?.unwrap_or_default();
+    let witness = Witness { pid: std::process::id(), terminal: std::env::var("POSSE_TERMINAL_ID").ok() };
     // A pipe for each, because the byte in it does not tell which signal it was.
     let resize = Caught::new(SIGWINCH).map_err(RunError::Signals)?;
     let terminate = Caught::new(SIGTERM).map_err(RunError::Signals)?;
     let hang_up = Caught::new(SIGHUP).map_err(RunError::Signals)?;
     let _raw = RawMode::enter(stdin.as_fd()).map_err(RunError::Terminal)?;
-    let mut shell = Shell { out: stdout.as_fd(), log, failures: Vec::new() };
+    let mut shell = Shell { out: stdout.as_fd(), log, witness, open: HashMap::new(), failures: Vec::new() };
 
-    let (mut stage, mut effects) = Stage::open(scenario, size(shell.out), now());
+    let (mut stage, mut effects) = Stage::open(scenario, tally, size(shell.out), now());
     loop {
         if let Some(code) = shell.perform(&effects) {
             return Ok(code);
@@ -101,6 +108,9 @@ pub fn run(scenario: Scenario) -> Result<i32, RunError> {
 struct Shell<'a> {
     out: BorrowedFd<'a>,
     log: Option<File>,
+    witness: Witness,
+    /// Files that are being written piece by piece.
+    open: HashMap<PathBuf, File>,
     /// Files that could not be written, to be told to the stage.
     failures: Vec<(String, String)>,
 }
@@ -121,11 +131,17 @@ impl Shell<'_> {
             }
             match effect {
                 Effect::Log(record) => self.note(record),
-                Effect::Write { path, text, how } => {
-                    let shown = path.display().to_string();
-                    match write_file(path, text, *how) {
-                        Ok(()) => self.note(&Record::Wrote { path: shown }),
-                        Err(error) => self.failures.push((shown, error.to_string())),
+                Effect::Write { path, bytes, how } => {
+                    let written = write_file(path, bytes, *how);
+                    self.wrote(path, bytes.len(), true, written);
+                }
+                Effect::Piece { path, bytes, last } => {
+                    let written = self.write_piece(path, bytes, *last);
+                    self.wrote(path, bytes.len(), *last, written);
+                }
+                Effect::Count(path) => {
+                    if let Err(error) = write_file(path, b"1\n", WriteHow::Append) {
+                        self.failures.push((path.display().to_string(), error.to_string()));
                     }
                 }
                 Effect::Exit(code) => return Some(*code),
@@ -143,10 +159,33 @@ impl Shell<'_> {
         }
     }
 
+    fn wrote(&mut self, path: &Path, length: usize, whole: bool, written: io::Result<()>) {
+        let path = path.display().to_string();
+        match written {
+            Ok(()) => self.note(&Record::Wrote { path, length, whole }),
+            Err(error) => self.failures.push((path, error.to_string())),
+        }
+    }
+
+    fn write_piece(&mut self, path: &Path, bytes: &[u8], last: bool) -> io::Result<()> {
+        let mut file = match self.open.remove(path) {
+            Some(file) => file,
+            None => {
+                make_folder_of(path)?;
+                File::create(path)?
+            }
+        };
+        file.write_all(bytes)?;
+        if !last {
+            self.open.insert(path.to_owned(), file);
+        }
+        Ok(())
+    }
+
     /// A log that cannot be written must not change the play.
     fn note(&mut self, record: &Record) {
         if let Some(log) = &mut self.log {
-            let _ = log.write_all(format!("{}\n", record.to_json(now().0)).as_bytes());
+            let _ = log.write_all(format!("{}\n", record.to_json(now().0, &self.witness)).as_bytes());
         }
     }
 }
@@ -159,17 +198,32 @@ fn open_log(path: &Path) -> Result<File, RunError> {
         .map_err(|source| RunError::Log { path: path.to_owned(), source })
 }
 
-fn write_file(path: &Path, text: &str, how: WriteHow) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+/// How often each thing was done by those who counted in this folder before.
+fn read_tally(folder: &Path) -> Result<Tally, RunError> {
+    Tally::of(|key, what| {
+        let path = tally_file(folder, key, what);
+        match std::fs::read(&path) {
+            Ok(lines) => Ok(u32::try_from(lines.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(source) => Err(RunError::Tally { path, source }),
+        }
+    })
+}
+
+fn make_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
+fn write_file(path: &Path, bytes: &[u8], how: WriteHow) -> io::Result<()> {
+    make_folder_of(path)?;
     match how {
-        WriteHow::Plain => std::fs::write(path, text),
-        WriteHow::Append => OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes()),
+        WriteHow::Plain => std::fs::write(path, bytes),
+        WriteHow::Append => OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes),
+        WriteHow::Directory => std::fs::create_dir_all(path),
         WriteHow::Rename => {
             let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
             let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-            std::fs::write(&beside, text)?;
+            std::fs::write(&beside, bytes)?;
             std::fs::rename(&beside, path)
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything that can be wrong in a file is found here, with its line; the stage plays what it is given.
 
+mod answer;
 mod step;
 mod value;
 
@@ -9,9 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
 
 use crate::look::Look;
+use crate::rounds::TurnKey;
 
+pub use answer::{Answer, Failure, LoopPlay, Oddity, PlayKind, Verdict};
+use step::OneOrMore;
 pub use step::{Ask, AskKind, Flood, Repeat, Step, Stream, Think, Times, Tool, Write, WriteHow};
 pub use value::HowLong;
 
@@ -43,6 +49,10 @@ pub struct Scenario {
     /// A prompt that submits itself as soon as the agent is ready.
     #[serde(default)]
     pub auto_prompt: Option<String>,
+    #[serde(default)]
+    pub play: PlayKind,
+    #[serde(default, rename = "loop")]
+    pub loop_play: LoopPlay,
     /// Where to append one JSON line per thing that happened.
     #[serde(default)]
     pub log: Option<PathBuf>,
@@ -73,13 +83,45 @@ pub struct Scenario {
 }
 
 /// What is played when a prompt is submitted.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "TurnTable")]
 pub struct Turn {
     /// Play this turn for every prompt that contains this text.
-    #[serde(default)]
     pub on: Option<String>,
+    /// In the loop: for prompts that ask for this.
+    pub key: Option<TurnKey>,
+    /// In the loop: for the prompts with these numbers among those that ask for the same, from 1. Empty is all.
+    pub nth: Vec<usize>,
+    /// The prompt is taken and nothing comes of it.
+    pub ignore: bool,
     pub steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TurnTable {
+    on: Option<String>,
+    key: Option<TurnKey>,
+    nth: Option<OneOrMore>,
+    #[serde(default)]
+    ignore: bool,
+    steps: Option<Vec<Step>>,
+}
+
+impl TryFrom<TurnTable> for Turn {
+    type Error = &'static str;
+    fn try_from(table: TurnTable) -> Result<Turn, Self::Error> {
+        let nth = table.nth.map(|OneOrMore(nth)| nth).unwrap_or_default();
+        if nth.contains(&0) {
+            return Err("`nth` counts from 1");
+        }
+        let steps = match (table.steps, table.ignore) {
+            (Some(_), true) => return Err("a turn that is ignored has no `steps`"),
+            (None, false) => return Err("missing field `steps`; for a prompt that nothing comes of, `ignore = true`"),
+            (steps, _) => steps.unwrap_or_default(),
+        };
+        Ok(Turn { on: table.on, key: table.key, nth, ignore: table.ignore, steps })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -128,11 +170,29 @@ impl Scenario {
     /// # Errors
     /// If the text is no TOML, or names a thing we do not know, or asks for something impossible.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        toml::from_str(text).map_err(|error| {
-            let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-            let message = error.message().to_owned();
-            let hint = hint(&message);
-            ScenarioError { line, column, message, hint }
+        let wrong = |at: usize, message: &str| {
+            let (line, column) = position(text, at);
+            ScenarioError { line, column, message: message.to_owned(), hint: hint(message) }
+        };
+        let scenario: Scenario =
+            toml::from_str(text).map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
+        if scenario.play != PlayKind::Loop {
+            let places: Places = toml::from_str(text).unwrap_or_default();
+            if let Some(at) = places.of_the_loop() {
+                return Err(wrong(at, "this is for agents of the loop: add `play = \"loop\"`"));
+            }
+        }
+        Ok(scenario)
+    }
+
+    /// The turn of the loop for a prompt; `asked` is what it asks for, and which time that is. The first that fits
+    /// in all it says.
+    pub(crate) fn loop_turn_for(&self, prompt: &str, asked: Option<(TurnKey, u32)>) -> Option<&Turn> {
+        self.turns.iter().find(|turn| {
+            let nth = asked.and_then(|(_, nth)| usize::try_from(nth).ok());
+            turn.on.as_ref().is_none_or(|on| prompt.contains(on))
+                && turn.key.is_none_or(|key| asked.is_some_and(|(asked, _)| asked == key))
+                && (turn.nth.is_empty() || nth.is_some_and(|nth| turn.nth.contains(&nth)))
         })
     }
 
@@ -144,6 +204,28 @@ impl Scenario {
             let plain = || self.turns.iter().enumerate().filter(|(_, turn)| turn.on.is_none()).map(|(at, _)| at);
             plain().nth(in_order).or_else(|| plain().next_back())
         })
+    }
+}
+
+/// Where in a file the things stand that only make sense in the loop.
+#[derive(Default, Deserialize)]
+struct Places {
+    #[serde(rename = "loop")]
+    loop_play: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    turn: Vec<TurnPlaces>,
+}
+
+#[derive(Deserialize)]
+struct TurnPlaces {
+    key: Option<Spanned<IgnoredAny>>,
+    nth: Option<Spanned<IgnoredAny>>,
+}
+
+impl Places {
+    fn of_the_loop(&self) -> Option<usize> {
+        let turns = self.turn.iter().flat_map(|turn| [&turn.key, &turn.nth]);
+        [&self.loop_play].into_iter().chain(turns).flatten().map(|place| place.span().start).min()
     }
 }
 

@@ -8,6 +8,7 @@ mod draft;
 mod input;
 mod play;
 mod report;
+mod rounds;
 mod script;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::keys::{Decoder, ESCAPE_WAIT};
 use crate::look::{DialogView, Input, Look, Mood, Spinner, SpinnerText, View};
 use crate::paint::{Painter, Screen};
 use crate::record::Record;
+use crate::rounds::Tally;
 use crate::rows::Size;
 use crate::scenario::{Scenario, SelfReport, WriteHow};
 use crate::time::Mono;
@@ -25,6 +27,7 @@ use crate::transcript::Transcript;
 use draft::{Draft, Message};
 use play::{Act, Part, Play};
 use report::Reporter;
+use rounds::{Later, Memory};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -54,9 +57,18 @@ pub enum Effect {
     Raw(Vec<u8>),
     Write {
         path: PathBuf,
-        text: String,
+        bytes: Vec<u8>,
         how: WriteHow,
     },
+    /// A part of a file that is written straight into its place. The first one empties it; the file stays open, be
+    /// it moved or not, until the last.
+    Piece {
+        path: PathBuf,
+        bytes: Vec<u8>,
+        last: bool,
+    },
+    /// One more line in a file that counts.
+    Count(PathBuf),
     Log(Record),
     /// The last effect there is, like the next.
     Exit(i32),
@@ -75,7 +87,12 @@ impl Effect {
             Effect::Osc(payload) => Some(format!("\x1b]{payload}\x1b\\").into_bytes()),
             Effect::Bell => Some(b"\x07".to_vec()),
             Effect::Raw(bytes) => Some(bytes.clone()),
-            Effect::Write { .. } | Effect::Log(_) | Effect::Exit(_) | Effect::Kill(_) => None,
+            Effect::Write { .. }
+            | Effect::Piece { .. }
+            | Effect::Count(_)
+            | Effect::Log(_)
+            | Effect::Exit(_)
+            | Effect::Kill(_) => None,
         }
     }
 }
@@ -130,6 +147,8 @@ pub struct Stage {
     armed: Option<Armed>,
     turns_started: u32,
     turns_in_order: usize,
+    memory: Memory,
+    later: Vec<Later>,
     /// There is more to do at once, after a look at the input.
     hurry: bool,
     ending: Option<Ending>,
@@ -140,8 +159,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Raises the curtain.
-    pub fn open(scenario: Scenario, size: Size, now: Mono) -> (Stage, Vec<Effect>) {
+    /// Raises the curtain. `tally` is what others of this name have done in the loop before.
+    pub fn open(scenario: Scenario, tally: Tally, size: Size, now: Mono) -> (Stage, Vec<Effect>) {
         let look = scenario.look;
         let screen = if scenario.alternate { Screen::Alternate } else { Screen::Main };
         let mut stage = Stage {
@@ -162,6 +181,8 @@ impl Stage {
             armed: None,
             turns_started: 0,
             turns_in_order: 0,
+            memory: Memory::new(tally),
+            later: Vec::new(),
             hurry: false,
             ending: None,
             over: false,
@@ -197,6 +218,7 @@ impl Stage {
         if self.armed.is_some_and(|armed| armed.until <= now) {
             self.armed = None;
         }
+        self.do_what_is_due(now);
         match event {
             Event::Input(bytes) => {
                 self.effects.push(Effect::Log(Record::Keys(bytes.to_vec())));
@@ -262,7 +284,7 @@ impl Stage {
         }
         let act = self.play.as_ref().and_then(|play| play.act.due(now, self.frame_time(), self.animated()));
         let hurry = self.hurry.then_some(now);
-        [act, hurry, self.escape_due, self.armed.map(|armed| armed.until)].into_iter().flatten().min()
+        [act, hurry, self.escape_due, self.next_due(), self.armed.map(|armed| armed.until)].into_iter().flatten().min()
     }
 
     fn frame_time(&self) -> Duration {

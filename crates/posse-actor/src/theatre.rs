@@ -4,6 +4,7 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::record::Record;
+use crate::rounds::Tally;
 use crate::rows::Size;
 use crate::scenario::Scenario;
 use crate::stage::{Effect, Event, Stage};
@@ -21,9 +22,13 @@ pub(crate) struct Theatre {
 
 impl Theatre {
     pub(crate) fn open(scenario: &str, columns: u16, rows: u16) -> Theatre {
+        Theatre::open_after(scenario, Tally::default(), columns, rows)
+    }
+
+    pub(crate) fn open_after(scenario: &str, tally: Tally, columns: u16, rows: u16) -> Theatre {
         let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}\n{scenario}"));
         let now = Mono(5_000_000_000);
-        let (stage, effects) = Stage::open(scenario, Size::new(columns, rows), now);
+        let (stage, effects) = Stage::open(scenario, tally, Size::new(columns, rows), now);
         let terminal = vt100::Parser::new(not_zero(rows), not_zero(columns), 1000);
         let mut theatre = Theatre { stage, now, terminal, seen: Vec::new(), frames: 0, ticks: 0 };
         theatre.take(effects);

@@ -9,12 +9,28 @@ pub(crate) enum Entry {
     Splash(String),
     User(String),
     Answer(String),
-    Tool { name: String, input: String, output: String },
-    Approved { command: String },
-    Refused { tool: String, command: String },
-    Answered { question: String, answer: String },
-    Declined { question: String },
+    Tool {
+        name: String,
+        input: String,
+        output: String,
+    },
+    Approved {
+        command: String,
+    },
+    Refused {
+        tool: String,
+        command: String,
+    },
+    Answered {
+        question: String,
+        answer: String,
+    },
+    Declined {
+        question: String,
+    },
     Error(String),
+    /// An error that hangs below the prompt, without a word of the agent.
+    Notice(String),
     Interrupted,
     Closing(String),
 }

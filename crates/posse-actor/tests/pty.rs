@@ -194,3 +194,66 @@ fn a_flood_arrives_whole() {
     assert_eq!(status.code(), Some(0));
     assert_eq!(seen.matches("dull log file\r\n").count(), 20000);
 }
+
+#[test]
+fn answers_of_the_loop_are_files_of_every_kind() {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&state);
+    let scenario = format!(
+        r#"
+look = "claude"
+play = "loop"
+[loop]
+state_dir = '{}'
+[[turn]]
+nth = 1
+steps = [{{ answer = {{ text = "one\ntwo\n", pieces = 2, gap = "400ms" }} }}, {{ say = "First." }}]
+[[turn]]
+nth = 2
+steps = [{{ answer = {{ text = "x\n", with = ["bom", "crlf", "invalid"] }} }}, {{ say = "Second." }}]
+[[turn]]
+nth = 3
+steps = [{{ answer = {{ how = "directory" }} }}, {{ say = "Third." }}]
+[[turn]]
+nth = 4
+steps = [{{ answer = {{}} }}, {{ say = "never" }}]
+[[turn]]
+nth = 5
+steps = [{{ crash = 9 }}]"#,
+        state.display()
+    );
+    let mut terminal = Terminal::start("loop", &scenario);
+    let file = terminal.folder.join("it's/test_result.md");
+    let prompt = format!("\x1b[200~Write '{}'\x1b[201~\r", file.display().to_string().replace('\'', "'\\''"));
+    terminal.wait_for_text("? for shortcuts");
+    terminal.send(&prompt);
+    let end = Instant::now() + PATIENCE;
+    while !file.exists() {
+        assert!(Instant::now() < end, "{} never came", file.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Who is still writing writes into the file that was moved away.
+    let moved = terminal.folder.join("moved.md");
+    std::fs::rename(&file, &moved).unwrap();
+    terminal.wait_for_text("● First.");
+    assert_eq!(std::fs::read_to_string(&moved).unwrap(), "one\ntwo\n");
+    assert!(!file.exists());
+    terminal.send(&prompt);
+    terminal.wait_for_text("● Second.");
+    assert_eq!(std::fs::read(&file).unwrap(), b"\xef\xbb\xbfx\r\n\xff\xc3\x28\n");
+    std::fs::remove_file(&file).unwrap();
+    terminal.send(&prompt);
+    terminal.wait_for_text("● Third.");
+    assert!(file.is_dir());
+    terminal.send(&prompt);
+    terminal.wait_for_text("● cannot write");
+    terminal.send(&prompt);
+    let (status, log, _) = terminal.end();
+    assert_eq!(status.signal(), Some(9), "{log}");
+    let lines = |name: &str| std::fs::read_to_string(state.join(name)).unwrap().lines().count();
+    assert_eq!((lines("tester.asked"), lines("tester.answered")), (5, 4));
+    std::fs::remove_dir_all(&state).unwrap();
+    let wrote: Vec<&str> = log.lines().filter(|line| line.contains("\"event\":\"wrote\"")).collect();
+    assert_eq!(wrote.len(), 5, "three pieces, a file, a folder: {log}");
+    assert!(wrote[0].contains("\"whole\":false") && wrote[2].contains("\"whole\":true"), "{wrote:?}");
+}

@@ -45,7 +45,7 @@ pub use decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
 pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
 pub use prompt::Prompt;
 pub use rules::{BadKeys, DialogKeys, Keys, Submit, SubmitRules, WhileBusy};
-pub use shown::{clean, paste};
+pub use shown::{Recognised, clean, paste};
 pub use translate::{Meant, Showing, question, translate};
 pub use typist::KeyId;
 

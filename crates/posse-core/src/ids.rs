@@ -6,82 +6,101 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Eight lower-case hex characters: the name of one terminal, for ever.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TerminalId([u8; 8]);
+/// Eight lower-case hex characters that name one thing for ever.
+macro_rules! eight_digits {
+    ($(#[$doc:meta])* $id:ident, $bad:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $id([u8; 8]);
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a terminal id is 8 characters of 0-9 and a-f, not {0:?}")]
-pub struct BadTerminalId(String);
+        #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+        #[error("{what} is 8 characters of 0-9 and a-f, not {given:?}", what = $what, given = .0)]
+        pub struct $bad(String);
 
-impl TerminalId {
-    /// Randomness comes in as an argument, as everything else does.
-    pub fn from_random(bits: u32) -> Self {
-        let mut id = [0; 8];
-        for (i, c) in id.iter_mut().enumerate() {
-            *c = b"0123456789abcdef"[(bits >> (28 - 4 * i)) as usize & 0xf];
+        impl $id {
+            /// Randomness comes in as an argument, as everything else does.
+            pub fn from_random(bits: u32) -> Self {
+                let mut id = [0; 8];
+                for (i, c) in id.iter_mut().enumerate() {
+                    *c = b"0123456789abcdef"[(bits >> (28 - 4 * i)) as usize & 0xf];
+                }
+                Self(id)
+            }
+
+            pub fn as_str(&self) -> &str {
+                // The only constructors put hex digits in.
+                std::str::from_utf8(&self.0).unwrap_or("00000000")
+            }
+
+            /// The number behind the eight digits: `from_random` of it gives the id back.
+            pub fn bits(&self) -> u32 {
+                self.0.iter().fold(0, |bits, c| bits << 4 | (*c as char).to_digit(16).unwrap_or(0))
+            }
+
+            pub fn as_bytes(&self) -> &[u8; 8] {
+                &self.0
+            }
+
+            pub fn from_bytes(bytes: [u8; 8]) -> Result<Self, $bad> {
+                if bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+                    Ok(Self(bytes))
+                } else {
+                    Err($bad(String::from_utf8_lossy(&bytes).into_owned()))
+                }
+            }
         }
-        Self(id)
-    }
 
-    pub fn as_str(&self) -> &str {
-        // The only constructors put hex digits in.
-        std::str::from_utf8(&self.0).unwrap_or("00000000")
-    }
+        impl FromStr for $id {
+            type Err = $bad;
 
-    /// The number behind the eight digits: `from_random` of it gives the id back.
-    pub fn bits(&self) -> u32 {
-        self.0.iter().fold(0, |bits, c| bits << 4 | (*c as char).to_digit(16).unwrap_or(0))
-    }
-
-    pub fn as_bytes(&self) -> &[u8; 8] {
-        &self.0
-    }
-
-    pub fn from_bytes(bytes: [u8; 8]) -> Result<Self, BadTerminalId> {
-        if bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            Ok(Self(bytes))
-        } else {
-            Err(BadTerminalId(String::from_utf8_lossy(&bytes).into_owned()))
+            fn from_str(s: &str) -> Result<Self, Self::Err> {
+                <[u8; 8]>::try_from(s.as_bytes())
+                    .map_err(|_| $bad(s.chars().take(40).collect()))
+                    .and_then(Self::from_bytes)
+            }
         }
-    }
+
+        impl TryFrom<String> for $id {
+            type Error = $bad;
+            fn try_from(s: String) -> Result<Self, Self::Error> {
+                s.parse()
+            }
+        }
+
+        impl From<$id> for String {
+            fn from(id: $id) -> Self {
+                id.as_str().to_owned()
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
 }
 
-impl FromStr for TerminalId {
-    type Err = BadTerminalId;
+eight_digits!(
+    /// The name of one terminal.
+    TerminalId,
+    BadTerminalId,
+    "a terminal id"
+);
 
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        <[u8; 8]>::try_from(s.as_bytes())
-            .map_err(|_| BadTerminalId(s.chars().take(40).collect()))
-            .and_then(Self::from_bytes)
-    }
-}
-
-impl TryFrom<String> for TerminalId {
-    type Error = BadTerminalId;
-    fn try_from(s: String) -> Result<Self, Self::Error> {
-        s.parse()
-    }
-}
-
-impl From<TerminalId> for String {
-    fn from(id: TerminalId) -> Self {
-        id.as_str().to_owned()
-    }
-}
-
-impl fmt::Display for TerminalId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl fmt::Debug for TerminalId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+eight_digits!(
+    /// The name of one run.
+    RunId,
+    BadRunId,
+    "a run id"
+);
 
 /// The name of a terminal or of a session, as a person typed it. Names become tmux targets and table
 /// cells, so what would be misread there is refused: `.`, `:`, `/`, control characters, and anything

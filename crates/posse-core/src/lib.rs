@@ -4,13 +4,18 @@
 //! sleeps. State machines are values: they are handed events and the time, and they answer with what
 //! they want done. The shell around them (`posse-term`, `posse-server`) does the rest.
 
+pub mod aftermath;
 pub mod audit;
 pub mod delivery;
 pub mod detect;
 pub mod frame;
 pub mod ids;
 pub mod keys;
+pub mod permission;
+pub mod rounds;
+pub mod run;
 pub mod screen;
 pub mod signal;
 pub mod status;
 pub mod time;
+pub mod turn;

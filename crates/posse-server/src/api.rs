@@ -1,6 +1,6 @@
 //! The HTTP API: wire types and routes, a face over the hub's and the pumps' commands. No logic of its own.
 
-mod agents;
+pub(crate) mod agents;
 mod audit;
 pub(crate) mod door;
 mod error;
@@ -10,7 +10,8 @@ mod params;
 mod sessions;
 mod settings;
 mod stream;
-mod terminals;
+mod runs;
+pub(crate) mod terminals;
 pub mod types;
 mod usage;
 
@@ -42,6 +43,7 @@ use listen::{Defaults, Listeners};
 use crate::hub::{Command, Message};
 use crate::providers::Providers;
 use crate::record::LogEvent;
+use crate::runs::Runs;
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
@@ -59,6 +61,7 @@ pub(crate) struct App {
     pub(crate) places: Places,
     pub(crate) listeners: Listeners,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) runs: Runs,
 }
 
 impl App {
@@ -94,6 +97,11 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(terminals::output))
         .routes(routes!(terminals::resize))
         .routes(routes!(terminals::exit))
+        .routes(routes!(runs::list, runs::create))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::stop))
+        .routes(routes!(runs::resume))
+        .routes(routes!(runs::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

@@ -32,9 +32,10 @@ use crate::pump::{self, Handle};
 use crate::record::{Backend, LogEvent, Record};
 use crate::recording::Recorder;
 use crate::retention;
-use crate::session_files::{self, SessionFiles};
-use crate::store::{self, KnownInput, Outcome, Writer};
+use crate::session_files;
+use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
 use crate::tmux_server::TmuxServer;
+use crate::watched_files::WatchedFiles;
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
@@ -85,7 +86,7 @@ pub(crate) struct Hub {
     /// Agents that run and are not ready yet, with who waits for them.
     starting: HashMap<TerminalId, Starting>,
     providers: Arc<Providers>,
-    session_files: SessionFiles,
+    files: WatchedFiles,
     /// This program, for what agents call.
     executable: PathBuf,
     /// To be ended when their backend is connected.
@@ -113,7 +114,7 @@ pub(crate) struct Parts {
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
     pub(crate) providers: Arc<Providers>,
-    pub(crate) session_files: SessionFiles,
+    pub(crate) files: WatchedFiles,
     pub(crate) executable: PathBuf,
 }
 
@@ -142,7 +143,7 @@ impl Hub {
             creating: HashMap::new(),
             starting: HashMap::new(),
             providers: parts.providers,
-            session_files: parts.session_files,
+            files: parts.files,
             executable: parts.executable,
             end_later: Vec::new(),
             deleting: HashMap::new(),
@@ -209,6 +210,23 @@ impl Hub {
         self.store.write_surely(changes, move |outcome| {
             let _ = messages.send(Message::Stored(event, outcome));
             then();
+        });
+    }
+
+    /// What a run wrote down. It goes on when it is on disk and not before; if the disk refuses, it asks again.
+    fn journal(&self, entry: Box<JournalEntry>, told: serde_json::Value, reply: oneshot::Sender<Result<(), String>>) {
+        let event = event("run", None, told);
+        let messages = self.messages.clone();
+        let changes = vec![store::Change::Journal(entry), store::Change::Event(event.clone())];
+        self.store.write(changes, move |outcome| {
+            let done = match &outcome {
+                Outcome::Written(_) => Ok(()),
+                Outcome::Refused(why) => Err(why.clone()),
+            };
+            if done.is_ok() {
+                let _ = messages.send(Message::Stored(event, outcome));
+            }
+            let _ = reply.send(done);
         });
     }
 
@@ -385,6 +403,7 @@ impl Hub {
                     pump.send(pump::Event::Command(pump::Command::Picture));
                 }
             }
+            Command::Journal { entry, told, reply } => self.journal(entry, told, reply),
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
@@ -402,7 +421,7 @@ impl Hub {
         let patterns = &provider.manifest.session_file;
         if let Some(file) = (!patterns.is_empty()).then(|| session_files::locate(patterns, pid)).flatten() {
             entry.follows_file = true;
-            self.session_files.watch(&file, pump.clone());
+            session_files::watch(&self.files, &file, pump.clone());
         }
     }
 

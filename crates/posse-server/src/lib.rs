@@ -4,20 +4,27 @@
 //! shared; the *store* writes the journal; the *API* is a face over the same commands for everyone. Bytes and
 //! screens stay in the pumps; only changes travel.
 
+pub mod aftermath;
 pub mod api;
 mod backends;
+mod child;
 mod environment;
+mod git;
 mod hub;
+pub mod notify;
 pub mod providers;
 mod pump;
+mod quarantine;
 pub mod record;
 mod recording;
 mod retention;
+pub mod runs;
 mod serve;
 mod session_files;
 mod store;
 pub mod tmux_server;
 mod watch;
+mod watched_files;
 
 pub use serve::{ServeError, Settings, serve};
 

@@ -440,6 +440,10 @@ impl Pump {
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
                 let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen), said)));
             }
+            Command::Traces { text, reply } => {
+                let printed = self.emulator.offset();
+                let _ = reply.send(self.agent.as_ref().map(|agent| agent.traces(&text, printed)));
+            }
             Command::Picture => self.record_picture(),
             Command::Resize(size) => {
                 self.base_size = size;

@@ -20,8 +20,9 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::recording::{self, Word};
-use crate::session_files::SessionFiles;
+use crate::runs::Runs;
 use crate::store::{self, StoreError};
+use crate::watched_files::WatchedFiles;
 use crate::{hub, pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -89,6 +90,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             Word::Grown => drop(messages.send(Message::RecordingsGrown)),
         }
     });
+    let files = WatchedFiles::start();
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -101,7 +103,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         inputs: found.inputs,
         want,
         providers: providers.clone(),
-        session_files: SessionFiles::start(),
+        files: files.clone(),
         executable: settings.executable.clone(),
         tmux_server: found
             .settings
@@ -109,6 +111,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
+    let going_on = found.runs;
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -116,6 +119,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         places: places.clone(),
         listeners: Listeners::default(),
         providers,
+        runs: Runs::new(files, places.database()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -127,6 +131,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     backends.connect_keeper().await?;
     tokio::spawn(backends.run(wanted));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
+    tokio::spawn({
+        let app = app.clone();
+        async move { app.runs.take_up(&app, going_on).await }
+    });
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;
     }));

@@ -6,6 +6,7 @@
 //! goes on.
 
 mod audit;
+mod runs;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::audit::{Entry, Note};
-use posse_core::ids::{TerminalId, WriterId};
+use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::record::{LogEvent, Record};
+pub(crate) use runs::{JournalEntry, RunRow, journal, run, runs, using};
 pub(crate) use audit::{AuditSlice, Checked, read_audit, verify_audit};
 pub(crate) use writer::{Outcome, Writer};
 
@@ -28,6 +30,7 @@ const STEPS: &[&str] = &[
     include_str!("store/schema/003.sql"),
     include_str!("store/schema/004.sql"),
     include_str!("store/schema/005.sql"),
+    include_str!("store/schema/006.sql"),
 ];
 
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +65,7 @@ pub(crate) enum Change {
         sequence: u64,
         arrived: bool,
     },
+    Journal(Box<JournalEntry>),
     /// An entry of the audit. What is committed with it is on the disk when it is told.
     Audit(Box<Note>),
     /// Events before this time go, and all but so many of the newest.
@@ -79,6 +83,8 @@ pub(crate) struct Found {
     pub(crate) settings: BTreeMap<String, String>,
     /// Input that was sent, and whether it is known to have arrived.
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+    /// Runs that were going on.
+    pub(crate) runs: Vec<RunId>,
     /// Answers to dialogs of which nobody knows what became.
     pub(crate) unfinished: Vec<Entry>,
 }
@@ -122,9 +128,10 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
         connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
     let settings = read_settings(&connection).map_err(wrap)?;
     let inputs = read_inputs(&connection).map_err(wrap)?;
+    let runs = runs::unfinished(&connection).map_err(wrap)?;
     let unfinished = audit::unfinished(&connection).map_err(wrap)?;
     let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
-    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, unfinished }))
+    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, runs, unfinished }))
 }
 
 fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {

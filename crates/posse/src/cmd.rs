@@ -13,9 +13,11 @@ mod keep;
 mod kill;
 mod launch;
 mod logs;
+mod loop_run;
 mod ls;
 mod output;
 mod provider;
+mod runs;
 mod send;
 mod serve;
 mod shim;
@@ -56,6 +58,9 @@ Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program 
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Loop(loop_run::Args),
+    Runs(runs::ListArgs),
+    Run(runs::Args),
     Launch(launch::Args),
     Ls(ls::Args),
     Show(show::Args),
@@ -88,6 +93,9 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
     let Some(command) = cli.command else { return ls::overview(ui) };
     match command {
         Command::Demo(args) => demo::run(&args, ui),
+        Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
+        Command::Runs(args) => on_runtime(runs::list(args, ui)),
+        Command::Run(args) => on_runtime(runs::run(args, ui)),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
         Command::Show(args) => on_runtime(show::run(args, ui)),
@@ -116,14 +124,19 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
 /// Runs a command that talks to the daemon. A signal ends it, with the exit code for that, and not before what it
 /// holds, such as the user's terminal, is given back.
 fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
-    let result = runtime.block_on(async {
+    on_own_signals(async {
         tokio::select! {
             result = command => result,
             asked = asked_to_end() => Err(asked),
         }
-    });
+    })
+}
+
+/// As `on_runtime`, for a command that has something to do before it ends.
+fn on_own_signals(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
+    let result = runtime.block_on(command);
     runtime.shutdown_background();
     result
 }

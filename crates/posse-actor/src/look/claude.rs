@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{DialogView, Input, Live, Look, Mood, Spinner, SpinnerText, View};
 use crate::rows::{Row, Style, wrap};
-use crate::scenario::{AskKind, BusyTitle};
+use crate::scenario::{AskKind, BusyTitle, Failure};
 use crate::transcript::Entry;
 
 const INTERRUPTED: &str = "  ⎿  Interrupted · What should Claude do instead?";
@@ -14,7 +14,7 @@ const INTERRUPTED: &str = "  ⎿  Interrupted · What should Claude do instead?"
 const SPINNER: [&str; 10] = ["·", "✢", "*", "✶", "✻", "✽", "✻", "✶", "*", "✢"];
 
 pub(super) fn lead(entry: &Entry) -> usize {
-    usize::from(!matches!(entry, Entry::Interrupted))
+    usize::from(!matches!(entry, Entry::Interrupted | Entry::Notice(_)))
 }
 
 pub(super) fn entry(entry: &Entry, width: usize) -> Vec<Row> {
@@ -38,6 +38,7 @@ pub(super) fn entry(entry: &Entry, width: usize) -> Vec<Row> {
             with(said("User declined to answer questions", Style::Plain), result(&format!("· {question}")))
         }
         Entry::Error(text) => said(text, Style::Bad),
+        Entry::Notice(text) => wrap(text, "  ⎿  ", "     ", Style::Bad, width),
         Entry::Interrupted => interrupted(width),
         Entry::Closing(text) => wrap(text, "", "  ", Style::Dim, width),
     }
@@ -174,4 +175,16 @@ pub(super) fn labels(kind: AskKind) -> &'static [&'static str] {
         AskKind::Startup => &["Yes, I trust this folder", "No, exit"],
         AskKind::Question => &[],
     }
+}
+
+/// The first words are the real ones; what follows them differs from case to case.
+pub(super) fn failure(failure: Failure) -> Entry {
+    let text = match failure {
+        Failure::Internal => "API Error: 500 Internal server error. Try again in a moment.",
+        Failure::Overloaded => "API Error: 529 Overloaded. Try again in a moment.",
+        Failure::Unauthorized => return Entry::Notice("Invalid API key · Fix external API key".to_owned()),
+        Failure::UsageLimit => "You've hit your session limit · resets 3pm (UTC)",
+        Failure::Dropped => "API Error: Connection closed mid-response.",
+    };
+    Entry::Error(text.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use super::{DialogView, Input, Live, Look, Mood, Spinner, SpinnerText, View};
 use crate::rows::{Row, Style, wrap};
-use crate::scenario::AskKind;
+use crate::scenario::{AskKind, Failure};
 use crate::transcript::Entry;
 
 const BRAILLE: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -38,7 +38,7 @@ pub(super) fn entry(entry: &Entry, width: usize) -> Vec<Row> {
             rows.extend(interrupted(width));
             rows
         }
-        Entry::Error(text) => wrap(text, "■ ", "", Style::Bad, width),
+        Entry::Error(text) | Entry::Notice(text) => wrap(text, "■ ", "", Style::Bad, width),
         Entry::Interrupted => interrupted(width),
         Entry::Closing(text) => wrap(text, "", "  ", Style::Dim, width),
     }
@@ -171,5 +171,16 @@ pub(super) fn labels(kind: AskKind) -> &'static [&'static str] {
         AskKind::Plan => &["Yes, implement this plan", "Yes, and clear the context first", "No, stay in plan mode"],
         AskKind::Startup => &["Trust and continue", "Quit"],
         AskKind::Question => &[],
+    }
+}
+
+/// The first words are the real ones where it has any; it does not tell an overloaded service by its number.
+pub(super) fn failure(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Internal => "We’re currently experiencing high demand.",
+        Failure::Overloaded => "exceeded retry limit, last status: 529",
+        Failure::Unauthorized => "unexpected status 401 Unauthorized: Incorrect API key provided",
+        Failure::UsageLimit => "You’ve hit your usage limit. Try again at 9:52 PM.",
+        Failure::Dropped => "stream disconnected before completion",
     }
 }

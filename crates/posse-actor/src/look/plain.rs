@@ -2,7 +2,7 @@
 
 use super::{Input, Live, View};
 use crate::rows::{Row, Style, wrap};
-use crate::scenario::AskKind;
+use crate::scenario::{AskKind, Failure};
 use crate::transcript::Entry;
 
 pub(super) fn entry(entry: &Entry, width: usize) -> Vec<Row> {
@@ -15,7 +15,7 @@ pub(super) fn entry(entry: &Entry, width: usize) -> Vec<Row> {
         Entry::Refused { command, .. } => line(&format!("refused: {command}")),
         Entry::Answered { question, answer } => line(&format!("{question} {answer}")),
         Entry::Declined { question } => line(&format!("declined: {question}")),
-        Entry::Error(text) => line(&format!("error: {text}")),
+        Entry::Error(text) | Entry::Notice(text) => line(&format!("error: {text}")),
         Entry::Interrupted => line("interrupted"),
     }
 }
@@ -56,5 +56,15 @@ pub(super) fn labels(kind: AskKind) -> &'static [&'static str] {
         AskKind::Permission | AskKind::Plan => &["Yes", "Always", "No"],
         AskKind::Startup => &["Yes", "No"],
         AskKind::Question => &[],
+    }
+}
+
+pub(super) fn failure(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Internal => "500",
+        Failure::Overloaded => "529",
+        Failure::Unauthorized => "401",
+        Failure::UsageLimit => "usage limit",
+        Failure::Dropped => "connection lost",
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
+use super::answer::{Answer, Failure};
 use super::value::{self, HowLong, unescape, word_or_table};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -27,6 +28,8 @@ pub enum Step {
     Ask(Ask),
     /// A file.
     Write(Write),
+    /// The answer the loop asked for.
+    Answer(Answer),
     /// From now on the name in the window title.
     Title(String),
     /// An OSC, its payload as it is.
@@ -38,6 +41,8 @@ pub enum Step {
     Print(Arc<[u8]>),
     /// An error row; the turn ends.
     Error(String),
+    /// The error row of the look for this; the turn ends.
+    Fail(Failure),
     /// Death by a signal, without tidying up.
     #[serde(deserialize_with = "signal")]
     Crash(i32),
@@ -61,7 +66,7 @@ impl Step {
             Step::Tool(tool) => tool.time != HowLong::For(Duration::ZERO),
             Step::Stream(stream) => !stream.text.is_empty(),
             Step::Repeat(repeat) => repeat.steps.iter().any(Step::takes_time),
-            Step::Ask(_) | Step::Flood(_) | Step::Crash(_) | Step::Exit(_) | Step::Error(_) => true,
+            Step::Ask(_) | Step::Flood(_) | Step::Crash(_) | Step::Exit(_) | Step::Error(_) | Step::Fail(_) => true,
             _ => false,
         }
     }
@@ -195,6 +200,26 @@ pub struct Ask {
     pub announce: Duration,
 }
 
+impl Ask {
+    /// The look's own question whether a command may run.
+    pub(crate) fn permission(command: String) -> Ask {
+        Ask {
+            kind: AskKind::Permission,
+            title: None,
+            text: None,
+            tool: shell_tool(),
+            command: Some(command),
+            detail: None,
+            options: Vec::new(),
+            accept: vec![1, 2],
+            cursor: first(),
+            numbered: true,
+            footer: None,
+            announce: Duration::ZERO,
+        }
+    }
+}
+
 impl AskKind {
     /// As the file, the log and OSC 7501 write it.
     pub(crate) fn word(self) -> &'static str {
@@ -302,6 +327,8 @@ pub enum WriteHow {
     /// Truncated and written: a reader may see it empty or half.
     Plain,
     Append,
+    /// No file at all: a folder of that name.
+    Directory,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -382,8 +409,8 @@ impl<'de> Deserialize<'de> for Times {
     }
 }
 
-/// `accept = 1` or `accept = [1, 2]`.
-struct OneOrMore(Vec<usize>);
+/// `accept = 1` or `accept = [1, 2]`, and so `nth`.
+pub(super) struct OneOrMore(pub(super) Vec<usize>);
 
 impl<'de> Deserialize<'de> for OneOrMore {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -391,7 +418,7 @@ impl<'de> Deserialize<'de> for OneOrMore {
         impl<'de> Visitor<'de> for Numbers {
             type Value = OneOrMore;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("the number of an option, or a list of them")
+                f.write_str("a number, or a list of them")
             }
             fn visit_i64<E: Error>(self, number: i64) -> Result<OneOrMore, E> {
                 usize::try_from(number).map(|number| OneOrMore(vec![number])).map_err(E::custom)

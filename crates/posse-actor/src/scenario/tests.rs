@@ -37,6 +37,10 @@ steps = [
   { bell = 2 },
   { print = '\e[31m' },
   { error = "no" },
+  { fail = "usage_limit" },
+  { answer = "text" },
+  { answer = {} },
+  { answer = { verdict = "pass", with = ["bom"], pieces = 3, gap = "1s", late = "2s" } },
   { crash = 11 },
   { exit = 3 },
   { repeat = { times = 2, steps = [{ say = "again" }] } },
@@ -50,7 +54,7 @@ steps = [
     assert_eq!(scenario.osc, Some(vec![SelfReport::State, SelfReport::Progress, SelfReport::Title]));
     assert_eq!(scenario.dialog_deaf, Duration::from_millis(200));
     let steps = &scenario.turns[0].steps;
-    assert_eq!(steps.len(), 20);
+    assert_eq!(steps.len(), 24);
     assert_eq!(steps[3], Step::Stream(Stream { text: "text".into(), rate: 7 }));
     assert_eq!(steps[12], Step::Print(b"\x1b[31m".as_slice().into()));
     let Step::Ask(ask) = &steps[7] else { panic!("{:?}", steps[7]) };
@@ -79,6 +83,15 @@ fn mistakes_are_named_with_their_place() {
         (in_steps(r#"{ repeat = { times = "often", steps = [] } }"#), 5, "`often` is no count"),
         (in_steps(r#"{ repeat = { times = "forever", steps = [{ say = "x" }] } }"#), 5, "needs a step that takes time"),
         (in_steps(r#"{ flood = { lines = 1, bytes = 1 } }"#), 5, ""),
+        (in_steps(r#"{ fail = "418" }"#), 5, "unknown variant `418`"),
+        (in_steps(r#"{ answer = { text = "x", verdict = "pass" } }"#), 5, "two answers"),
+        (in_steps(r#"{ answer = { pieces = 2, how = "plain" } }"#), 5, "leave out `how`"),
+        (in_steps(r#"{ answer = { late = "soon" } }"#), 5, "`soon` is no duration"),
+        ("look = \"plain\"\n\n[loop]\nfailures = 1".to_owned(), 3, "add `play = \"loop\"`"),
+        ("look = \"plain\"\n[[turn]]\nsteps = []\n[[turn]]\nnth = 2\nsteps = []".to_owned(), 5, "add `play"),
+        ("look = \"plain\"\nplay = \"loop\"\n[[turn]]\nnth = 0\nsteps = []".to_owned(), 3, "counts from 1"),
+        ("look = \"plain\"\n[[turn]]\nignore = true\nsteps = []".to_owned(), 2, "has no `steps`"),
+        ("look = \"plain\"\nplay = \"loop\"\n[[turn]]\nkey = \"test\"".to_owned(), 4, "unknown variant `test`"),
     ];
     for (text, line, message) in cases {
         let error = error(&text);
@@ -107,7 +120,7 @@ fn a_misspelt_word_is_met_with_the_right_one() {
 
 #[test]
 fn turns_are_chosen_by_text_then_in_order_and_the_last_repeats() {
-    let turn = |on: &str| Turn { on: (!on.is_empty()).then(|| on.to_owned()), steps: Vec::new() };
+    let turn = |on: &str| Turn { on: (!on.is_empty()).then(|| on.to_owned()), ..Turn::default() };
     let mut scenario = Scenario::parse("look = \"plain\"").unwrap();
     assert_eq!(scenario.turn_for("x", 0), None);
     scenario.turns = vec![turn("deploy"), turn(""), turn("dep"), turn("")];
@@ -116,6 +129,47 @@ fn turns_are_chosen_by_text_then_in_order_and_the_last_repeats() {
     }
     scenario.turns = vec![turn("deploy")];
     assert_eq!(scenario.turn_for("x", 0), None);
+}
+
+#[test]
+fn turns_of_the_loop_are_chosen_by_all_they_say() {
+    let scenario = Scenario::parse(
+        r#"
+look = "plain"
+play = "loop"
+[[turn]]
+key = "tester"
+nth = [2, 4]
+steps = [{ say = "0" }]
+[[turn]]
+nth = 3
+steps = [{ say = "1" }]
+[[turn]]
+key = "tester"
+on = "deploy"
+steps = [{ say = "2" }]
+[[turn]]
+on = "hello"
+steps = [{ say = "3" }]
+"#,
+    )
+    .unwrap();
+    use TurnKey::{Analyst, Tester};
+    for (prompt, asked, expected) in [
+        ("x", Some((Tester, 2)), Some("0")),
+        ("deploy", Some((Tester, 4)), Some("0")),
+        ("deploy", Some((Tester, 1)), Some("2")),
+        ("x", Some((Tester, 3)), Some("1")),
+        ("x", Some((Analyst, 3)), Some("1")),
+        ("x", Some((Tester, 1)), None),
+        ("deploy", Some((Analyst, 1)), None),
+        ("deploy", None, None),
+        ("hello", None, Some("3")),
+        ("hello deploy", Some((Tester, 5)), Some("2")),
+    ] {
+        let turn = scenario.loop_turn_for(prompt, asked).map(|turn| turn.steps.clone());
+        assert_eq!(turn, expected.map(|text| vec![Step::Say(text.to_owned())]), "{prompt} {asked:?}");
+    }
 }
 
 #[test]

@@ -65,8 +65,8 @@ impl Stage {
             _ => Reply::Nothing,
         };
         match reply {
-            Reply::Choose(at) => self.answer(Some(at), now),
-            Reply::Cancel => self.answer(None, now),
+            Reply::Choose(at) => self.answer(Some(at), key.name(), now),
+            Reply::Cancel => self.answer(None, key.name(), now),
             Reply::Move(to) => dialog.cursor = to,
             Reply::Nothing => {}
         }

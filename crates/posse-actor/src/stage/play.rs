@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::draft::Message;
-use super::script::{Script, fill};
+use super::script::{Blanks, Script, fill};
 use super::{Effect, Ending, Stage};
 use crate::look::{Look, Mood};
-use crate::record::{By, Outcome, Record};
+use crate::record::{By, Ignored, Outcome, Record};
 use crate::scenario::{Ask, AskKind, Flood, HowLong, Step, Think, Tool};
 use crate::time::Mono;
 use crate::transcript::Entry;
@@ -127,6 +127,9 @@ impl Stage {
                 }
                 let message = self.queue.remove(0);
                 self.begin_turn(message, now);
+                if self.play.is_none() {
+                    continue;
+                }
             }
             if !self.finish_act(now) {
                 return;
@@ -183,7 +186,7 @@ impl Stage {
         over
     }
 
-    fn begin_step(&mut self, step: Step, now: Mono) {
+    pub(super) fn begin_step(&mut self, step: Step, now: Mono) {
         let until = |time: HowLong| match time {
             HowLong::For(time) => Some(now + time),
             HowLong::Forever => None,
@@ -206,9 +209,10 @@ impl Stage {
                 if path.contains("{path") {
                     return self.fail_turn("the prompt names no file to write".to_owned(), now);
                 }
-                let text = self.fill(&write.text);
-                return self.do_now(Effect::Write { path: path.into(), text, how: write.how }, now);
+                let bytes = self.fill(&write.text).into_bytes();
+                return self.do_now(Effect::Write { path: path.into(), bytes, how: write.how }, now);
             }
+            Step::Answer(answer) => return self.begin_answer(&answer, now),
             Step::Title(title) => {
                 self.name = self.fill(&title);
                 if !self.titles_itself() {
@@ -220,6 +224,7 @@ impl Stage {
             Step::Bell(times) => return (0..times).for_each(|_| self.do_now(Effect::Bell, now)),
             Step::Print(bytes) => return self.do_now(Effect::Raw(bytes.to_vec()), now),
             Step::Error(text) => return self.fail_turn(self.fill(&text), now),
+            Step::Fail(failure) => return self.fail_turn_with(self.scenario.look.failure(failure), now),
             Step::Crash(signal) => {
                 self.ending = Some(Ending::Kill(signal));
                 // Killed in the middle of its work, a real agent leaves its spinner standing.
@@ -244,7 +249,7 @@ impl Stage {
     }
 
     /// Does something outside of the picture after everything before it has been drawn.
-    fn do_now(&mut self, effect: Effect, now: Mono) {
+    pub(super) fn do_now(&mut self, effect: Effect, now: Mono) {
         self.show(now);
         self.effects.push(effect);
     }
@@ -255,9 +260,11 @@ impl Stage {
         }
     }
 
-    fn fill(&self, text: &str) -> String {
+    pub(super) fn fill(&self, text: &str) -> String {
         match &self.play {
-            Some(Play { part: Part::Turn { number, message }, .. }) => fill(text, &message.text, *number),
+            Some(Play { part: Part::Turn { number, message }, .. }) => {
+                fill(text, &Blanks { prompt: &message.text, turn: *number, asked: self.asked() })
+            }
             _ => text.to_owned(),
         }
     }
@@ -288,8 +295,8 @@ impl Stage {
         self.set_act(Act::Ask(Box::new(Dialog { cursor: ask.cursor - 1, ask, options, drawn: now })));
     }
 
-    /// Closes the dialog with the option chosen, from 0, or with none.
-    pub(super) fn answer(&mut self, choice: Option<usize>, now: Mono) {
+    /// Closes the dialog with the option chosen, from 0, or with none; `pressed` is the key that did it.
+    pub(super) fn answer(&mut self, choice: Option<usize>, pressed: String, now: Mono) {
         let Some(play) = &mut self.play else {
             return;
         };
@@ -299,7 +306,12 @@ impl Stage {
         let Dialog { ask, options, .. } = *dialog;
         let accepted = choice.is_some_and(|choice| ask.accept.contains(&(choice + 1)));
         let label = choice.and_then(|choice| options.get(choice).cloned());
-        self.records.push(Record::DialogClosed { choice: choice.map(|at| at + 1), label: label.clone(), accepted });
+        self.records.push(Record::DialogClosed {
+            choice: choice.map(|at| at + 1),
+            label: label.clone(),
+            accepted,
+            pressed,
+        });
         let question = ask.text.unwrap_or_default();
         let command = ask.command.unwrap_or_default();
         if accepted {
@@ -340,20 +352,17 @@ impl Stage {
     }
 
     fn begin_turn(&mut self, message: Message, now: Mono) {
+        let Some(steps) = self.steps_for(&message.text) else {
+            return self.records.push(Record::Ignored(Ignored::Prompt));
+        };
         self.turns_started += 1;
         let number = self.turns_started;
-        let turn = self.scenario.turn_for(&message.text, self.turns_in_order).map(|at| &self.scenario.turns[at]);
-        let steps = match turn {
-            Some(turn) => {
-                self.turns_in_order += usize::from(turn.on.is_none());
-                turn.steps.clone()
-            }
-            None => vec![Step::Say("You said: {prompt}".to_owned())],
-        };
         self.records.push(Record::TurnStarted { turn: number, prompt: message.text.clone() });
         self.transcript.push(Entry::User(message.shown.clone()));
         self.mood = Mood::Working;
         self.play = Some(Play::new(Part::Turn { number, message }, steps, now));
+        // However short it is, a turn is seen and heard to begin.
+        self.show(now);
     }
 
     /// The steps are through.
@@ -375,7 +384,11 @@ impl Stage {
     }
 
     pub(super) fn fail_turn(&mut self, text: String, now: Mono) {
-        self.transcript.push(Entry::Error(text));
+        self.fail_turn_with(Entry::Error(text), now);
+    }
+
+    fn fail_turn_with(&mut self, row: Entry, now: Mono) {
+        self.transcript.push(row);
         match &self.play {
             Some(Play { part: Part::Turn { .. }, .. }) => self.end_turn(Outcome::Error, now),
             Some(Play { part: Part::Start, .. }) => self.ending = Some(Ending::Exit(1)),
@@ -417,6 +430,7 @@ impl Stage {
         let Part::Turn { number, .. } = play.part else {
             return;
         };
+        self.drop_what_is_left_of_the_turn();
         let look = self.scenario.look;
         // Claude closes failed turns like any other.
         if outcome == Outcome::Done || (outcome == Outcome::Error && look == Look::Claude) {

@@ -16,7 +16,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(scenario: &Scenario) -> Reporter {
-        let reports = scenario.osc.clone().unwrap_or_else(|| scenario.look.usual_reports().to_vec());
+        let reports = scenario.osc.clone().unwrap_or_else(|| scenario.look.usual_reports(scenario.play).to_vec());
         let busy_title = scenario.busy_title;
         Reporter { look: scenario.look, busy_title, reports, title: None, state: None, progress: None }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::rounds::TurnKey;
 use crate::scenario::{Repeat, Step, Times};
 
 #[derive(Debug)]
@@ -51,9 +52,24 @@ impl Script {
     }
 }
 
-/// Fills in `{prompt}`, `{turn}`, `{path}` and `{path:SUFFIX}`. Other braces stay as they are, and so does a
-/// path the prompt does not have.
-pub(super) fn fill(text: &str, prompt: &str, turn: u32) -> String {
+/// What a text may leave open.
+pub(super) struct Blanks<'a> {
+    pub(super) prompt: &'a str,
+    pub(super) turn: u32,
+    pub(super) asked: Option<Asked<'a>>,
+}
+
+/// What the loop wants: whose answer, where, and for which time.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) key: TurnKey,
+    pub(super) path: &'a str,
+    pub(super) nth: u32,
+}
+
+/// Fills in `{prompt}`, `{turn}`, `{path}`, `{path:SUFFIX}`, and in the loop `{key}`, `{nth}` and `{answer}`. Other
+/// braces stay as they are, and so does what the prompt does not have.
+pub(super) fn fill(text: &str, blanks: &Blanks) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -61,10 +77,13 @@ pub(super) fn fill(text: &str, prompt: &str, turn: u32) -> String {
         rest = &rest[open..];
         let filled = rest.find('}').and_then(|close| {
             let value = match &rest[1..close] {
-                "prompt" => prompt.to_owned(),
-                "turn" => turn.to_string(),
-                "path" => path_in(prompt, "")?.to_owned(),
-                name => path_in(prompt, name.strip_prefix("path:")?)?.to_owned(),
+                "prompt" => blanks.prompt.to_owned(),
+                "turn" => blanks.turn.to_string(),
+                "key" => blanks.asked?.key.word().to_owned(),
+                "nth" => blanks.asked?.nth.to_string(),
+                "answer" => blanks.asked?.path.to_owned(),
+                "path" => path_in(blanks.prompt, "")?.to_owned(),
+                name => path_in(blanks.prompt, name.strip_prefix("path:")?)?.to_owned(),
             };
             Some((value, close + 1))
         });
@@ -144,7 +163,11 @@ mod tests {
             ("{path}", "no path / here", "{path}"),
         ];
         for (text, prompt, expected) in cases {
-            assert_eq!(fill(text, prompt, 3), expected, "{text}");
+            assert_eq!(fill(text, &Blanks { prompt, turn: 3, asked: None }), expected, "{text}");
         }
+        let asked = Some(Asked { key: TurnKey::Tester, path: "/r/test_result.md", nth: 2 });
+        let filled = fill("{key} {nth} {answer} {turn}", &Blanks { prompt, turn: 3, asked });
+        assert_eq!(filled, "tester 2 /r/test_result.md 3");
+        assert_eq!(fill("{key} {nth}", &Blanks { prompt, turn: 3, asked: None }), "{key} {nth}");
     }
 }

@@ -9,6 +9,7 @@ use crate::theatre::Theatre;
 
 mod properties;
 mod quirks;
+mod rounds;
 
 fn open(scenario: &str) -> Theatre {
     Theatre::open(scenario, 60, 20)
@@ -109,7 +110,10 @@ fn self_reports_follow_the_turn() {
     let mut claude = with_steps(&format!("look = \"claude\"\nname = \"n\"\n{ALL}"), r#"{ error = "API Error: 400" }"#);
     assert_eq!(claude.happened()[..3], [osc("7501;state=idle:app=claude-code"), osc("9;4;0"), title("n")]);
     claude.keys("x\r");
-    assert_eq!(claude.happened()[0], osc("7501;state=error:app=claude-code"));
+    let mut reports = claude.happened();
+    reports.retain(|effect| matches!(effect, Effect::Osc(_)));
+    let (working, error) = (osc("7501;state=working:app=claude-code"), osc("7501;state=error:app=claude-code"));
+    assert_eq!(reports, [working, osc("9;4;3"), error, osc("9;4;0")], "short as it was, it was heard");
 
     let mut silent = with_steps("look = \"codex\"\nosc = []\nauto_prompt = \"x\"", r#"{ title = "mine" }"#);
     let out_of_band = silent.happened().into_iter().filter(|effect| effect.bytes().is_some());
@@ -123,39 +127,41 @@ fn the_circle_of_the_newer_title_turns_slowly() {
     theatre.wait(Duration::from_secs(5));
     let mut titles = theatre.happened();
     titles.retain(|effect| matches!(effect, Effect::Title(_)));
-    assert_eq!(titles, ["✳ Claude Code", "◐ task", "◑ task", "◐ task", "✳ task"].map(title));
+    assert_eq!(titles, ["✳ Claude Code", "◐ Claude Code", "◐ task", "◑ task", "◐ task", "✳ task"].map(title));
 }
 
 #[test]
 fn a_dialog_is_answered_by_the_keys_of_its_look() {
-    let closed = |choice: usize, label: &str, accepted| Record::DialogClosed {
+    let closed = |choice: usize, label: &str, accepted, pressed: &str| Record::DialogClosed {
         choice: Some(choice),
         label: Some(label.into()),
         accepted,
+        pressed: pressed.into(),
     };
-    let cancelled = Record::DialogClosed { choice: None, label: None, accepted: false };
-    let (yes, done) = (|| closed(1, "Yes", true), || ended(1, Outcome::Done));
-    let codex_yes = || closed(1, "Yes, proceed (y)", true);
+    let cancelled =
+        |pressed: &str| Record::DialogClosed { choice: None, label: None, accepted: false, pressed: pressed.into() };
+    let (yes, done) = (|pressed| closed(1, "Yes", true, pressed), || ended(1, Outcome::Done));
+    let codex_yes = |pressed| closed(1, "Yes, proceed (y)", true, pressed);
     let interrupted = || ended(1, Outcome::Interrupted);
     let cases: Vec<(&str, &str, Vec<Record>)> = vec![
-        ("claude", "1", vec![yes(), done()]),
-        ("claude", "\r", vec![yes(), done()]),
-        ("claude", "\x1b[13u", vec![yes(), done()]),
-        ("claude", "2", vec![closed(2, "Yes, and don't ask again this session", true), done()]),
-        ("claude", "3", vec![closed(3, "No", false), interrupted()]),
-        ("claude", "\x1b[B\x1b[B\x1b[B\r", vec![closed(3, "No", false), interrupted()]),
-        ("claude", "\x1b[B\x1b[A\r", vec![yes(), done()]),
-        ("claude", "\x1b", vec![cancelled.clone(), interrupted()]),
-        ("claude", "\x03", vec![cancelled.clone(), interrupted()]),
+        ("claude", "1", vec![yes("1"), done()]),
+        ("claude", "\r", vec![yes("enter"), done()]),
+        ("claude", "\x1b[13u", vec![yes("enter"), done()]),
+        ("claude", "2", vec![closed(2, "Yes, and don't ask again this session", true, "2"), done()]),
+        ("claude", "3", vec![closed(3, "No", false, "3"), interrupted()]),
+        ("claude", "\x1b[B\x1b[B\x1b[B\r", vec![closed(3, "No", false, "enter"), interrupted()]),
+        ("claude", "\x1b[B\x1b[A\r", vec![yes("enter"), done()]),
+        ("claude", "\x1b", vec![cancelled("esc"), interrupted()]),
+        ("claude", "\x03", vec![cancelled("ctrl-c"), interrupted()]),
         ("claude", "y", vec![]),
         ("claude", "n7\t ", vec![]),
         // A prompt pasted into a dialog is lost, and its Enter accepts.
-        ("claude", "\x1b[200~do\x1b[201~\r", vec![Record::Ignored(Ignored::PasteIntoDialog), yes(), done()]),
+        ("claude", "\x1b[200~do\x1b[201~\r", vec![Record::Ignored(Ignored::PasteIntoDialog), yes("enter"), done()]),
         ("claude", "\x1b[200~1\x1b[201~", vec![Record::Ignored(Ignored::PasteIntoDialog)]),
-        ("codex", "y", vec![codex_yes(), done()]),
-        ("codex", "1", vec![codex_yes(), done()]),
-        ("codex", "\r", vec![codex_yes(), done()]),
-        ("codex", "n", vec![cancelled.clone(), interrupted()]),
+        ("codex", "y", vec![codex_yes("y"), done()]),
+        ("codex", "1", vec![codex_yes("1"), done()]),
+        ("codex", "\r", vec![codex_yes("enter"), done()]),
+        ("codex", "n", vec![cancelled("n"), interrupted()]),
         ("codex", "\x1b[200~y\x1b[201~", vec![Record::Ignored(Ignored::PasteIntoDialog)]),
     ];
     for (look, keys, expected) in cases {
@@ -179,7 +185,7 @@ fn what_asked_and_when_is_logged_after_it_was_drawn() {
             cursor: 1
         }))
     );
-    let (_, effects) = Stage::open(theatre.stage.scenario.clone(), Size::new(60, 20), Mono(0));
+    let (_, effects) = Stage::open(theatre.stage.scenario.clone(), Tally::default(), Size::new(60, 20), Mono(0));
     let at = |wanted: fn(&Effect) -> bool| effects.iter().rposition(wanted).unwrap();
     assert!(
         at(|e| matches!(e, Effect::Paint(_))) < at(|e| matches!(e, Effect::Log(Record::DialogDrawn { .. }))),
@@ -267,7 +273,12 @@ fn leaving() {
             "start = [{ ask = { kind = \"startup\" } }]",
             &["2"],
             [
-                vec![log(Record::DialogClosed { choice: Some(2), label: Some("No, exit".into()), accepted: false })],
+                vec![log(Record::DialogClosed {
+                    choice: Some(2),
+                    label: Some("No, exit".into()),
+                    accepted: false,
+                    pressed: "2".into(),
+                })],
                 exit(1),
             ]
             .concat(),
@@ -304,7 +315,11 @@ fn steps_that_act_on_the_world_come_in_order() {
         [
             log(submitted(prompt)),
             log(started(1, prompt)),
-            Effect::Write { path: "/tmp/out.md".into(), text: format!("1: {prompt}"), how: WriteHow::Rename },
+            Effect::Write {
+                path: "/tmp/out.md".into(),
+                bytes: format!("1: {prompt}").into_bytes(),
+                how: WriteHow::Rename
+            },
             Effect::Bell,
             Effect::Bell,
             osc("777;notify;a;b"),

@@ -26,6 +26,11 @@ impl Hash {
     /// What the first entry follows.
     pub const BEGINNING: Hash = Hash([0; 32]);
 
+    /// Of a text on its own: what `sha256sum` says.
+    pub fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
     /// Of an entry that follows another.
     pub fn of(previous: Hash, text: &str) -> Self {
         Self(Sha256::new().chain_update(previous.0).chain_update(text.as_bytes()).finalize().into())

@@ -121,7 +121,7 @@ pub struct Submit {
     pub(super) ready: Duration,
     pub(super) clear: Vec<u8>,
     pub(super) see: bool,
-    pub(super) pasted: Option<Regex>,
+    pub pasted: Option<Regex>,
     pub(super) probe: String,
     pub(super) while_busy: WhileBusy,
 }

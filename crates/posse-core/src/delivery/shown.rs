@@ -26,7 +26,7 @@ fn essence(text: &str) -> String {
 
 /// A text to recognise.
 #[derive(Clone, Debug)]
-pub(super) struct Recognised {
+pub struct Recognised {
     essence: String,
     /// How long it is up to each blank line: where an input field has no frame its end is taken for such a line.
     paragraphs: Vec<usize>,
@@ -34,13 +34,13 @@ pub(super) struct Recognised {
 }
 
 impl Recognised {
-    pub(super) fn new(text: &str, pasted: Option<Regex>) -> Self {
+    pub fn new(text: &str, pasted: Option<Regex>) -> Self {
         let paragraphs = text.match_indices("\n\n").map(|(end, _)| essence(&text[..end]).len()).collect();
         Self { essence: essence(text), paragraphs, pasted }
     }
 
     /// Whether this shows the text: all of it, a good part, or the label of a long paste.
-    pub(super) fn shown_by(&self, draft: &str) -> bool {
+    pub fn shown_by(&self, draft: &str) -> bool {
         if draft.is_empty() {
             return false;
         }
@@ -54,7 +54,8 @@ impl Recognised {
         marked || paragraphs || (seen.len() >= PART && self.essence.contains(&seen))
     }
 
-    fn is_label(&self, draft: &str) -> bool {
+    /// Whether this is the label of a long paste, of whatever text.
+    pub fn is_label(&self, draft: &str) -> bool {
         self.pasted.as_ref().is_some_and(|pasted| pasted.is_match(draft.trim()))
     }
 
@@ -74,7 +75,7 @@ impl Recognised {
     }
 
     /// Whether an echo in the conversation is of this text. Echoes are often cut short.
-    pub(super) fn echoed_by(&self, echo: &str) -> bool {
+    pub fn echoed_by(&self, echo: &str) -> bool {
         let seen = essence(echo);
         self.is_label(echo) || (!seen.is_empty() && self.essence.starts_with(&seen))
     }

@@ -18,19 +18,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a request says of an agent.
 #[derive(Default)]
-pub(super) struct Asked {
-    pub(super) provider: String,
-    pub(super) mode: Option<Mode>,
-    pub(super) model: Option<String>,
-    pub(super) profile: Option<Profile>,
+pub(crate) struct Asked {
+    pub(crate) provider: String,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) model: Option<String>,
+    pub(crate) profile: Option<Profile>,
     /// Looked up, when no profile was sent along.
-    pub(super) profile_name: Option<String>,
-    pub(super) trusted: bool,
-    pub(super) more: Vec<String>,
+    pub(crate) profile_name: Option<String>,
+    pub(crate) trusted: bool,
+    pub(crate) more: Vec<String>,
 }
 
 /// Finds everything that is needed to start an agent.
-pub(super) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
+pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
     let provider = app.providers.load(&asked.provider).map_err(|error| ApiError::Invalid(error.to_string()))?;
     let profile = match (asked.profile, &asked.profile_name) {
         (Some(profile), _) => Some(profile),
@@ -48,7 +48,7 @@ pub(super) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
-pub(super) async fn start(app: &App, creation: Creation) -> Result<Terminal, ApiError> {
+pub(crate) async fn start(app: &App, creation: Creation) -> Result<Terminal, ApiError> {
     let timeout = match &creation.what {
         What::Agent(agent) => {
             let start = agent.provider.manifest.start.as_ref();

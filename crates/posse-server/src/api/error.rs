@@ -5,13 +5,14 @@ use axum::extract::rejection::QueryRejection;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use posse_core::delivery::{Left, Why};
-use posse_core::ids::{BadName, BadTerminalId, TerminalId};
+use posse_core::ids::{BadName, BadRunId, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
 use crate::hub::{CreateError, SettingError};
 use crate::pump::InputError;
+use crate::runs::RunError;
 use crate::store::StoreError;
 
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,10 @@ pub enum ApiError {
     NoTerminal(TerminalId),
     #[error(transparent)]
     BadId(#[from] BadTerminalId),
+    #[error(transparent)]
+    BadRunId(#[from] BadRunId),
+    #[error(transparent)]
+    Run(RunErrorBox),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error(transparent)]
@@ -81,6 +86,20 @@ pub struct InputErrorBox(pub(crate) InputError);
 #[error(transparent)]
 pub struct SettingErrorBox(pub(crate) SettingError);
 
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RunErrorBox(pub(crate) RunError);
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Stopping => ApiError::Stopping,
+            RunError::Store(error) => ApiError::Store(error),
+            error => ApiError::Run(RunErrorBox(error)),
+        }
+    }
+}
+
 impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         match error {
@@ -120,6 +139,15 @@ impl ApiError {
         match self {
             Self::NoTerminal(_) => (S::NOT_FOUND, "no_terminal", Some("`posse ls` shows those there are")),
             Self::BadId(_) => (S::UNPROCESSABLE_ENTITY, "bad_id", None),
+            Self::BadRunId(_) => (S::UNPROCESSABLE_ENTITY, "bad_id", None),
+            Self::Run(RunErrorBox(error)) => match error {
+                RunError::None(_) => (S::NOT_FOUND, "no_run", Some("`posse runs` shows those there are")),
+                RunError::InUse { .. } => (S::CONFLICT, "in_use", None),
+                RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
+                RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
+                RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
+                RunError::Store(_) | RunError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
+            },
             Self::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
             Self::BadSize(_) => (S::UNPROCESSABLE_ENTITY, "bad_size", None),
             Self::Malformed(_) => (S::UNPROCESSABLE_ENTITY, "malformed", None),

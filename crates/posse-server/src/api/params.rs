@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
-use posse_core::ids::{Name, TerminalId};
+use posse_core::ids::{Name, RunId, TerminalId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -83,6 +83,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
             .await
             .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
         Ok(Id(text.parse()?))
+    }
+}
+
+/// The run in the path.
+pub(super) struct Run(pub(super) RunId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Run {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        Ok(Run(text.parse()?))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::tmux_server::TmuxServer;
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How much output survives the daemon when nobody says otherwise.
-pub(super) const RING: u32 = 1 << 20;
+pub(crate) const RING: u32 = 1 << 20;
 /// The least that makes sense and the most that one terminal may take.
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Lines of `tail` when nobody says how many.
@@ -119,7 +119,7 @@ pub(super) async fn create(
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.
-pub(super) fn directory(text: &str) -> Result<PathBuf, ApiError> {
+pub(crate) fn directory(text: &str) -> Result<PathBuf, ApiError> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
         return Err(ApiError::Invalid(format!("the working directory {text:?} is not an absolute path")));
@@ -327,7 +327,13 @@ pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Par
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "It was asked", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> {
-    let pump = find(&app, id).await?;
+    ask_to_leave(&app, id).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Asks a program to leave: in its own words where there are some, otherwise by hanging up.
+pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiError> {
+    let pump = find(app, id).await?;
     let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     if view.record.provider == SHELL {
         // A shell is asked in its own words: it may want to say something first.
@@ -337,10 +343,10 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
             pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, origin })
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
-    } else if !leave(&app, &pump, &view).await {
+    } else if !leave(app, &pump, &view).await {
         let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
     }
-    Ok(Json(Success { success: true }))
+    Ok(())
 }
 
 /// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.

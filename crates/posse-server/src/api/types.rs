@@ -1,5 +1,7 @@
 //! What travels: the bodies of requests and answers. The command line reads the same types.
 
+mod runs;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,6 +13,8 @@ use posse_core::screen::Size;
 use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+
+pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;
 use crate::hub::View;

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::tmux_server::Choice;
 use crate::pump::Handle;
 use crate::record::{Backend, LogEvent, Record};
-use crate::store::Outcome;
+use crate::store::{JournalEntry, Outcome};
 use crate::tmux_server::TmuxServer;
 
 pub(crate) enum Message {
@@ -168,6 +168,13 @@ pub(crate) enum Command {
     /// Record what terminals print from now on, or do not.
     Record(bool),
     Health(oneshot::Sender<Health>),
+    /// An entry of a run's journal. Answered when it is written, or cannot be.
+    Journal {
+        entry: Box<JournalEntry>,
+        /// What everyone is told of it.
+        told: serde_json::Value,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 /// A terminal as the world sees it.

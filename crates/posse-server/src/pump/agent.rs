@@ -9,11 +9,12 @@ use posse_agents::Provider;
 use posse_agents::start::Confirmed;
 use posse_core::audit::{self, TAIL_LINES, Who};
 use posse_core::delivery::{
-    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Seen, Showing, Unanswered, Wish,
+    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing, Unanswered, Wish,
     question, translate,
 };
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
+use posse_core::run::Shown;
 use posse_core::screen::Screen;
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, StatusKind, WaitingKind};
@@ -198,6 +199,16 @@ impl Agent {
 
     pub(super) fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
         self.provider.signals.session_file(content)
+    }
+
+    /// What is on the screen of a prompt nobody is sure of.
+    pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
+        let text = Recognised::new(text, self.provider.submit.pasted.clone());
+        let draft = self.reading.as_ref().and_then(|reading| reading.draft.as_deref());
+        let echo = self.detector.last_prompt(&self.memo);
+        // The label of a paste may be of any paste.
+        let is_last_prompt = echo.filter(|echo| !text.is_label(echo)).map(|echo| text.echoed_by(&echo));
+        Shown { in_composer: draft.is_some_and(|draft| text.shown_by(draft)), is_last_prompt, printed }
     }
 
     pub(super) fn explain(&self, screen: &Screen) -> Explanation {

@@ -9,6 +9,7 @@ use posse_core::audit::Who;
 use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
 use posse_core::detect::Explanation;
 use posse_core::ids::{TerminalId, WriterId};
+use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{Claim, Exit, Source, Status, StatusKind};
 use posse_term::client::Link;
@@ -99,6 +100,11 @@ pub(crate) enum Command {
     },
     /// How the screen is read now; `None` in a terminal without an agent.
     Explain(oneshot::Sender<Option<Explained>>),
+    /// What is seen of a message nobody is sure of; `None` in a terminal without an agent.
+    Traces {
+        text: String,
+        reply: oneshot::Sender<Option<Shown>>,
+    },
     /// Show the recording what the screen looks like: it goes on from there.
     Picture,
     /// The size it has when nobody looks.

@@ -262,6 +262,10 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
             }
             Ok(None)
         }
+        Change::Journal(entry) => {
+            super::runs::append(transaction, entry)?;
+            Ok(None)
+        }
         Change::Trim { before, keep } => {
             let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
             transaction.prepare_cached(trim)?.execute([before, keep])?;

@@ -11,6 +11,9 @@ use crate::error::{Error, Exit};
 pub(crate) struct Args {
     /// The scenario, a TOML file
     scenario: PathBuf,
+    /// What an agent in its place would be told; it knows all it needs from the scenario
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Error> {

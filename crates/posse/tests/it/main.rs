@@ -9,6 +9,7 @@ mod bad_input;
 mod basics;
 mod cli;
 mod disk;
+mod loop_actor;
 mod privacy;
 mod recordings;
 mod reviewed;

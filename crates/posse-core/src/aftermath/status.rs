@@ -1,0 +1,84 @@
+//! Reads what `git status --porcelain=v2 -z --untracked-files=all` says.
+
+use super::GitPath;
+
+/// A path whose state in HEAD, in the index and in the work tree is not the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: GitPath,
+    /// HEAD does not have it.
+    pub new: bool,
+    /// It is in the work tree.
+    pub present: bool,
+    /// The index has it.
+    pub tracked: bool,
+    /// It is a repository of its own.
+    pub repository: bool,
+    /// It has conflicts that are not resolved.
+    pub unmerged: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("git says something of a file that posse does not understand: {0:?}")]
+pub struct StatusError(String);
+
+/// The mode of something that is not there, and of a repository.
+const ABSENT: &[u8] = b"000000";
+const GITLINK: &[u8] = b"160000";
+
+pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
+    let mut records = status.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+    let mut changes = Vec::new();
+    while let Some(record) = records.next() {
+        let nonsense = || StatusError(String::from_utf8_lossy(record).into_owned());
+        let fields = |count| -> Result<Vec<&[u8]>, StatusError> {
+            let fields: Vec<_> = record.splitn(count, |byte| *byte == b' ').collect();
+            if fields.len() == count { Ok(fields) } else { Err(nonsense()) }
+        };
+        let path = |bytes: &[u8]| GitPath(bytes.to_vec());
+        match record[0] {
+            b'#' | b'!' => {}
+            b'?' => {
+                let name = fields(2)?[1];
+                // Of a repository within, git names only the directory.
+                let (name, repository) = name.strip_suffix(b"/").map_or((name, false), |name| (name, true));
+                let (new, present, tracked, unmerged) = (true, true, false, false);
+                changes.push(Change { path: path(name), new, present, tracked, repository, unmerged });
+            }
+            b'1' => changes.push(ordinary(&fields(9)?)),
+            // Renamed or copied: we ask git not to look for these, but a newer one might.
+            b'2' => {
+                let fields = fields(10)?;
+                let origin = records.next().ok_or_else(nonsense)?;
+                changes.push(Change { new: true, ..ordinary(&fields) });
+                if fields[8].starts_with(b"R") {
+                    let repository = fields[3] == GITLINK;
+                    let (new, present, tracked, unmerged) = (false, false, false, false);
+                    changes.push(Change { path: path(origin), new, present, tracked, repository, unmerged });
+                }
+            }
+            b'u' => {
+                let fields = fields(11)?;
+                let (new, present, tracked, repository) = (false, fields[6] != ABSENT, true, false);
+                changes.push(Change { path: path(fields[10]), new, present, tracked, repository, unmerged: true });
+            }
+            _ => return Err(nonsense()),
+        }
+    }
+    Ok(changes)
+}
+
+/// `1 XY sub mH mI mW hH hI path`, and the same beginning in a `2`.
+fn ordinary(fields: &[&[u8]]) -> Change {
+    let (head, index, work) = (fields[3], fields[4], fields[5]);
+    let repository = fields[2].starts_with(b"S") || [head, index, work].contains(&GITLINK);
+    Change {
+        path: GitPath(fields.last().unwrap_or(&&[][..]).to_vec()),
+        new: head == ABSENT,
+        present: work != ABSENT,
+        // Announced with `git add -N`, it has an entry without content.
+        tracked: index != ABSENT || fields[1] == b".A",
+        repository,
+        unmerged: false,
+    }
+}

@@ -1,0 +1,124 @@
+use super::*;
+
+fn path(text: &str) -> GitPath {
+    GitPath(text.as_bytes().to_vec())
+}
+
+/// A line of git's, as it would be with these modes in HEAD, index and work tree.
+fn line(modes: [&str; 3], name: &str) -> String {
+    let [head, index, work] = modes;
+    format!("1 .. N... {head} {index} {work} {0} {0} {name}\0", "0".repeat(40))
+}
+
+const FILE: &str = "100644";
+const NONE: &str = "000000";
+
+fn before(paths: &[&str]) -> Snapshot {
+    let dirty = paths.iter().map(|text| Was { path: path(text), content: "x".into() }).collect();
+    Snapshot { root: path("/r"), dirty }
+}
+
+fn check(status: &str, users: &[&str], expected: &str) {
+    let changes = changes(status.as_bytes()).unwrap();
+    let plan = plan(&changes, &before(users), Some(&path("aside")));
+    let words = |what: &str, paths: &BTreeSet<GitPath>| {
+        let paths: Vec<String> = paths.iter().map(|path| format!(" {what}:{path}")).collect();
+        paths.concat()
+    };
+    let left: Vec<String> = plan.left.iter().map(|(path, why)| format!(" {why:?}:{path}")).collect();
+    let got = words("add", &plan.add)
+        + &words("remove", &plan.remove)
+        + &words("quarantine", &plan.quarantine)
+        + &left.concat()
+        + &words("vanished", &plan.vanished);
+    assert_eq!(got.trim(), expected, "{status:?}");
+}
+
+#[test]
+fn every_changed_path_has_its_place() {
+    let (changed, added, deleted) = ([FILE, FILE, FILE], [NONE, FILE, FILE], [FILE, FILE, NONE]);
+    let cases: &[(String, &[&str], &str)] = &[
+        (String::new(), &[], ""),
+        ("# branch.oid 1234\0! ignored\0".into(), &[], ""),
+        (line(changed, "a b") + &line(added, "new") + &line(deleted, "old"), &[], "add:\"a b\" add:new remove:old"),
+        ("? new\0? two\nlines\0".into(), &[], "add:new add:\"two\\nlines\""),
+        // The user's stays, changed again, deleted, or put back.
+        (line(changed, "a") + &line(changed, "b"), &["a"], "add:b UsersWork:a"),
+        (line(deleted, "a"), &["a", "gone"], "UsersWork:a vanished:gone"),
+        ("? mine\0? theirs\0".into(), &["mine"], "add:theirs UsersWork:mine"),
+        // Deleted from the index by the run, but there.
+        (line([FILE, NONE, NONE], "a") + "? a\0", &[], "add:a"),
+        (line([FILE, NONE, NONE], "a") + "? a\0", &["a"], "UsersWork:a"),
+        // Suspicious only where new, and the user's never.
+        ("? x = 1\0? [id].tsx\0".into(), &[], "add:[id].tsx quarantine:\"x = 1\""),
+        (line(added, "f(x)"), &[], "quarantine:f(x)"),
+        (line(changed, "f(x)"), &[], "add:f(x)"),
+        (line(deleted, "f(x)"), &[], "remove:f(x)"),
+        ("? x=1\0".into(), &["x=1"], "UsersWork:x=1"),
+        ("? a=b/main.rs\0".into(), &[], "add:a=b/main.rs"),
+        // Ours.
+        (
+            "? .tmp/a\0? sub/.tmp/b\0? .posse/x=1\0? .tmpx\0".into(),
+            &[],
+            "add:.tmpx Ours:.posse/x=1 Ours:.tmp/a Ours:sub/.tmp/b",
+        ),
+        ("? aside/x=1\0? asides\0".into(), &[], "add:asides Ours:aside/x=1"),
+        // Repositories.
+        ("? nested/\0".into(), &[], "Repository:nested"),
+        ("1 .M S.M. 160000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
+        ("1 A. N... 000000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
+        // The user's file became a directory, and the other way round.
+        (line(deleted, "a") + "? a/b\0? ab\0", &["a"], "add:ab UsersWork:a InTheWay:a/b"),
+        (line(deleted, "a/b") + &line(deleted, "a/c") + "? a\0", &["a/b"], "remove:a/c InTheWay:a UsersWork:a/b"),
+        (line(deleted, "a/b") + "? a\0", &[], "add:a remove:a/b"),
+        // Renames, should git look for them after all.
+        ("2 R. N... 100644 100644 100644 0 0 R100 new\0old\0".into(), &[], "add:new remove:old"),
+        ("2 C. N... 100644 100644 100644 0 0 C100 new\0old\0".into(), &[], "add:new"),
+        ("2 R. N... 100644 100644 100644 0 0 R100 new\0old\0".into(), &["old", "new"], "UsersWork:new UsersWork:old"),
+    ];
+    for (status, users, expected) in cases {
+        check(status, users, expected);
+    }
+}
+
+#[test]
+fn what_has_an_entry_in_the_index_is_tracked() {
+    let announced = format!("1 .A N... 000000 000000 100644 {0} {0} a\0", "0".repeat(40));
+    let added = line([NONE, FILE, FILE], "a");
+    let forgotten = format!("1 D. N... 100644 000000 000000 {0} {0} a\0", "0".repeat(40));
+    for (status, tracked) in [(announced, true), (added, true), (forgotten, false), ("? a\0".into(), false)] {
+        assert_eq!(changes(status.as_bytes()).unwrap()[0].tracked, tracked, "{status}");
+    }
+}
+
+#[test]
+fn conflicts_are_seen_and_nonsense_is_an_error() {
+    let unmerged = format!("u UU N... 100644 100644 100644 100644 {0} {0} {0} a b\0", "1".repeat(40));
+    let unmerged = changes(unmerged.as_bytes()).unwrap();
+    assert!(matches!(&unmerged[..], [change] if change.unmerged && change.path == path("a b")), "{unmerged:?}");
+    for nonsense in ["x", "1 .M N...", "?", "2 R. N... 1 1 1 0 0 R100 new\0"] {
+        assert!(changes(nonsense.as_bytes()).is_err(), "{nonsense}");
+    }
+}
+
+#[test]
+fn a_snapshot_can_be_written_down() {
+    let mut snapshot = before(&["a \"b\"", "two\nlines"]);
+    snapshot.dirty.push(Was { path: GitPath(b"\xff\\".to_vec()), content: "y".into() });
+    let json = serde_json::to_string(&snapshot).unwrap();
+    assert!(json.contains(r#""two\nlines""#) && json.contains("[255,92]"), "{json}");
+    assert_eq!(serde_json::from_str::<Snapshot>(&json).unwrap(), snapshot);
+}
+
+#[test]
+fn s_189_no_commit_after_a_failed_archive_step() {
+    let text = String::new;
+    assert!(!may_commit(Some(&Step::Failed(text()))));
+    assert!(may_commit(Some(&Step::Skipped(text()))) && may_commit(Some(&Step::Done(text()))) && may_commit(None));
+}
+
+#[test]
+fn the_user_words_the_commit() {
+    assert_eq!(commit_message(" fix: x\n", "r1"), "fix: x");
+    assert_eq!(commit_message(" \n", "r1"), "posse: the work of run r1");
+}

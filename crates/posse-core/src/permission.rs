@@ -1,0 +1,176 @@
+//! Whether a permission prompt may be accepted without a person, and what is written down about it.
+//!
+//! The four conditions of the seed, and nothing more: the terminal waits, accepting is switched on, the last accept is long
+//! enough ago, and there were not too many in this turn. What a dialog asks for does not matter here (the seed knows no
+//! classes of commands); whether it can be answered with a plain yes is for the terminal to say (`delivery`).
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::ids::TerminalId;
+use crate::status::StatusKind;
+use crate::time::Mono;
+
+/// Between two accepts in one terminal. Seed 000: "the cooldown period (5.0 seconds)".
+pub const COOLDOWN: Duration = Duration::from_secs(5);
+/// Accepts in one turn. Seed 000: "the safety cap (20)". Twenty are sent; instead of the next one the turn fails.
+pub const CAP: u32 = 20;
+/// Lines of the terminal that go into an audit entry. Seed 000: "up to 5 lines".
+pub const SNIPPET: usize = 5;
+
+/// What the four conditions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The terminal does not wait for an answer.
+    NotAsked,
+    /// Accepting is not switched on.
+    Off,
+    /// Not before this instant.
+    Cooldown(Mono),
+    /// One more would be too many.
+    Capped,
+    /// It would be the `n`th of this turn.
+    Accept { n: u32 },
+}
+
+/// The accepts of one turn. A new turn begins with a new value: that is how the counter is reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepts {
+    count: u32,
+    last: Option<Mono>,
+}
+
+impl Accepts {
+    /// `count`: how many there were in this turn. `last`: when the last one in this terminal was, in whatever turn. `None`
+    /// counts as long ago, however young the clock is.
+    pub fn new(count: u32, last: Option<Mono>) -> Self {
+        Self { count, last }
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub fn last(&self) -> Option<Mono> {
+        self.last
+    }
+
+    /// The cooldown comes before the cap: a turn does not fail for an accept that would not be sent yet.
+    pub fn verdict(&self, status: StatusKind, switched_on: bool, now: Mono) -> Verdict {
+        match self.last.map(|last| last + COOLDOWN) {
+            _ if status != StatusKind::WaitingUserAnswer => Verdict::NotAsked,
+            _ if !switched_on => Verdict::Off,
+            Some(until) if now < until => Verdict::Cooldown(until),
+            _ if self.count >= CAP => Verdict::Capped,
+            _ => Verdict::Accept { n: self.count + 1 },
+        }
+    }
+
+    /// One is being sent.
+    pub fn sending(&mut self, now: Mono) {
+        self.count += 1;
+        self.last = Some(now);
+    }
+
+    /// It has been sent, or it failed and nobody knows how far it got. The key was pressed somewhere between `sending` and
+    /// now; the cooldown counts from the later of the two.
+    pub fn sent(&mut self, now: Mono) {
+        self.last = Some(now);
+    }
+
+    /// Nothing was typed. It does not count; the cooldown applies all the same.
+    pub fn refused(&mut self, now: Mono) {
+        self.count = self.count.saturating_sub(1);
+        self.last = Some(now);
+    }
+}
+
+/// What is logged for every accept. `tail`: the newest lines of the terminal, or `None` if they could not be read.
+pub fn audit_line(role: &str, terminal: TerminalId, n: u32, tail: Option<&str>) -> String {
+    let mut line = format!("accepted a permission prompt: {role}, terminal {terminal}, {n}/{CAP}");
+    let Some(tail) = tail else {
+        line.push_str("\n  | (the terminal could not be read)");
+        return line;
+    };
+    // Escape sequences would act on whoever reads the log.
+    let plain = |row: &str| row.chars().filter(|c| !c.is_control()).collect::<String>().trim_end().to_owned();
+    let mut rows: Vec<String> = tail.lines().map(plain).collect();
+    rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
+    if rows.is_empty() {
+        line.push_str("\n  | (nothing is on the screen)");
+    }
+    for row in rows.iter().skip(rows.len().saturating_sub(SNIPPET)) {
+        // Writing to a string cannot fail.
+        let _ = write!(line, "\n  | {row}");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StatusKind::{Idle, Processing, WaitingUserAnswer};
+
+    fn at(ms: u64) -> Mono {
+        Mono(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn all_four_conditions_are_needed() {
+        let fresh = Accepts::default();
+        let recent = Accepts::new(3, Some(at(10_000)));
+        let full = Accepts::new(20, Some(at(10_000)));
+        for (case, accepts, status, on, ms, expected) in [
+            ("nobody asks", fresh, Processing, true, 0, Verdict::NotAsked),
+            ("nobody asks any more", full, Idle, true, 90_000, Verdict::NotAsked),
+            ("off", fresh, WaitingUserAnswer, false, 0, Verdict::Off),
+            ("off, whatever else", full, WaitingUserAnswer, false, 90_000, Verdict::Off),
+            ("S-141, the clock is young", fresh, WaitingUserAnswer, true, 2_000, Verdict::Accept { n: 1 }),
+            ("S-7, 4.9 s", recent, WaitingUserAnswer, true, 14_900, Verdict::Cooldown(at(15_000))),
+            ("exactly 5.0 s have elapsed", recent, WaitingUserAnswer, true, 15_000, Verdict::Accept { n: 4 }),
+            ("S-144, the cap waits", full, WaitingUserAnswer, true, 14_999, Verdict::Cooldown(at(15_000))),
+            ("S-8, the cap", full, WaitingUserAnswer, true, 15_000, Verdict::Capped),
+            ("the 20th is legal", Accepts::new(19, None), WaitingUserAnswer, true, 0, Verdict::Accept { n: 20 }),
+        ] {
+            assert_eq!(accepts.verdict(status, on, at(ms)), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_was_refused_does_not_count_but_is_not_repeated_at_once() {
+        let mut accepts = Accepts::new(4, None);
+        accepts.sending(at(0));
+        assert_eq!(accepts.count(), 5);
+        accepts.refused(at(100));
+        assert_eq!((accepts.count(), accepts.last()), (4, Some(at(100))));
+        accepts.sending(at(6_000));
+        accepts.sent(at(7_000));
+        assert_eq!((accepts.count(), accepts.last()), (5, Some(at(7_000))));
+    }
+
+    #[test]
+    fn audit_log_content() {
+        let id = TerminalId::from_random(0x00c0_ffee);
+        let tail =
+            "● Bash(ls)\n\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\u{1b}[0m  \n   2. No\n\n  \n";
+        assert_eq!(
+            audit_line("programmer", id, 2, Some(tail)),
+            "accepted a permission prompt: programmer, terminal 00c0ffee, 2/20\n  |    ls\n  | \n  |  Do you want to \
+             proceed?\n  |  ❯ 1. Yes[0m\n  |    2. No"
+        );
+        let short = audit_line("programmer", id, 20, Some("Allow ls to run? [y/n]"));
+        assert_eq!(
+            short,
+            "accepted a permission prompt: programmer, terminal 00c0ffee, 20/20\n  | Allow ls to run? [y/n]"
+        );
+    }
+
+    #[test]
+    fn s_150_a_tail_that_cannot_be_read_is_said() {
+        let line = audit_line("tester", TerminalId::from_random(1), 1, None);
+        assert!(line.ends_with("1/20\n  | (the terminal could not be read)"), "{line}");
+        assert!(
+            audit_line("tester", TerminalId::from_random(1), 1, Some(" \n\n")).ends_with("(nothing is on the screen)")
+        );
+    }
+}

@@ -1,0 +1,434 @@
+//! The loop: analyst, peer, programmer, peer, tester, round after round until the tester says PASS.
+//!
+//! `Rounds` is a value. `next` says whose turn it is, `text` what they are told, `answered` takes in what they wrote. It
+//! knows nothing of terminals, files or time: how a prompt gets to an agent and how its answer comes back is for `turn`.
+//! The same beginning and the same answers give the same `Rounds`, so a run can be played again from its journal.
+//!
+//! Nothing here believes more than it was told. An approval counts only when the gate lets it through, a test has passed
+//! only when the tester said so plainly (`verdict`), and every way through the phases ends: cycles and rounds are
+//! counted, and a phase that was left empty-handed is repeated once.
+
+mod condense;
+pub mod config;
+mod lines;
+mod prompt;
+mod role;
+pub mod state;
+mod texts;
+mod verdict;
+
+#[cfg(test)]
+mod phase_tests;
+#[cfg(test)]
+mod property_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub use prompt::{EXPLORE_HEADER, Prompt, PromptError, SCENARIO_HEADER};
+pub use role::{Key, Role, UnknownKey, UnknownRole};
+
+use config::{Condensation, Config, Limits};
+use verdict::{Outcome, Review, Verdict};
+
+/// Where a round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Analyst,
+    Programmer,
+    Tester,
+    Done,
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Phase::Analyst => "analyst",
+            Phase::Programmer => "programmer",
+            Phase::Tester => "tester",
+            Phase::Done => "done",
+        })
+    }
+}
+
+/// What is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    Turn(Key),
+    Over(Final),
+    /// It cannot go on by itself; this is why.
+    Stuck(String),
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Final {
+    Pass,
+    Fail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Info,
+    Warning,
+}
+
+/// Something people should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    pub level: Level,
+    pub text: String,
+}
+
+impl Note {
+    fn info(text: impl Into<String>) -> Self {
+        Self { level: Level::Info, text: text.into() }
+    }
+
+    fn warning(text: impl Into<String>) -> Self {
+        Self { level: Level::Warning, text: text.into() }
+    }
+}
+
+/// What holds for the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    pub limits: Limits,
+    pub condensation: Condensation,
+    pub project_test_cmd: String,
+    /// Whether the project works with OpenSpec; only then are its commands mentioned.
+    pub openspec: bool,
+}
+
+impl Rules {
+    pub fn new(config: &Config, openspec: bool) -> Self {
+        Self {
+            limits: config.limits,
+            condensation: config.condensation,
+            project_test_cmd: config.project_test_cmd.trim().to_owned(),
+            openspec,
+        }
+    }
+}
+
+/// What stands where nobody has said anything yet.
+pub const NO_FEEDBACK: &str = "None yet.";
+
+/// A run of the loop, between two turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rounds {
+    rules: Rules,
+    prompt: Prompt,
+    round: u32,
+    cycle: u32,
+    phase: Phase,
+    next: Next,
+    outputs: BTreeMap<Key, String>,
+    /// What the tester found last.
+    feedback: String,
+    analyst_feedback: String,
+    programmer_feedback: String,
+    /// What the programmer had done in the round that failed.
+    context_for_retry: String,
+    /// Whose terminal knows the whole task already.
+    told: BTreeSet<Role>,
+    /// Phases that were gone back to because they had left nothing. Each once.
+    repeated: Vec<Phase>,
+    /// The run began with a reviewer, and that first review is still to come.
+    start_at_peer: bool,
+}
+
+impl Rounds {
+    pub fn begin(rules: Rules, prompt: Prompt, start: Role) -> Rounds {
+        let mut rounds = Rounds::empty(rules, prompt);
+        let first = start.key();
+        for key in Key::ALL.into_iter().filter(|key| *key < first && reviewed_by(*key).is_some()) {
+            rounds.outputs.insert(key, skipped(key.role()));
+        }
+        rounds.start_at_peer = matches!(start, Role::PeerAnalyst | Role::PeerProgrammer);
+        rounds.phase = first.phase();
+        rounds.next = Next::Turn(first);
+        rounds
+    }
+
+    fn empty(rules: Rules, prompt: Prompt) -> Rounds {
+        Rounds {
+            rules,
+            prompt,
+            round: 1,
+            cycle: 1,
+            phase: Phase::Analyst,
+            next: Next::Turn(Key::Analyst),
+            outputs: Key::ALL.into_iter().map(|key| (key, String::new())).collect(),
+            feedback: NO_FEEDBACK.into(),
+            analyst_feedback: NO_FEEDBACK.into(),
+            programmer_feedback: NO_FEEDBACK.into(),
+            context_for_retry: String::new(),
+            told: BTreeSet::new(),
+            repeated: Vec::new(),
+            start_at_peer: false,
+        }
+    }
+
+    pub fn next(&self) -> Next {
+        self.next.clone()
+    }
+
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// How many reviews of this phase there were, the present one included.
+    pub fn cycle(&self) -> u32 {
+        self.cycle
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub fn prompt(&self) -> &Prompt {
+        &self.prompt
+    }
+
+    /// The last answer of this kind, or nothing.
+    pub fn output(&self, key: Key) -> &str {
+        self.outputs.get(&key).map_or("", String::as_str)
+    }
+
+    /// What the agent is told at this turn. `instruction` says where the answer has to go.
+    pub fn text(&self, key: Key, instruction: &str) -> String {
+        texts::text(self, key, instruction)
+    }
+
+    /// The whole task has been sent to this role's terminal. From now on it is only referred to.
+    pub fn told(&mut self, role: Role) {
+        self.told.insert(role);
+    }
+
+    /// This role's terminal is a new one, or may have forgotten: everything is said again.
+    pub fn forget(&mut self, role: Role) {
+        self.told.remove(&role);
+    }
+
+    /// Another task from now on, and what to say of it if it is not the same.
+    pub fn replace_prompt(&mut self, prompt: Prompt) -> Option<Note> {
+        if prompt == self.prompt {
+            return None;
+        }
+        self.prompt = prompt;
+        self.told.clear();
+        Some(Note::warning("the prompt is not the one this run began with; the new one is used"))
+    }
+
+    /// Takes in the answer to the turn that `next` asked for.
+    pub fn answered(&mut self, key: Key, answer: &str) -> Vec<Note> {
+        if self.next != Next::Turn(key) {
+            return vec![Note::warning(format!("an answer of {key} came that nobody had asked for; it is left out"))];
+        }
+        let answer = answer.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n").trim().to_owned();
+        self.outputs.insert(key, answer.clone());
+        match key {
+            Key::Analyst => self.go_to(Key::AnalystReview),
+            Key::Programmer => self.go_to(Key::ProgrammerReview),
+            Key::AnalystReview => self.reviewed(Review::Analyst, &answer),
+            Key::ProgrammerReview => self.reviewed(Review::Programmer, &answer),
+            Key::Tester => self.tested(&answer),
+        }
+    }
+
+    fn go_to(&mut self, key: Key) -> Vec<Note> {
+        self.next = Next::Turn(key);
+        Vec::new()
+    }
+
+    fn reviewed(&mut self, review: Review, answer: &str) -> Vec<Note> {
+        self.start_at_peer = false;
+        let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules.limits);
+        let (cycle, max) = (self.cycle, self.rules.limits.max_review_cycles);
+        let phase = self.phase;
+        let name = phase_name(phase);
+        if outcome == Outcome::Approved {
+            *self.peer_feedback(review) = NO_FEEDBACK.into();
+            let mut notes = vec![Note::info(format!("{name}: approved in cycle {cycle}"))];
+            notes.extend(self.enter(after(phase)));
+            return notes;
+        }
+        let condensed = condense::review_notes(answer, &self.rules.condensation);
+        let mut notes = vec![not_approved(name, &outcome)];
+        if cycle < max {
+            *self.peer_feedback(review) = explained(&outcome, &condensed);
+            self.cycle += 1;
+            self.next = Next::Turn(primary(phase));
+            return notes;
+        }
+        let times = if max == 1 { "1 cycle".to_owned() } else { format!("{max} cycles") };
+        notes.push(Note::warning(format!("{name}: no approval after {times}; the next phase begins without it")));
+        *self.peer_feedback(review) =
+            format!("The reviewer did not approve after {times}. The last notes:\n{condensed}");
+        notes.extend(self.enter(after(phase)));
+        notes
+    }
+
+    fn peer_feedback(&mut self, review: Review) -> &mut String {
+        match review {
+            Review::Analyst => &mut self.analyst_feedback,
+            Review::Programmer => &mut self.programmer_feedback,
+        }
+    }
+
+    fn tested(&mut self, answer: &str) -> Vec<Note> {
+        let round = self.round;
+        let failed = match verdict::test_verdict(answer) {
+            Verdict::Yes => {
+                self.end(Final::Pass);
+                return vec![Note::info(format!("PASS in round {round}"))];
+            }
+            Verdict::No => Note::info(format!("FAIL in round {round}")),
+            Verdict::Unclear(line) => {
+                Note::warning(format!("FAIL in round {round}: {line:?} is no plain verdict, so it is not a PASS"))
+            }
+            Verdict::Missing => Note::warning(format!(
+                "FAIL in round {round}: the tester gave no `RESULT: …` line, so it is not a PASS"
+            )),
+        };
+        self.feedback = condense::test_evidence(answer, &self.rules.condensation);
+        let max = self.rules.limits.max_rounds;
+        if round >= max {
+            self.end(Final::Fail);
+            return vec![
+                failed,
+                Note::warning(format!("FAIL: no PASS in {max} {}", if max == 1 { "round" } else { "rounds" })),
+            ];
+        }
+        let done = self.output(Key::Programmer).to_owned();
+        self.context_for_retry = condense::programmer_handoff(&done, &self.rules.condensation);
+        self.analyst_feedback = NO_FEEDBACK.into();
+        self.programmer_feedback = NO_FEEDBACK.into();
+        self.round += 1;
+        self.clear(&[Key::Programmer, Key::ProgrammerReview, Key::Tester]);
+        let mut notes = vec![failed];
+        notes.extend(self.enter(Phase::Programmer));
+        notes
+    }
+
+    /// Begins a phase, unless the one before it has left nothing to go on.
+    fn enter(&mut self, phase: Phase) -> Vec<Note> {
+        let needed = match phase {
+            Phase::Programmer => Some(Key::Analyst),
+            Phase::Tester => Some(Key::Programmer),
+            Phase::Analyst | Phase::Done => None,
+        };
+        if let Some(needed) = needed.filter(|needed| self.output(*needed).trim().is_empty()) {
+            return self.repeat(needed.phase(), phase);
+        }
+        self.start_phase(phase);
+        Vec::new()
+    }
+
+    fn repeat(&mut self, empty: Phase, wanted: Phase) -> Vec<Note> {
+        let (empty_name, wanted_name) = (phase_name(empty), phase_name(wanted));
+        if self.repeated.contains(&empty) {
+            let why = format!("the {empty_name} left nothing, twice, so the {wanted_name} has nothing to go on");
+            self.phase = wanted;
+            self.next = Next::Stuck(why.clone());
+            return vec![Note::warning(why)];
+        }
+        self.repeated.push(empty);
+        let mut notes = vec![Note::warning(format!("the {empty_name} left nothing; that phase is repeated, once"))];
+        notes.extend(self.enter(empty));
+        notes
+    }
+
+    fn start_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.cycle = 1;
+        match phase {
+            Phase::Analyst => self.clear(&[Key::Analyst, Key::AnalystReview]),
+            Phase::Programmer => self.clear(&[Key::Programmer, Key::ProgrammerReview]),
+            Phase::Tester | Phase::Done => {}
+        }
+        self.next = Next::Turn(primary(phase));
+    }
+
+    fn clear(&mut self, keys: &[Key]) {
+        for key in keys {
+            self.outputs.insert(*key, String::new());
+        }
+    }
+
+    fn end(&mut self, how: Final) {
+        self.phase = Phase::Done;
+        self.next = Next::Over(how);
+    }
+}
+
+/// Who reviews what was made at this turn.
+fn reviewed_by(key: Key) -> Option<Key> {
+    match key {
+        Key::Analyst => Some(Key::AnalystReview),
+        Key::Programmer => Some(Key::ProgrammerReview),
+        _ => None,
+    }
+}
+
+/// The turn with which a phase begins. (There is none when all is done, and nobody asks.)
+fn primary(phase: Phase) -> Key {
+    match phase {
+        Phase::Analyst => Key::Analyst,
+        Phase::Programmer => Key::Programmer,
+        Phase::Tester | Phase::Done => Key::Tester,
+    }
+}
+
+fn after(phase: Phase) -> Phase {
+    match phase {
+        Phase::Analyst => Phase::Programmer,
+        Phase::Programmer => Phase::Tester,
+        Phase::Tester | Phase::Done => Phase::Done,
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Analyst => "analyst",
+        Phase::Programmer => "programmer",
+        Phase::Tester => "tester",
+        Phase::Done => "end",
+    }
+}
+
+/// What stands in the place of a summary that was never asked for.
+fn skipped(role: Role) -> String {
+    format!("(The {role}'s turn was skipped: this run began later. Look at the project itself for what is there.)")
+}
+
+fn not_approved(name: &str, outcome: &Outcome) -> Note {
+    match outcome {
+        Outcome::HeldBack(lack) => Note::warning(format!("{name}: approval held back: {lack}")),
+        Outcome::Unclear(line) => {
+            Note::warning(format!("{name}: {line:?} is no plain verdict, so it is not an approval"))
+        }
+        Outcome::Missing => {
+            Note::warning(format!("{name}: the review has no `REVIEW_RESULT: …` line, so it is not an approval"))
+        }
+        Outcome::Approved | Outcome::Revise => Note::info(format!("{name}: the reviewer asks for changes")),
+    }
+}
+
+/// The notes for the primary. Notes that approve make no sense to someone who is asked again, unless they are told why.
+fn explained(outcome: &Outcome, notes: &str) -> String {
+    match outcome {
+        Outcome::HeldBack(lack) => {
+            format!(
+                "(The reviewer approved, but that does not count yet: {lack}. Go over your work once more.)\n{notes}"
+            )
+        }
+        _ => notes.to_owned(),
+    }
+}

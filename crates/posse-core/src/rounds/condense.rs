@@ -1,0 +1,84 @@
+//! Shortening: what of one agent's answer the next one is shown. An agent that is shown everything each time loses the
+//! thread, and the money.
+
+use super::config::Condensation;
+use super::lines::{section, value_of};
+
+/// What stands in the place of feedback that is blank: a blank would read as if there were nothing to do.
+const NOTHING: &str = "(It wrote nothing.)";
+
+/// The notes of a review, for whoever is to act on them.
+pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
+    if text.trim().is_empty() {
+        return NOTHING.to_owned();
+    }
+    if !rules.condense_review_feedback {
+        return text.to_owned();
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    or_head(&lines, &section(&lines, &["REVIEW_NOTES"], &[]), rules.max_feedback_lines)
+}
+
+/// What the tester saw, for the programmer of the next round.
+pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
+    if text.trim().is_empty() {
+        return NOTHING.to_owned();
+    }
+    if !rules.condense_review_feedback {
+        return text.to_owned();
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let evidence = section(&lines, &["EVIDENCE"], &[]);
+    let outside = &lines[..lines.len() - evidence.len()];
+    let mut found: Vec<&str> = outside.iter().copied().filter(|line| value_of(line, "RESULT").is_some()).collect();
+    found.extend(evidence);
+    or_head(&lines, &found, rules.max_test_evidence_lines)
+}
+
+/// What the programmer needs of the analyst's summary.
+pub(super) fn analyst_handoff(text: &str, rules: &Condensation) -> String {
+    let wanted: [&[&str]; 3] = [&["OpenSpec artifacts", "Artifacts"], &["Implementation notes"], &["Risks"]];
+    cross_phase(text, &wanted, &["Downstream impact"], rules)
+}
+
+/// What the tester, or the programmer of the next round, needs of the programmer's summary.
+pub(super) fn programmer_handoff(text: &str, rules: &Condensation) -> String {
+    let wanted: [&[&str]; 2] = [&["Files changed"], &["Behavior implemented", "Behaviour implemented"]];
+    cross_phase(text, &wanted, &["Known limitations"], rules)
+}
+
+/// The wanted sections, in this order. Each ends where another one begins, wanted or not.
+fn cross_phase(text: &str, wanted: &[&[&str]], unwanted: &[&str], rules: &Condensation) -> String {
+    if !rules.condense_cross_phase {
+        return text.to_owned();
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let one = |titles: &&[&str]| {
+        let others = wanted.iter().filter(|other| other != &titles).copied().flatten();
+        let until: Vec<&str> = others.chain(unwanted).copied().collect();
+        section(&lines, titles, &until)
+    };
+    let found: Vec<&str> = wanted.iter().flat_map(one).collect();
+    or_head(&lines, &found, rules.max_cross_phase_lines)
+}
+
+/// The beginning of what was found or, if that is blank, of the whole text.
+fn or_head(whole: &[&str], found: &[&str], max: u32) -> String {
+    let blank = found.iter().all(|line| line.trim().is_empty());
+    head(if blank { whole } else { found }, max)
+}
+
+fn head(lines: &[&str], max: u32) -> String {
+    let filled = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
+    let max = max as usize;
+    if filled <= max {
+        return lines[..filled].join("\n");
+    }
+    let cut = filled - max;
+    let note = format!("[{cut} {} cut]", if cut == 1 { "line" } else { "lines" });
+    lines[..max].iter().copied().chain([note.as_str()]).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+#[path = "condense_tests.rs"]
+mod tests;

@@ -1,0 +1,241 @@
+//! What a reviewer or the tester decided. Verdicts fail closed: what is not said plainly is not a yes.
+//!
+//! A verdict is a line of its own, `REVIEW_RESULT: …` or `RESULT: …`. A line that offers both choices is the template,
+//! handed back unfilled; it says nothing. Of several verdicts the negative one counts, and a yes with a reservation is
+//! none.
+
+use std::sync::LazyLock;
+
+use regex::{RegexSet, RegexSetBuilder};
+
+use super::config::Limits;
+use super::lines::{section, value_of};
+
+/// What the verdict lines of a text say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Yes,
+    No,
+    /// A line that ought to be a verdict and is not a plain one. Counts as no.
+    Unclear(String),
+    /// There is no verdict line. Counts as no.
+    Missing,
+}
+
+/// The words of a verdict.
+struct Words {
+    head: &'static str,
+    yes: &'static str,
+    /// Beginnings of words, so that "failed" is a no as well.
+    no: &'static [&'static str],
+}
+
+const TEST: Words = Words { head: "RESULT", yes: "PASS", no: &["fail"] };
+const REVIEW: Words = Words { head: "REVIEW_RESULT", yes: "APPROVED", no: &["revis", "reject"] };
+
+/// What the tester says: yes is PASS.
+pub(super) fn test_verdict(text: &str) -> Verdict {
+    verdict(text, &TEST)
+}
+
+fn verdict(text: &str, words: &Words) -> Verdict {
+    let mut together = Verdict::Missing;
+    for line in text.split('\n') {
+        let Some(value) = value_of(line, words.head) else { continue };
+        // The format is in capitals; "Result: the page loads" is an ordinary sentence.
+        let written_as_asked = line.contains(words.head);
+        match (judge(value, words), &together) {
+            (Judged::No, _) => return Verdict::No,
+            (Judged::Yes, Verdict::Missing) => together = Verdict::Yes,
+            (Judged::Reserved, _) => together = Verdict::Unclear(line.trim().to_owned()),
+            (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(line.trim().to_owned()),
+            _ => {}
+        }
+    }
+    together
+}
+
+enum Judged {
+    Yes,
+    No,
+    /// It has the word for yes, and something beside it.
+    Reserved,
+    /// Both choices.
+    Template,
+    Other,
+}
+
+fn judge(value: &str, words: &Words) -> Judged {
+    let value = value.trim_start_matches(['<', '[', '(', '{', '"', '\'']);
+    let end = value.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(value.len());
+    let (word, rest) = value.split_at(end);
+    let word = word.to_lowercase();
+    let offers_more = {
+        let rest = rest.trim_start();
+        rest.starts_with(['|', '/', '\\']) || in_words(rest).next().is_some_and(|next| next == "or")
+    };
+    let yes = words.yes.to_lowercase();
+    let is_no = |word: &str| words.no.iter().any(|no| word.starts_with(no));
+    if offers_more && (word == yes || is_no(&word)) {
+        Judged::Template
+    } else if is_no(&word) {
+        Judged::No
+    } else if word == yes && harmless(rest) {
+        Judged::Yes
+    } else if in_words(value).any(|word| word == yes) {
+        Judged::Reserved
+    } else {
+        Judged::Other
+    }
+}
+
+/// Beginnings of words that take something back.
+const RESERVATIONS: [&str; 24] = [
+    "but",
+    "except",
+    "however",
+    "although",
+    "though",
+    "unless",
+    "if",
+    "partial",
+    "not",
+    "cannot",
+    "can't",
+    "without",
+    "fail",
+    "pending",
+    "assum",
+    "condition",
+    "only",
+    "skip",
+    "untested",
+    "block",
+    "error",
+    "missing",
+    "revis",
+    "provided",
+];
+
+/// Whether what follows the word for yes leaves it a yes: nothing, or a remark set apart from it that takes nothing back.
+fn harmless(rest: &str) -> bool {
+    if !rest.contains(char::is_alphanumeric) {
+        return true;
+    }
+    let reserved = |word: &str| word.ends_with("n't") || RESERVATIONS.iter().any(|word_of| word.starts_with(word_of));
+    rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '('])
+        && !in_words(rest).any(|word| reserved(&word))
+}
+
+fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let apart = |c: char| !c.is_alphanumeric() && c != '\'' && c != '’';
+    text.split(apart).filter(|word| !word.is_empty()).map(|word| word.replace('’', "'").to_lowercase())
+}
+
+/// Which review it is: they are asked for different evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    Analyst,
+    Programmer,
+}
+
+/// What comes of a review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Approved,
+    /// Approved by the reviewer and not by us.
+    HeldBack(Lack),
+    Revise,
+    Unclear(String),
+    Missing,
+}
+
+/// What an approval lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Lack {
+    #[error("approval counts from cycle {min} on, and this is cycle {cycle}")]
+    Cycles { cycle: u32, min: u32 },
+    #[error("there are no review notes")]
+    Notes,
+    #[error("the notes show {found} of the {wanted} kinds of evidence that are wanted")]
+    Evidence { found: usize, wanted: usize },
+}
+
+pub(super) fn review_outcome(review: Review, text: &str, cycle: u32, limits: &Limits) -> Outcome {
+    match verdict(text, &REVIEW) {
+        Verdict::Yes => lack(review, text, cycle, limits).map_or(Outcome::Approved, Outcome::HeldBack),
+        Verdict::No => Outcome::Revise,
+        Verdict::Unclear(line) => Outcome::Unclear(line),
+        Verdict::Missing => Outcome::Missing,
+    }
+}
+
+fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack> {
+    let min = limits.min_review_cycles_before_approval;
+    if cycle < min {
+        return Some(Lack::Cycles { cycle, min });
+    }
+    if !limits.require_review_evidence {
+        return None;
+    }
+    let notes = review_notes(text);
+    if notes.trim().is_empty() {
+        return Some(Lack::Notes);
+    }
+    let (found, wanted) = (evidence(review, &notes), limits.review_evidence_min_match as usize);
+    (found < wanted).then_some(Lack::Evidence { found, wanted })
+}
+
+/// The notes of a review, without their heading.
+fn review_notes(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let notes = section(&lines, &["REVIEW_NOTES"], &[]);
+    let Some((first, rest)) = notes.split_first() else { return String::new() };
+    let beside = value_of(first, "REVIEW_NOTES").unwrap_or_default();
+    std::iter::once(beside).chain(rest.iter().copied()).collect::<Vec<_>>().join("\n")
+}
+
+/// How many kinds of evidence there are in the notes.
+fn evidence(review: Review, notes: &str) -> usize {
+    let patterns = match review {
+        Review::Analyst => &ANALYST_EVIDENCE,
+        Review::Programmer => &PROGRAMMER_EVIDENCE,
+    };
+    patterns.matches(notes).iter().count()
+}
+
+static ANALYST_EVIDENCE: LazyLock<RegexSet> = LazyLock::new(|| {
+    patterns(&[
+        near("artifact|proposal|design|tasks|spec", "verified|missing|incomplete|correct|present|created|updated", 30),
+        near(r"\bP[1-4]\b|traceability|phase", "coverage|gap|confirmed|traced|missing|complete", 40),
+        near("downstream|contract", r"[\w-]\.[A-Za-z]\w{0,7}\b|module|service|component|endpoint", 40),
+        near(
+            "handoff|action item",
+            r"\b\d+\s+(?:\w+\s+)?(?:steps?|actions?|action items?|items?|tasks?)\b|includes|contains|lists",
+            40,
+        ),
+    ])
+});
+
+static PROGRAMMER_EVIDENCE: LazyLock<RegexSet> = LazyLock::new(|| {
+    patterns(&[
+        "implementation|code|task|change|diff|file".to_owned(),
+        "validation|test|command|run|not_run|pytest|conda".to_owned(),
+        "risk|regression|quality|coverage|evidence".to_owned(),
+        "fix|issue|defect|gap|failure".to_owned(),
+    ])
+});
+
+/// Both on one line, in either order, with at most so many characters between.
+fn near(one: &str, other: &str, within: usize) -> String {
+    format!("(?:{one}).{{0,{within}}}(?:{other})|(?:{other}).{{0,{within}}}(?:{one})")
+}
+
+/// Patterns that cannot be compiled find nothing, and nothing is approved. A test sees to it that they can.
+fn patterns(patterns: &[String]) -> RegexSet {
+    RegexSetBuilder::new(patterns).case_insensitive(true).build().unwrap_or_else(|_| RegexSet::empty())
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

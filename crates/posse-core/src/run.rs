@@ -1,0 +1,111 @@
+//! One run of the loop, from its first terminal to PASS or FAIL, through any number of crashes.
+//!
+//! `rounds` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
+//! the terminals, begins turns, parks when a model is not to be had, stops, and goes on where it was. It is a value
+//! like the other machines: `handle` takes what happened and answers with what it wants done.
+//!
+//! Whatever must not be forgotten is an `Entry` of the journal. `Effect::Record` is durable before the effects after
+//! it are carried out, and the run itself changes by its own entries only (`Ledger::apply`): a run that is read back
+//! from its journal *is* the run that wrote it. What was under way when posse died is then decided from evidence
+//! (`resume`), never repeated blindly.
+//!
+//! Nothing here knows of processes, files or databases: those are the driver's, in `posse-server`.
+
+mod entry;
+mod ledger;
+mod machine;
+mod mirror;
+mod park;
+mod resume;
+mod traces;
+mod waiting;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use entry::{Entry, Step, StepOutcome, Stop};
+pub use ledger::{Ledger, Place, TurnRecord};
+pub use machine::{Effect, Happened, Run, Sent, Traces};
+pub use park::{Parking, parking};
+pub use traces::{Shown, judge_traces};
+
+use crate::ids::{Name, RunId, TerminalId};
+use crate::rounds::config::Config;
+use crate::rounds::{Prompt, Role, Rounds};
+
+/// What a run was asked to do. Never changes; the environment of its agents is no part of it, because that may hold
+/// secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    pub id: RunId,
+    pub config: Config,
+    pub prompt: Prompt,
+    /// The project, resolved.
+    pub directory: String,
+    /// The project has an `openspec/` directory: prompts may speak of its commands.
+    pub openspec: bool,
+    /// When it began, as the name of its archive folder.
+    pub stamp: String,
+    pub state_file: String,
+    pub session: Name,
+    /// The operator confirmed the directory: agents that ask whether it is trusted are told so.
+    pub trusted: bool,
+    /// SHA-256 of the configuration file the operator named, so that it is known later what was in force.
+    #[serde(default)]
+    pub config_hash: Option<String>,
+    /// A run that began elsewhere and is known by its state file only.
+    #[serde(default)]
+    pub imported: Option<Imported>,
+}
+
+/// What a state file knew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Imported {
+    pub rounds: Rounds,
+    pub terminals: BTreeMap<Role, TerminalId>,
+}
+
+impl Spec {
+    /// The name of a role's terminal; every replacement gets one of its own.
+    pub fn terminal_name(&self, role: Role, nth: u32) -> String {
+        let run = &self.id.as_str()[..4];
+        if nth <= 1 { format!("{role}-{run}") } else { format!("{role}-{run}-{nth}") }
+    }
+}
+
+/// What a run does now, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Running,
+    /// Until a model is to be had again.
+    Parked,
+    /// By a person, or because a turn failed. Goes on when it is resumed.
+    Stopped,
+    Passed,
+    Failed,
+}
+
+impl RunStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Parked => "parked",
+            Self::Stopped => "stopped",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Nothing more will ever happen.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Passed | Self::Failed)
+    }
+}
+
+impl std::fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}

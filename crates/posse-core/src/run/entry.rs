@@ -1,0 +1,162 @@
+//! What a run writes down. The journal is the run: everything else can be made from it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Spec;
+use crate::ids::TerminalId;
+use crate::rounds::{Final, Key, Role};
+use crate::time::Wall;
+use crate::turn::{AnswerFrom, Cause, ErrorKind, Level};
+
+/// One thing that happened to a run, or is about to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum Entry {
+    Created {
+        spec: Box<Spec>,
+    },
+    /// A terminal is about to be started for this role, under this name.
+    TerminalWanted {
+        role: Role,
+        name: String,
+    },
+    TerminalReady {
+        role: Role,
+        terminal: TerminalId,
+    },
+    /// It could not be started, or it is gone.
+    TerminalLost {
+        role: Role,
+        why: String,
+    },
+    /// A turn begins; nothing has been sent yet.
+    TurnBegun {
+        turn: u64,
+        key: Key,
+        terminal: TerminalId,
+        /// The how-manieth try, from 1.
+        attempt: u32,
+        text: String,
+    },
+    /// What an earlier turn left in the response file was moved away, if there was something. From here on a response
+    /// file is an answer to this turn, and the prompt may be on its way.
+    Dispatching {
+        turn: u64,
+        #[serde(default)]
+        stale: Option<String>,
+        /// How much the terminal had printed by then.
+        #[serde(default)]
+        printed: Option<u64>,
+    },
+    /// The prompt was seen to be taken.
+    Sent {
+        turn: u64,
+    },
+    /// It certainly never reached the agent, but its number is spent: the turn is begun again under the next one.
+    Unsent {
+        turn: u64,
+        why: String,
+    },
+    /// A permission is about to be accepted, by this count of the turn.
+    Accepting {
+        turn: u64,
+        n: u32,
+    },
+    /// What became of it. Refused means: nothing was typed, and it does not count.
+    Accepted {
+        turn: u64,
+        n: u32,
+        refused: bool,
+        #[serde(default)]
+        why: Option<String>,
+    },
+    Reminding {
+        turn: u64,
+        n: u32,
+    },
+    /// A person was told that an answer is wanted.
+    HumanTold {
+        turn: u64,
+    },
+    /// The turn is over, and this is what it gave.
+    Answered {
+        turn: u64,
+        text: String,
+        from: AnswerFrom,
+    },
+    /// Where the response file went. `None`: it could not be moved, or there was none.
+    Archived {
+        turn: u64,
+        #[serde(default)]
+        name: Option<String>,
+    },
+    TurnFailed {
+        turn: u64,
+        kind: ErrorKind,
+        cause: Cause,
+        message: String,
+    },
+    /// An answer that came too late is in the archive under this name.
+    KeptLate {
+        name: String,
+    },
+    /// Waits until then, and tries the turn again. `times` in a row.
+    Parked {
+        until: Wall,
+        times: u32,
+        why: String,
+    },
+    Unparked,
+    /// For people.
+    Said {
+        level: Level,
+        text: String,
+    },
+    Stopped {
+        stop: Stop,
+        why: String,
+    },
+    Resumed,
+    /// The verdict stands; what follows is what happens after it.
+    Decided {
+        verdict: Final,
+    },
+    /// One step of what comes after PASS.
+    StepDone {
+        step: Step,
+        outcome: StepOutcome,
+    },
+    Finished,
+}
+
+/// What happens after PASS, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    OpenspecArchive,
+    GitCommit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepOutcome {
+    Done(String),
+    Skipped(String),
+    Failed(String),
+}
+
+/// Why a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// Somebody said so.
+    Asked,
+    /// A terminal could not be started.
+    Start,
+    /// A turn failed.
+    Turn,
+    /// It cannot go on without somebody: a terminal is to be started, and nobody who knows the environment is there.
+    Alone,
+    /// It goes round in circles, or the journal makes no sense.
+    Stuck,
+}

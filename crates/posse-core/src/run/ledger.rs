@@ -1,0 +1,272 @@
+//! Where a run is, as its journal tells. Changed by entries and by nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Entry, RunStatus, Spec, Step, StepOutcome, Stop};
+use crate::ids::TerminalId;
+use crate::rounds::{Final, Key, Note, Role, Rounds, Rules};
+use crate::time::Wall;
+use crate::turn::Cause;
+
+/// Where a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// No turn is under way.
+    Between,
+    Turn(TurnRecord),
+    /// A turn is over, and its response file is where the agent put it.
+    Unarchived { turn: u64, key: Key },
+    /// The verdict stands.
+    After(Final),
+    Over(Final),
+}
+
+/// What is known of the turn that is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRecord {
+    pub turn: u64,
+    pub key: Key,
+    pub terminal: TerminalId,
+    pub attempt: u32,
+    pub text: String,
+    pub begun: Wall,
+    /// When the prompt may first have been on its way.
+    pub dispatching: Option<Wall>,
+    /// How much the terminal had printed by then.
+    pub printed: Option<u64>,
+    pub sent: Option<Wall>,
+    pub accepts: u32,
+    pub reminders: u32,
+    pub human_told: bool,
+}
+
+/// A turn that failed, until it is tried again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    pub key: Key,
+    pub terminal: TerminalId,
+    pub cause: Cause,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    pub spec: Spec,
+    pub rounds: Rounds,
+    pub terminals: BTreeMap<Role, TerminalId>,
+    /// How many terminals each role was given a name for.
+    pub wanted: BTreeMap<Role, u32>,
+    /// Names of terminals that are being started.
+    pub starting: BTreeMap<Role, String>,
+    pub place: Place,
+    /// The last turn's number.
+    pub turns: u64,
+    /// How many times the turn that comes next, or is under way, was begun.
+    pub attempts: u32,
+    /// Files in the archive.
+    pub archived: u32,
+    pub failed: Option<Failed>,
+    /// Until when, and how often in a row.
+    pub parked: Option<Wall>,
+    pub parked_times: u32,
+    pub stopped: Option<(Stop, String)>,
+    pub steps: Vec<(Step, StepOutcome)>,
+    pub last_accepts: BTreeMap<TerminalId, Wall>,
+    pub begun: Wall,
+    /// When the last entry was made.
+    pub changed: Wall,
+}
+
+impl Ledger {
+    pub fn new(spec: Spec, at: Wall) -> Self {
+        let (rounds, terminals) = match &spec.imported {
+            Some(imported) => (imported.rounds.clone(), imported.terminals.clone()),
+            None => {
+                let rules = Rules::new(&spec.config, spec.openspec);
+                (Rounds::begin(rules, spec.prompt.clone(), spec.config.start_agent), BTreeMap::new())
+            }
+        };
+        Self {
+            spec,
+            rounds,
+            terminals,
+            wanted: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            place: Place::Between,
+            turns: 0,
+            attempts: 0,
+            archived: 0,
+            failed: None,
+            parked: None,
+            parked_times: 0,
+            stopped: None,
+            steps: Vec::new(),
+            last_accepts: BTreeMap::new(),
+            begun: at,
+            changed: at,
+        }
+    }
+
+    /// A run as its journal tells. `None` if the journal does not begin with one.
+    pub fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let Some((at, Entry::Created { spec })) = journal.next() else { return None };
+        let mut ledger = Self::new(*spec, at);
+        for (at, entry) in journal {
+            ledger.apply(&entry, at);
+        }
+        Some(ledger)
+    }
+
+    pub fn status(&self) -> RunStatus {
+        match (&self.place, &self.stopped, self.parked) {
+            (Place::Over(Final::Pass), ..) => RunStatus::Passed,
+            (Place::Over(Final::Fail), ..) => RunStatus::Failed,
+            // There is nothing to go on with.
+            (_, Some((Stop::Start, _)), _) if self.is_fresh() => RunStatus::Failed,
+            (_, Some(_), _) => RunStatus::Stopped,
+            (_, None, Some(_)) => RunStatus::Parked,
+            (_, None, None) => RunStatus::Running,
+        }
+    }
+
+    /// No turn was ever begun.
+    pub fn is_fresh(&self) -> bool {
+        self.turns == 0 && self.spec.imported.is_none()
+    }
+
+    /// The roles without a terminal.
+    pub fn missing(&self) -> BTreeSet<Role> {
+        Role::ALL.into_iter().filter(|role| !self.terminals.contains_key(role)).collect()
+    }
+
+    /// The turn that is under way.
+    pub fn turn(&self) -> Option<&TurnRecord> {
+        match &self.place {
+            Place::Turn(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// How long ago something was last accepted in a terminal.
+    pub fn since_accept(&self, terminal: TerminalId, now: Wall) -> Option<Duration> {
+        self.last_accepts.get(&terminal).map(|at| elapsed(*at, now))
+    }
+
+    /// Takes in what happened. The notes are for people; a run that is read back has told them already.
+    pub fn apply(&mut self, entry: &Entry, at: Wall) -> Vec<Note> {
+        self.changed = at;
+        match entry {
+            // The first entry made this ledger.
+            Entry::Created { .. } | Entry::Said { .. } => {}
+            Entry::TerminalWanted { role, name } => {
+                *self.wanted.entry(*role).or_default() += 1;
+                self.starting.insert(*role, name.clone());
+            }
+            Entry::TerminalReady { role, terminal } => {
+                self.starting.remove(role);
+                self.terminals.insert(*role, *terminal);
+                self.rounds.forget(*role);
+            }
+            Entry::TerminalLost { role, .. } => {
+                self.starting.remove(role);
+                self.terminals.remove(role);
+            }
+            Entry::TurnBegun { turn, key, terminal, attempt, text } => {
+                self.turns = *turn;
+                self.attempts = *attempt;
+                self.place = Place::Turn(TurnRecord {
+                    turn: *turn,
+                    key: *key,
+                    terminal: *terminal,
+                    attempt: *attempt,
+                    text: text.clone(),
+                    begun: at,
+                    dispatching: None,
+                    printed: None,
+                    sent: None,
+                    accepts: 0,
+                    reminders: 0,
+                    human_told: false,
+                });
+            }
+            Entry::Parked { until, times, .. } => {
+                self.parked = Some(*until);
+                self.parked_times = *times;
+            }
+            Entry::KeptLate { .. } => self.archived += 1,
+            Entry::Unparked => self.parked = None,
+            Entry::Stopped { stop, why } => self.stopped = Some((*stop, why.clone())),
+            Entry::Resumed => {
+                self.stopped = None;
+                // Whoever comes back cannot know what the agents still remember.
+                Role::ALL.into_iter().for_each(|role| self.rounds.forget(role));
+            }
+            Entry::Decided { verdict } => self.place = Place::After(*verdict),
+            Entry::StepDone { step, outcome } => self.steps.push((*step, outcome.clone())),
+            Entry::Finished => {
+                if let Place::After(verdict) = self.place {
+                    self.place = Place::Over(verdict);
+                }
+            }
+            Entry::Dispatching { .. }
+            | Entry::Sent { .. }
+            | Entry::Unsent { .. }
+            | Entry::Accepting { .. }
+            | Entry::Accepted { .. }
+            | Entry::Reminding { .. }
+            | Entry::HumanTold { .. }
+            | Entry::Answered { .. }
+            | Entry::Archived { .. }
+            | Entry::TurnFailed { .. } => return self.apply_to_turn(entry, at),
+        }
+        Vec::new()
+    }
+
+    fn apply_to_turn(&mut self, entry: &Entry, at: Wall) -> Vec<Note> {
+        if let Entry::Archived { name, .. } = entry {
+            self.archived += u32::from(name.is_some());
+            self.place = Place::Between;
+            return Vec::new();
+        }
+        let Place::Turn(turn) = &mut self.place else { return Vec::new() };
+        match entry {
+            Entry::Dispatching { stale, printed, .. } => {
+                turn.dispatching = Some(at);
+                turn.printed = *printed;
+                self.archived += u32::from(stale.is_some());
+            }
+            Entry::Sent { .. } => {
+                turn.sent = Some(at);
+                self.rounds.told(turn.key.role());
+            }
+            Entry::Unsent { .. } => self.place = Place::Between,
+            Entry::Accepting { .. } => {
+                turn.accepts += 1;
+                self.last_accepts.insert(turn.terminal, at);
+            }
+            Entry::Accepted { refused, .. } => turn.accepts -= u32::from(*refused).min(turn.accepts),
+            Entry::Reminding { .. } => turn.reminders += 1,
+            Entry::HumanTold { .. } => turn.human_told = true,
+            Entry::Answered { text, .. } => {
+                let (turn, key) = (turn.turn, turn.key);
+                self.place = Place::Unarchived { turn, key };
+                (self.attempts, self.parked_times, self.failed) = (0, 0, None);
+                return self.rounds.answered(key, text);
+            }
+            Entry::TurnFailed { cause, message, .. } => {
+                let (key, terminal) = (turn.key, turn.terminal);
+                self.failed = Some(Failed { key, terminal, cause: cause.clone(), message: message.clone() });
+                self.place = Place::Between;
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+/// Time between two points of the wall clock; nothing if it was set back.
+pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
+    Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or(0))
+}

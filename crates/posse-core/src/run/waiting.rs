@@ -1,0 +1,162 @@
+//! A turn whose prompt was taken, until its answer.
+
+use std::time::Duration;
+
+use super::ledger::elapsed;
+use super::machine::{Effect, Live, Run};
+use super::park::{Parking, parking};
+use super::{Entry, Stop};
+use crate::time::{Mono, Wall};
+use crate::turn::{self, AcceptFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};
+
+impl Run {
+    /// The prompt was taken: from here on the turn itself decides.
+    pub(super) fn wait(&mut self, now: Mono, wall: Wall) {
+        let Some(record) = self.ledger.turn() else { return };
+        let rules = rules(&self.ledger.spec.config.handoff);
+        let who = Who {
+            role: record.key.role().to_string(),
+            key: record.key.to_string(),
+            terminal: record.terminal,
+            file: self.response_file(record.key),
+        };
+        // The cooldown of a terminal survives turns, and posse itself.
+        let accepted_at = self
+            .ledger
+            .since_accept(record.terminal, wall)
+            .filter(|ago| *ago < crate::permission::COOLDOWN)
+            .map(|ago| Mono(now.0.saturating_sub(ago)));
+        let before = Before {
+            accepts: record.accepts,
+            reminders: record.reminders,
+            human_told: record.human_told,
+            elapsed: elapsed(record.sent.unwrap_or(wall), wall),
+            started: false,
+        };
+        let turn = Turn::resumed(rules, who, before, accepted_at, now);
+        let terminal = record.terminal;
+        self.live = Live::Waiting(Box::new(turn));
+        match self.seen.clone() {
+            Some(seen) => self.turn_event(Event::Status(seen), now, wall),
+            None => self.out.push(Effect::Watch(terminal)),
+        }
+    }
+
+    /// Something about the turn.
+    pub(super) fn turn_event(&mut self, event: Event, now: Mono, wall: Wall) {
+        if let (Live::Salvaging, Event::File(look)) = (&self.live, &event) {
+            let look = look.clone();
+            return self.salvaged(look, now, wall);
+        }
+        let Live::Waiting(turn) = &mut self.live else { return };
+        let accepts = turn.accepts();
+        let outcome = match &event {
+            Event::Accepted(result) => Some(result.clone()),
+            _ => None,
+        };
+        let effects = turn.handle(event, now);
+        if let (Some(result), Some(record)) = (outcome, self.ledger.turn()) {
+            let (turn, n) = (record.turn, accepts.max(record.accepts));
+            let refused = matches!(result, Err(AcceptFailure::Refused(_)));
+            let why = result.err().map(|failure| failure.to_string());
+            self.record(Entry::Accepted { turn, n, refused, why }, wall);
+        }
+        for effect in effects {
+            self.turn_effect(effect, now, wall);
+        }
+    }
+
+    fn turn_effect(&mut self, effect: turn::Effect, now: Mono, wall: Wall) {
+        let Some(record) = self.ledger.turn() else { return };
+        let (turn, key, terminal) = (record.turn, record.key, record.terminal);
+        match effect {
+            turn::Effect::Accept { n, cap, question, epoch } => {
+                self.record(Entry::Accepting { turn, n }, wall);
+                self.out.push(Effect::Accept { turn, terminal, role: key.role(), n, cap, question, epoch });
+            }
+            turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key }),
+            turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),
+            turn::Effect::Remind { n } => {
+                self.record(Entry::Reminding { turn, n }, wall);
+                // A word of its own: the agent may have used up the first one.
+                let text = files::reminder(&self.response_file(key), &self.heredoc_word(turn, n));
+                self.out.push(Effect::Remind { turn, terminal, n, text });
+            }
+            turn::Effect::Say(level, text) => self.say(level, text, wall),
+            turn::Effect::Notify(notice) => {
+                self.record(Entry::HumanTold { turn }, wall);
+                self.out.push(Effect::Notify(notice));
+            }
+            turn::Effect::KeepLateFile => {
+                let number = self.ledger.archived + 1;
+                self.out.push(Effect::KeepLate { turn, key, number });
+            }
+            turn::Effect::End(Ok(answer)) => {
+                self.record(Entry::Answered { turn, text: answer.text, from: answer.from }, wall);
+                self.archive(wall);
+            }
+            turn::Effect::End(Err(error)) => self.fail(error, now, wall),
+        }
+    }
+
+    /// The answer is in the journal; the file that carried it goes to the archive.
+    pub(super) fn archive(&mut self, _wall: Wall) {
+        if let super::Place::Unarchived { turn, key } = self.ledger.place {
+            self.live = Live::Archiving;
+            let number = self.ledger.archived + 1;
+            self.out.push(Effect::Archive { turn, key, number });
+        }
+    }
+
+    /// A turn failed: the run waits and tries again, or it stops.
+    pub(super) fn fail(&mut self, error: TurnError, now: Mono, wall: Wall) {
+        let Some(record) = self.ledger.turn() else { return };
+        let (turn, key) = (record.turn, record.key);
+        let TurnError { kind, cause, message } = error;
+        self.record(Entry::TurnFailed { turn, kind, cause: cause.clone(), message: message.clone() }, wall);
+        if cause == Cause::Gone {
+            self.record(Entry::TerminalLost { role: key.role(), why: message.clone() }, wall);
+        }
+        let Cause::Api(failure) = &cause else {
+            return self.stop(Stop::Turn, &message, wall);
+        };
+        let times = self.ledger.parked_times;
+        let until = match parking(failure, times, None) {
+            Parking::No => return self.stop(Stop::Turn, &message, wall),
+            Parking::For(wait) => Wall(wall.0 + wait.as_millis() as i64),
+            Parking::Until(until) => until,
+        };
+        self.park(until, times + 1, &message, now, wall);
+    }
+
+    fn park(&mut self, until: Wall, times: u32, why: &str, now: Mono, wall: Wall) {
+        self.record(Entry::Parked { until, times, why: why.to_owned() }, wall);
+        let wait = elapsed(wall, until);
+        let id = self.ledger.spec.id;
+        let text = format!("{why}\nTried again in {} (time {times}).", in_words(wait));
+        self.say(Level::Warning, text.clone(), wall);
+        self.out.push(Effect::Notify(Notice { priority: 3, title: format!("run {id} is parked"), text }));
+        self.mirror(wall);
+        self.live = Live::Parked { until: now + wait };
+    }
+}
+
+fn rules(handoff: &crate::rounds::config::Handoff) -> turn::Rules {
+    turn::Rules {
+        grace: Duration::from_secs(handoff.idle_grace_seconds.into()),
+        timeout: Duration::from_secs(handoff.response_timeout.into()),
+        strict: handoff.strict_file_handoff,
+        reminders: handoff.max_file_reminders,
+        auto_accept: handoff.auto_accept_permissions,
+        waiting_timeout: (handoff.waiting_timeout > 0).then(|| Duration::from_secs(handoff.waiting_timeout.into())),
+    }
+}
+
+fn in_words(wait: Duration) -> String {
+    let seconds = wait.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}

@@ -1,0 +1,205 @@
+//! One prompt to one agent, until its answer or until it is certain that there will be none.
+//!
+//! `Turn` is told what the terminal is (`get_status`), what lies in the response file, and the time; it says when to look at
+//! the file, when to accept a permission, when to warn, and how the turn ends. The driver (`wait_for_response_file`) does
+//! these things and nothing else. Nothing polls: every event is judged like one poll of the spec, in its order, which is
+//! binding:
+//!
+//! error → permission → file → startup guard → grace (→ reminder) → timeout
+//!
+//! and `deadline()` names the next instant at which a poll would come to another result.
+//!
+//! - The file is read in its form after the terminal became quiet. It is looked at when quiet begins, when something happens
+//!   to it while quiet, and once more before a turn fails for the lack of it: what the watcher tells is only a hint.
+//! - The startup guard: grace does not count before the agent was seen at work, or for `grace` in vain. Otherwise the quiet of
+//!   the turn before would be taken for the end of this one.
+//! - Comparisons are strict, as the seed has them: at exactly `grace` nothing has expired.
+//! - Nothing is accepted or typed any more when the time of the turn is up.
+//! - An unknown status is no observation. It changes nothing, and nothing but the timeout happens during it.
+//!
+//! Not here: making sure that a prompt is typed safely (`delivery`), reading and archiving files, the audit, and what is done
+//! about a failure. `End` is not notified by itself; `TurnError::notice` has the words.
+//!
+//! Scenarios of the spec that are about the driver, and are tested there: moving stale files and what can happen meanwhile
+//! (S-112, S-113), archiving that fails (S-117), finding out that a terminal is gone or a server restarts (S-158, S-159),
+//! two inputs at once (S-163). What they lead to is decided here and tested here. About configuration: S-131, S-139,
+//! S-147 to S-149.
+
+pub mod failure;
+pub mod files;
+mod looking;
+mod machine;
+mod outcome;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tables;
+#[cfg(test)]
+mod testing;
+mod waiting;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use failure::ApiFailure;
+pub use machine::Turn;
+pub use outcome::{Answer, AnswerFrom, Cause, ErrorKind, Notice, TurnError};
+
+use crate::ids::TerminalId;
+pub use crate::rounds::Level;
+use crate::status::{StatusKind, WaitingKind};
+
+/// What a run says about its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// `IDLE_GRACE_SECONDS`: how long an agent may be quiet without an answer, and how long it may take to start.
+    pub grace: Duration,
+    /// `RESPONSE_TIMEOUT`: how long a turn may take in all.
+    pub timeout: Duration,
+    /// `STRICT_FILE_HANDOFF`: no file, no answer. Otherwise the last message of the agent is taken instead.
+    pub strict: bool,
+    /// `MAX_FILE_REMINDERS`: how often an agent that wrote no file is told again.
+    pub reminders: u32,
+    /// `AUTO_ACCEPT_PERMISSIONS`.
+    pub auto_accept: bool,
+    /// How long a question may wait for a person. `None`: as long as the turn has time.
+    pub waiting_timeout: Option<Duration>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(30),
+            timeout: Duration::from_secs(1800),
+            strict: true,
+            reminders: 0,
+            auto_accept: false,
+            waiting_timeout: Some(Duration::from_secs(600)),
+        }
+    }
+}
+
+/// Whose turn it is, in the words of the messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub role: String,
+    /// Which turn of the loop, as in the name of its file.
+    pub key: String,
+    pub terminal: TerminalId,
+    /// The response file, as shown to people.
+    pub file: String,
+}
+
+/// What is known of a turn that was going on when the daemon died.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    pub accepts: u32,
+    pub reminders: u32,
+    /// A person was told that a question waits.
+    pub human_told: bool,
+    /// How much of the timeout is spent.
+    pub elapsed: Duration,
+    /// The agent was seen at work.
+    pub started: bool,
+}
+
+/// What the terminal is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// `None`: a status we do not know. That is no observation.
+    pub kind: Option<StatusKind>,
+    pub waiting: Option<WaitingKind>,
+    /// Which question it is, once it is on the screen and could be read.
+    pub question: Option<String>,
+    /// It is a permission, and the provider has the keys to accept just this.
+    pub plain_yes: bool,
+    pub epoch: u64,
+    pub reason: String,
+    /// The newest lines of the terminal, none of them older than the dispatch.
+    pub words: Option<String>,
+    /// The program has ended, or a shell has taken its place.
+    pub ended: bool,
+}
+
+/// What is in the response file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    Absent,
+    /// Nothing but white space. It is left in place: its writer may have truncated it just now.
+    Blank,
+    NotRegular,
+    Unreadable(String),
+    /// It may still be written (`files::Settling`).
+    Unsettled,
+    /// Decoded (`files::decode`).
+    Ready(String),
+}
+
+/// Why an accept was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcceptFailure {
+    /// Nothing was typed: another question is open, or none, or none with a plain yes.
+    #[error("{0}")]
+    Refused(String),
+    /// Something went wrong, and nobody knows how far it got.
+    #[error("{0}")]
+    Failed(String),
+    /// The terminal is no more.
+    #[error("{0}")]
+    Gone(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+// An event is made, handled and gone.
+#[allow(clippy::large_enum_variant)]
+pub enum Event {
+    /// At the beginning and at every change.
+    Status(Seen),
+    /// The agent's last message has changed since the dispatch, while it was quiet.
+    MessageChanged,
+    /// Something happened to the response file.
+    FileStirred,
+    /// The answer to `LookAtFile`.
+    File(Look),
+    /// The answer to `Accept`.
+    Accepted(Result<(), AcceptFailure>),
+    /// The answer to `Remind`.
+    Reminded(Result<(), String>),
+    /// The answer to `AskLastOutput`.
+    LastOutput(Result<String, String>),
+    /// The status cannot be read. Over with the next `Status`.
+    Unreachable(String),
+    /// The terminal is no more.
+    Gone(String),
+    /// The deadline has come, or may have.
+    Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write the audit entry, then `send_input(terminal, "y")`, for this question only. Answered by `Accepted`.
+    Accept {
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+        epoch: u64,
+    },
+    /// Answered by one `File`. There is never more than one look under way.
+    LookAtFile,
+    /// `get_last_output`. Answered by `LastOutput`.
+    AskLastOutput,
+    /// Type the reminder (`files::reminder`). Answered by `Reminded`.
+    Remind {
+        n: u32,
+    },
+    /// For the log.
+    Say(Level, String),
+    Notify(Notice),
+    /// If there is a response file: archive it as `-late`, and name it in the message (`TurnError::keeping`).
+    KeepLateFile,
+    /// It is over; nothing follows.
+    End(Result<Answer, TurnError>),
+}

@@ -1,0 +1,278 @@
+//! What the words of a failed agent say about the service behind it: whether it is worth to try again, and when.
+//!
+//! Only the agent's own report of the failure is read, a row that begins with it. What a model or a tool says in passing is
+//! not: work *on* rate limits would be taken for one. The rows are those of the agents we know, in no particular order;
+//! which rows make a status `error` is decided elsewhere (`detect`).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+/// Why a model's service gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApiFailure {
+    /// The allowance is used up. `resets`: the agent's words for when there will be more, as in "3pm (Europe/Berlin)",
+    /// "at 9:52 PM", "in 3 days" or seconds since 1970.
+    UsageLimit { resets: Option<String> },
+    /// The service is down or too busy, in its words. That passes.
+    Server(String),
+    /// The connection was lost, or there was none. That passes too.
+    Dropped,
+    /// Anything else: a wrong key, a request that is too large. Trying again changes nothing.
+    Other(String),
+}
+
+/// Longest piece of an agent's words in a message.
+const QUOTED: usize = 200;
+
+struct Patterns {
+    row: Regex,
+    interrupted: Regex,
+    standing: Regex,
+    next_row: Regex,
+    class: Regex,
+    limit: Regex,
+    resets: Regex,
+    code: Regex,
+    server: Regex,
+    dropped: Regex,
+    known: Regex,
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    let regex = |pattern: &str| Regex::new(pattern).expect("a constant, compiled in the tests");
+    // How a report of a failure begins, behind any bullet, border or indent.
+    let head = r"(?:API Error\b|Invalid API key|Not logged in|Please run /login|There.s an issue with the selected model|Request too large|Credit balance|Prompt is too long|You.ve (?:hit|reached) your\b|(?:\S+ ){0,3}limit reached|OAuth token|Unable to connect)";
+    Patterns {
+        row: regex(&format!(r"^(?:■ |\s*✕ |\W{{0,12}}(?:\S[^·]{{0,40}} · )?{head})")),
+        interrupted: regex(r"^■ .*\binterrupted\b"),
+        // Stricter, for a terminal that is not in `error`: with its bullet and a number, or the service's own JSON.
+        standing: regex(
+            r#"^[●⏺■] (?:Please run /login · )?(?:API Error:?\s*[45]\d\d\b|.*"type"\s*:\s*"api_error".*(?i:internal server error))"#,
+        ),
+        next_row: regex(r"^\s{0,2}[●⏺■•✦✕✻] |^\s*[─━╭╰┃❯›>]"),
+        class: regex(r"\bsaid failed: (\w+)"),
+        limit: regex(
+            r"(?i)\busage limits?\b|\b(?:hit|reached) your .{0,30}\blimit|\blimit reached\b|\bout of (?:extra )?usage\b|\bquota (?:exceeded|exhausted)\b|\bexceeded your current quota\b|\binsufficient_quota\b",
+        ),
+        resets: regex(
+            r"(?i)limit reached\|(\d{9,})|(?:\bresets?(?: at)?|\bregain access(?: on)?|\btry again)\s+((?:at |in |on )?[^·∙|(]*?\d[^·∙|(]*?)(\s\([^)]*\)|\.(?:\s|$)|\s*[·∙|(]|\s+/|$)",
+        ),
+        code: regex(
+            r"(?i)(?:API Error:?(?: Repeated)?|\bstatus(?: code)?:?|\bHTTP(?:/[\d.]+)?|\brejected)\s*\(?([45]\d\d)\b",
+        ),
+        server: regex(
+            r"(?i)\boverloaded|\binternal server error|\bservice unavailable|\bbad gateway|\bgateway time-?out|\bhigh demand|\bat capacity|\bserver_error\b|\btoo many requests|\brate.?limit",
+        ),
+        dropped: regex(
+            r"(?i)\bconnection (?:was )?(?:closed|lost|reset|refused|error|timed out)|\bstream (?:disconnected|error|closed)|\bunable to connect|\bECONN|\bETIMEDOUT|\bENOTFOUND|\bsocket hang up|\bnetwork error|\bfetch failed|\brequest timed out",
+        ),
+        known: regex(head),
+    }
+});
+
+/// The last report of a failure among these lines, on one line and not too long.
+pub(super) fn row(words: &str) -> Option<String> {
+    whole_row(words).map(|row| row.chars().take(QUOTED).collect())
+}
+
+fn whole_row(words: &str) -> Option<String> {
+    let lines: Vec<&str> = words.lines().collect();
+    let is_failure = |line: &&str| PATTERNS.row.is_match(line) && !PATTERNS.interrupted.is_match(line);
+    lines.iter().rposition(is_failure).map(|at| paragraph(&lines[at..]))
+}
+
+/// The row and what was wrapped.
+fn paragraph(lines: &[&str]) -> String {
+    let wrapped = lines.iter().skip(1).take_while(|line| !line.trim().is_empty() && !PATTERNS.next_row.is_match(line));
+    let joined: Vec<&str> = lines.iter().take(1).chain(wrapped).flat_map(|line| line.split_whitespace()).collect();
+    joined.join(" ")
+}
+
+/// What failed, from the words of a terminal that is in `error`: its newest lines, or the reason of its status.
+pub fn classify(text: &str) -> Option<ApiFailure> {
+    if let Some(row) = whole_row(text) {
+        return judge(&row);
+    }
+    let class = PATTERNS.class.captures(text)?.get(1)?.as_str();
+    Some(match class {
+        "rate_limit" => ApiFailure::UsageLimit { resets: None },
+        "server_error" | "overloaded" | "api_error" => ApiFailure::Server(class.replace('_', " ")),
+        "unknown" => return None,
+        _ => ApiFailure::Other(class.replace('_', " ")),
+    })
+}
+
+/// The same for a terminal that is not in `error`: some agents return to their prompt as if nothing had happened. Only a
+/// report that is plain and the last thing they said.
+pub(super) fn standing(words: &str) -> Option<ApiFailure> {
+    let lines: Vec<&str> = words.lines().collect();
+    let at = lines.iter().rposition(|line| PATTERNS.standing.is_match(line))?;
+    let said_after = |line: &&str| line.starts_with(['●', '⏺', '■', '•', '✦']);
+    if lines[at + 1..].iter().any(said_after) { None } else { judge(&paragraph(&lines[at..])) }
+}
+
+fn judge(row: &str) -> Option<ApiFailure> {
+    let quoted = || row.trim_start_matches(|c: char| !c.is_alphanumeric()).chars().take(QUOTED).collect::<String>();
+    let code = PATTERNS.code.captures(row).and_then(|found| found.get(1)?.as_str().parse::<u16>().ok());
+    Some(match code {
+        _ if PATTERNS.limit.is_match(row) => ApiFailure::UsageLimit { resets: resets(row) },
+        Some(408 | 409 | 425 | 429 | 500..) => ApiFailure::Server(quoted()),
+        Some(_) => ApiFailure::Other(quoted()),
+        None if PATTERNS.server.is_match(row) => ApiFailure::Server(quoted()),
+        None if PATTERNS.dropped.is_match(row) => ApiFailure::Dropped,
+        None if PATTERNS.known.is_match(row) => ApiFailure::Other(quoted()),
+        None => return None,
+    })
+}
+
+fn resets(row: &str) -> Option<String> {
+    let found = PATTERNS.resets.captures(row)?;
+    let (time, after) = match (found.get(1), found.get(2), found.get(3)) {
+        (Some(seconds), ..) => (seconds.as_str(), ""),
+        (_, Some(time), after) => (time.as_str(), after.map_or("", |after| after.as_str())),
+        _ => return None,
+    };
+    // The time zone.
+    let zone = after.trim().strip_suffix(')').map_or("", |_| after);
+    Some(format!("{}{zone}", time.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(resets: &str) -> Option<ApiFailure> {
+        Some(ApiFailure::UsageLimit { resets: (!resets.is_empty()).then(|| resets.to_owned()) })
+    }
+
+    fn server(words: &str) -> Option<ApiFailure> {
+        Some(ApiFailure::Server(words.to_owned()))
+    }
+
+    fn other(words: &str) -> Option<ApiFailure> {
+        Some(ApiFailure::Other(words.to_owned()))
+    }
+
+    /// Rows as the agents were seen to draw them, with what stands around them.
+    #[test]
+    fn words_of_failed_agents() {
+        for (words, expected) in [
+            (
+                "❯ go on\n\n● API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.\n  If it persists, check your inference gateway (127.0.0.1:8951).\n\n✻ Brewed for 2s\n",
+                server(
+                    "API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:8951).",
+                ),
+            ),
+            (
+                "● API Error: Repeated 529 Overloaded errors. The API is at capacity\n",
+                server("API Error: Repeated 529 Overloaded errors. The API is at capacity"),
+            ),
+            (
+                "● API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again\n  later.\n",
+                server(
+                    "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.",
+                ),
+            ),
+            (
+                "● API Error: Request rejected (429) · You have reached your specified API usage limits. You will regain access\n  on 2026-12-01 at 00:00 UTC.\n\n✻ Sautéed for 0s\n",
+                limit("2026-12-01 at 00:00 UTC"),
+            ),
+            ("● You've hit your session limit · resets 3pm\n", limit("3pm")),
+            (
+                "● You’ve hit your weekly limit · resets Feb 9 at 6pm (America/Toronto)\n",
+                limit("Feb 9 at 6pm (America/Toronto)"),
+            ),
+            (
+                "  ⎿  5-hour limit reached ∙ resets 2:30pm (Europe/Berlin)\n     /upgrade to increase it\n",
+                limit("2:30pm (Europe/Berlin)"),
+            ),
+            ("  ⎿  AI usage limit reached|1762952400\n", limit("1762952400")),
+            (
+                "■ You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
+                limit("at 9:52 PM"),
+            ),
+            ("■ You've hit your usage limit. Try again in 3 days 4 hours.\n", limit("in 3 days 4 hours")),
+            ("■ Quota exceeded. Check your plan and billing details.\n", limit("")),
+            (
+                "■ exceeded retry limit, last status: 429 Too Many Requests\n",
+                server("exceeded retry limit, last status: 429 Too Many Requests"),
+            ),
+            (
+                "■ We’re currently experiencing high demand, which may cause temporary errors.\n",
+                server("We’re currently experiencing high demand, which may cause temporary errors."),
+            ),
+            ("■ stream disconnected before completion: error sending request\n", Some(ApiFailure::Dropped)),
+            (
+                "■ stream error: unexpected status 503 Service Unavailable\n",
+                server("stream error: unexpected status 503 Service Unavailable"),
+            ),
+            (
+                "● API Error: Connection closed mid-response. The response above may be incomplete.\n",
+                Some(ApiFailure::Dropped),
+            ),
+            ("● API Error: Connection lost mid-response.\n", Some(ApiFailure::Dropped)),
+            ("  ⎿  Unable to connect to API (ECONNREFUSED)\n", Some(ApiFailure::Dropped)),
+            (
+                "■ unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy\n",
+                other("unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy"),
+            ),
+            (
+                "● Please run /login · API Error: 403 mock error\n",
+                other("Please run /login · API Error: 403 mock error"),
+            ),
+            ("● API Error: 400 mock error\n", other("API Error: 400 mock error")),
+            ("  ⎿  Invalid API key · Fix external API key\n", other("Invalid API key · Fix external API key")),
+            (
+                "● Request too large (max 32MB). Double press esc\n",
+                other("Request too large (max 32MB). Double press esc"),
+            ),
+            ("  ✕ [API Error: 500 overloaded]\n", server("API Error: 500 overloaded]")),
+            // The newest report counts.
+            ("● API Error: 529 Overloaded.\n\n❯ again\n\n● API Error: 401 no\n", other("API Error: 401 no")),
+            ("the agent said failed: rate_limit (hook)", limit("")),
+            ("the agent said failed: server_error (hook)", server("server error")),
+            ("the agent said failed: authentication_failed (hook)", other("authentication failed")),
+            ("the agent said failed: unknown (hook)", None),
+            // Nobody reported anything.
+            ("rule box.failed", None),
+            ("■ {\"error\": {\"message\": \"mock error\"}}\n", None),
+            ("■ Conversation interrupted - use /feedback\n", None),
+            ("● I added a test for the usage limit and for API Error: 500.\n", None),
+            ("● The service answers 429 when the rate limit is hit; resets at 3pm.\n", None),
+            ("exited with 1", None),
+            ("", None),
+        ] {
+            assert_eq!(classify(words), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn outside_of_error_only_the_last_and_plain_report_counts() {
+        for (words, expected) in [
+            ("❯ go\n\n● API Error: 500\n\n✻ Baked for 4s\n", server("API Error: 500")),
+            (
+                "● {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Internal Server Error\"}}\n",
+                server("type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Internal Server Error\"}}"),
+            ),
+            ("● API Error: 529 Overloaded\n\n● All done after a second attempt.\n", None),
+            ("● The user sees API Error: 500 when he logs in.\n", None),
+            // A prompt that quotes one, and a tool that printed one.
+            ("❯ fix this:\n  API Error: 500\n", None),
+            ("● Bash(cat log)\n  ⎿  API Error: 500\n", None),
+            ("● You've hit your session limit · resets 3pm\n", None),
+        ] {
+            assert_eq!(standing(words), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_is_one_line_and_short() {
+        let long = format!("■ unexpected status 500\n{}", "so it goes\n".repeat(100));
+        let row = row(&long).unwrap();
+        assert_eq!(row.chars().count(), QUOTED);
+        assert!(!row.contains('\n'));
+    }
+}

@@ -1,0 +1,168 @@
+//! The response file: when it is complete, what is in it, what it is called later, and what the agent is told about it.
+//!
+//! An agent hands its answer over in a file, because what a terminal shows is drawn for people. Nothing here touches one.
+
+use std::time::{Duration, SystemTime};
+
+use super::Look;
+use crate::time::Mono;
+
+/// A file that has not changed for this long is complete. Chosen: a program that writes an answer writes it in one go; two
+/// looks 50 ms apart see whether it does not. Whoever needs longer between two writes writes a temporary file, as told.
+pub const SETTLED: Duration = Duration::from_millis(50);
+/// Longer answers are cut. A prompt with more would not fit into an agent; this is a program's output, not an answer.
+pub const LIMIT: usize = 1024 * 1024;
+
+/// What the file system says about the response file at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    pub len: u64,
+    pub modified: SystemTime,
+    pub inode: u64,
+    /// It was seen to be renamed into place, and not to be written to since.
+    pub placed: bool,
+}
+
+/// Whether a file may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    Yes,
+    /// Look again, not before this instant.
+    NotBefore(Mono),
+}
+
+/// Follows a file from look to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settling {
+    first: Option<(Sighting, Mono)>,
+}
+
+impl Settling {
+    /// Takes in a sighting. Two equal ones, far enough apart, or one of a file that came complete, and it is settled.
+    pub fn see(&mut self, sighting: Sighting, now: Mono) -> Settled {
+        let same = |first: &Sighting| Sighting { placed: first.placed, ..sighting } == *first;
+        let since = match self.first {
+            Some((first, since)) if same(&first) => since,
+            _ => now,
+        };
+        self.first = Some((sighting, since));
+        if sighting.placed || now >= since + SETTLED { Settled::Yes } else { Settled::NotBefore(since + SETTLED) }
+    }
+
+    /// There is no file, or none that could be looked at.
+    pub fn lost(&mut self) {
+        self.first = None;
+    }
+}
+
+/// The text of a file, and what had to be done to get it, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    pub text: String,
+    pub notes: Vec<&'static str>,
+}
+
+/// Reads at most `LIMIT` bytes of what it is given; who reads a file reads one more, so that a longer one is noticed. The
+/// answer goes on to other agents, so it says itself that it was cut.
+pub fn decode(bytes: &[u8]) -> Decoded {
+    let mut notes = Vec::new();
+    let mut end = bytes.len();
+    if bytes.len() > LIMIT {
+        notes.push("the answer is longer than 1 MB and was cut");
+        // Not through a character: half of one would be read as damage.
+        let begins = |at: &usize| bytes[*at] & 0xc0 != 0x80;
+        end = (LIMIT - 3..=LIMIT).rev().find(begins).unwrap_or(LIMIT);
+    }
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        notes.push("the answer is not valid UTF-8; what could not be read was replaced");
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
+    if bytes.len() > LIMIT {
+        text.push_str("\n\n[cut: the answer was longer than 1 MB]");
+    }
+    Decoded { text, notes }
+}
+
+impl Look {
+    /// What a settled file holds, and notes for the log.
+    pub fn at(bytes: &[u8]) -> (Self, Vec<&'static str>) {
+        let Decoded { text, notes } = decode(bytes);
+        if text.trim().is_empty() { (Look::Blank, notes) } else { (Look::Ready(text), notes) }
+    }
+}
+
+/// What is special about an archived file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suffix {
+    /// It was there before the prompt was sent.
+    Stale,
+    /// It came too late, or while the agent was still at work.
+    Late,
+}
+
+/// Under which name the file of a turn is archived: `003-analyst.md`, `004-analyst-stale.md`. A name that is taken gets a
+/// number: nothing is overwritten.
+pub fn archive_name(seq: u32, key: &str, suffix: Option<Suffix>, taken: &dyn Fn(&str) -> bool) -> String {
+    let suffix = match suffix {
+        None => "",
+        Some(Suffix::Stale) => "-stale",
+        Some(Suffix::Late) => "-late",
+    };
+    let stem = format!("{seq:03}-{key}{suffix}");
+    let plain = format!("{stem}.md");
+    if !taken(&plain) {
+        return plain;
+    }
+    let mut n = 2u32;
+    loop {
+        let name = format!("{stem}-{n}.md");
+        if !taken(&name) || n == u32::MAX {
+            return name;
+        }
+        n += 1;
+    }
+}
+
+/// The word that ends the heredoc. Random, because an answer that holds it on a line of its own would end there.
+pub fn heredoc_word(bits: u64) -> String {
+    format!("ANSWER_{bits:016x}")
+}
+
+/// For a POSIX shell, as one word, whatever is in it.
+pub fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What every prompt says about the response file. `path` is absolute; `word` is from `heredoc_word`.
+pub fn instruction(path: &str, word: &str) -> String {
+    format!(
+        "RESPONSE FILE (mandatory)\n\
+         Your answer counts only if it is in this file:\n  {path}\n\
+         Nothing you say in the terminal is read. Write the whole answer in one go, as your last action, with this one \
+         command (it writes a temporary file and renames it):\n\n\
+         {}\n\n\
+         If you have a tool that writes files, you may use it instead, for the same path and the whole answer at once. \
+         Do not write the file before the answer is final, and stop afterwards.",
+        command(path, word)
+    )
+}
+
+/// What an agent is told that became quiet without having written its file.
+pub fn reminder(path: &str, word: &str) -> String {
+    format!(
+        "Your answer is missing: the response file does not exist or is empty.\n  {path}\n\
+         Write the whole answer into it now, with this one command, and stop:\n\n{}",
+        command(path, word)
+    )
+}
+
+fn command(path: &str, word: &str) -> String {
+    let (file, part) = (shell_quoted(path), shell_quoted(&format!("{path}.part")));
+    format!("cat > {part} <<'{word}' && mv -f {part} {file}\n<your answer>\n{word}")
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn at(ms: u64) -> Mono {
+    Mono(Duration::from_millis(ms))
+}
+
+fn sighting(len: u64, modified_ms: u64, inode: u64) -> Sighting {
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_millis(modified_ms);
+    Sighting { len, modified, inode, placed: false }
+}
+
+#[test]
+fn a_file_is_settled_when_it_has_not_changed_for_50_ms() {
+    let (short, long) = (sighting(3, 0, 1), sighting(9, 40, 1));
+    let not_before = |ms| Settled::NotBefore(at(ms));
+    for (case, table) in [
+        ("unchanged", &[(0, short, not_before(50)), (49, short, not_before(50)), (50, short, Settled::Yes)][..]),
+        ("looked at late", &[(0, short, not_before(50)), (9_000, short, Settled::Yes)]),
+        ("S-104, it grows", &[(0, short, not_before(50)), (50, long, not_before(100)), (100, long, Settled::Yes)]),
+        ("rewritten at the same length", &[(0, short, not_before(50)), (50, sighting(3, 1, 1), not_before(100))]),
+        ("another file in its place", &[(0, short, not_before(50)), (50, sighting(3, 0, 2), not_before(100))]),
+        ("renamed into place", &[(0, Sighting { placed: true, ..short }, Settled::Yes)]),
+        (
+            "renamed into place, then written to",
+            &[(0, Sighting { placed: true, ..short }, Settled::Yes), (10, long, not_before(60))],
+        ),
+    ] {
+        let mut settling = Settling::default();
+        for (ms, sighting, expected) in table {
+            assert_eq!(settling.see(*sighting, at(*ms)), *expected, "{case}, at {ms} ms");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_away_begins_anew() {
+    let mut settling = Settling::default();
+    settling.see(sighting(3, 0, 1), at(0));
+    settling.lost();
+    assert_eq!(settling.see(sighting(3, 0, 1), at(60)), Settled::NotBefore(at(110)));
+}
+
+#[test]
+fn s_107_bytes_become_plain_text() {
+    for (bytes, text) in [
+        (&b"RESULT: PASS\n"[..], "RESULT: PASS\n"),
+        (b"\xef\xbb\xbfRESULT: PASS\r\nall\rgood\r\n", "RESULT: PASS\nall\ngood\n"),
+        (b"", ""),
+        ("ä€😀\u{2028}x".as_bytes(), "ä€😀\u{2028}x"),
+    ] {
+        assert_eq!(decode(bytes), Decoded { text: text.into(), notes: Vec::new() });
+    }
+}
+
+#[test]
+fn s_108_damage_is_replaced_and_said() {
+    let decoded = decode(b"RESULT: \xff PASS \xc3");
+    assert_eq!(decoded.text, "RESULT: \u{fffd} PASS \u{fffd}");
+    assert_eq!(decoded.notes.len(), 1);
+}
+
+#[test]
+fn a_flood_is_cut_between_two_characters_and_says_so() {
+    let fits = vec![b'x'; LIMIT];
+    assert_eq!((decode(&fits).text.len(), decode(&fits).notes.len()), (LIMIT, 0));
+    for (odd, character) in [("", "€"), ("x", "€"), ("xx", "€"), ("", "😀"), ("xxx", "😀"), ("", "x")] {
+        let flood = format!("{odd}{}", character.repeat(LIMIT / character.len() + 1));
+        let decoded = decode(flood.as_bytes());
+        let (kept, note) = decoded.text.split_once("\n\n").unwrap();
+        assert!(note.contains("cut"), "{note}");
+        assert!(kept.len() <= LIMIT && kept.len() > LIMIT - 4 && flood.starts_with(kept));
+        assert_eq!(decoded.notes, ["the answer is longer than 1 MB and was cut"]);
+    }
+    // Nothing but continuation bytes is damage, wherever it is cut.
+    assert_eq!(decode(&vec![0x80; LIMIT + 1]).notes.len(), 2);
+}
+
+#[test]
+fn white_space_is_no_answer() {
+    for blank in [&b""[..], b" \r\n\t", b"\xef\xbb\xbf\n", "\u{a0}\u{2003}".as_bytes()] {
+        assert_eq!(Look::at(blank), (Look::Blank, Vec::new()));
+    }
+    assert_eq!(Look::at(b" ok\n").0, Look::Ready(" ok\n".into()));
+}
+
+#[test]
+fn s_112_s_114_archived_files_keep_their_names_apart() {
+    let taken: HashSet<&str> = ["001-analyst.md", "007-tester-late.md", "007-tester-late-2.md"].into();
+    for (seq, key, suffix, expected) in [
+        (3, "analyst", None, "003-analyst.md"),
+        (4, "analyst_review", Some(Suffix::Stale), "004-analyst_review-stale.md"),
+        (1, "analyst", None, "001-analyst-2.md"),
+        (7, "tester", Some(Suffix::Late), "007-tester-late-3.md"),
+        (1234, "tester", None, "1234-tester.md"),
+    ] {
+        assert_eq!(archive_name(seq, key, suffix, &|name| taken.contains(name)), expected);
+    }
+}
+
+#[test]
+fn s_110_paths_are_one_word_for_a_shell() {
+    assert_eq!(shell_quoted("/tmp/a b"), "'/tmp/a b'");
+    assert_eq!(shell_quoted("/tmp/it's $HOME"), r"'/tmp/it'\''s $HOME'");
+}
+
+#[test]
+fn s_111_the_word_that_ends_the_answer_is_random_and_not_expanded() {
+    assert_ne!(heredoc_word(1), heredoc_word(2));
+    let word = heredoc_word(0xfeed);
+    for text in [instruction("/w/a.md", &word), reminder("/w/a.md", &word)] {
+        assert!(text.contains("<<'ANSWER_000000000000feed' && mv"), "{text}");
+        assert!(text.contains("\nANSWER_000000000000feed"), "{text}");
+        assert!(text.contains("\n  /w/a.md\n"), "{text}");
+    }
+    assert!(instruction("/w/a.md", &word).contains("mandatory"));
+}

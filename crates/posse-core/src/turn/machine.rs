@@ -1,0 +1,402 @@
+//! The turn itself: every event is taken in, and then judged like one poll of the spec.
+
+use std::time::Duration;
+
+use super::looking::{Looking, Wanted};
+use super::waiting::{Tried, Waiting};
+use super::{Answer, AnswerFrom, Before, Cause, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, Who, failure};
+use crate::permission::Accepts;
+use crate::status::StatusKind;
+use crate::time::Mono;
+
+/// The seed compares strictly, and this is the smallest step of the clock.
+const STRICTLY: Duration = Duration::from_nanos(1);
+/// A file that is being written when time is up gets this long to come to rest. Chosen: a heredoc takes milliseconds, and an
+/// answer that is on its way should not be lost for them.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// How long a look at the file or at the last message may take when the turn waits for nothing else. Chosen: both are local;
+/// a file system that hangs for longer must not hold up the run.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the status may be unreadable. From the spec (D7).
+const OUTAGE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+struct Outage {
+    since: Mono,
+    reason: String,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    pub(super) rules: Rules,
+    pub(super) who: Who,
+    /// The last instant that belongs to the turn.
+    pub(super) last_instant: Mono,
+    guard_since: Mono,
+    idle_since: Option<Mono>,
+    started: bool,
+    reminders: u32,
+    seen: Option<Seen>,
+    outage: Option<Outage>,
+    pub(super) looking: Looking,
+    /// Since when only the last look at the file is missing to end the turn.
+    closing: Option<Mono>,
+    /// The last message was asked for, to be taken as the answer.
+    last_output_asked: Option<Mono>,
+    pub(super) complained: bool,
+    pub(super) accepts: Accepts,
+    pub(super) accepting: Option<Tried>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) human_told: bool,
+    pub(super) vain_told: bool,
+    over: bool,
+}
+
+impl Turn {
+    /// The prompt is being sent (`send_and_wait`): the accept counter is 0, the times count from now. `accepted_at`: the last
+    /// accept in this terminal, in whatever turn; the cooldown survives turns.
+    pub fn begin(rules: Rules, who: Who, accepted_at: Option<Mono>, now: Mono) -> Self {
+        Self::resumed(rules, who, Before::default(), accepted_at, now)
+    }
+
+    /// A turn that was going on when the daemon died. Its timers start anew, except the timeout, which has what is left.
+    pub fn resumed(rules: Rules, who: Who, before: Before, accepted_at: Option<Mono>, now: Mono) -> Self {
+        Self {
+            last_instant: now + rules.timeout.saturating_sub(before.elapsed),
+            rules,
+            who,
+            guard_since: now,
+            idle_since: None,
+            started: before.started,
+            reminders: before.reminders,
+            seen: None,
+            outage: None,
+            looking: Looking::No,
+            closing: None,
+            last_output_asked: None,
+            complained: false,
+            accepts: Accepts::new(before.accepts, accepted_at),
+            accepting: None,
+            waiting: None,
+            human_told: before.human_told,
+            vain_told: false,
+            over: false,
+        }
+    }
+
+    /// How many permissions were accepted in this turn, one under way included.
+    pub fn accepts(&self) -> u32 {
+        self.accepts.count()
+    }
+
+    /// The last accept in this terminal, for the turn after this one.
+    pub fn accepted_at(&self) -> Option<Mono> {
+        self.accepts.last()
+    }
+
+    /// Whether the agent was seen at work, or time was up for that.
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    pub fn reminders(&self) -> u32 {
+        self.reminders
+    }
+
+    /// Whether a person was told that a question waits.
+    pub fn human_told(&self) -> bool {
+        self.human_told
+    }
+
+    /// When to send `Time`. Sending it late, early or too often is harmless.
+    pub fn deadline(&self) -> Option<Mono> {
+        if self.over {
+            return None;
+        }
+        if let Some(asked) = self.last_output_asked {
+            return Some(asked + PATIENCE + STRICTLY);
+        }
+        let outage = self.outage.as_ref().map(|outage| outage.since + OUTAGE + STRICTLY);
+        let again = if let Looking::Again(at) = self.looking { Some(at) } else { None };
+        let own = match self.closing {
+            Some(since) => {
+                let patience = if again.is_some() { LAST_MOMENT } else { PATIENCE };
+                Some(since + patience + STRICTLY)
+            }
+            None => Some(self.last_instant + STRICTLY).into_iter().chain(self.patience_with_agent()).min(),
+        };
+        [outage, again, own].into_iter().flatten().min()
+    }
+
+    /// When the present status leads to something by itself.
+    fn patience_with_agent(&self) -> Option<Mono> {
+        match self.kind()? {
+            StatusKind::Idle | StatusKind::Completed if self.started => {
+                self.idle_since.map(|since| since + self.rules.grace + STRICTLY)
+            }
+            StatusKind::Idle | StatusKind::Completed => Some(self.guard_since + self.rules.grace + STRICTLY),
+            StatusKind::WaitingUserAnswer => self.waiting_deadline(self.seen.as_ref()?),
+            StatusKind::Processing | StatusKind::Error => None,
+        }
+    }
+
+    pub fn handle(&mut self, event: Event, now: Mono) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.over {
+            self.take_in(event, now, &mut effects);
+        }
+        if !self.over {
+            self.judge(now, &mut effects);
+        }
+        effects
+    }
+
+    /// The status as far as it can be read now.
+    fn kind(&self) -> Option<StatusKind> {
+        if self.outage.is_some() {
+            return None;
+        }
+        self.seen.as_ref().and_then(|seen| seen.kind)
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.kind(), Some(StatusKind::Idle | StatusKind::Completed))
+    }
+
+    fn take_in(&mut self, event: Event, now: Mono, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Time => {}
+            Event::Gone(why) => self.gone(&why, effects),
+            Event::Accepted(result) => self.accepted(result, now, effects),
+            Event::LastOutput(result) if self.last_output_asked.is_some() => self.take_last_output(result, effects),
+            // The turn is decided; only its words are missing.
+            _ if self.last_output_asked.is_some() => {}
+            Event::LastOutput(_) => {}
+            Event::Status(seen) => self.observe(Some(seen), None, now, effects),
+            Event::Unreachable(reason) => {
+                let since = self.outage.as_ref().map_or(now, |outage| outage.since);
+                let first = self.outage.is_none();
+                self.observe(None, Some(Outage { since, reason }), now, effects);
+                if first {
+                    self.say(Level::Warning, |who| format!("the status of {who} cannot be read; trying on"), effects);
+                }
+            }
+            Event::MessageChanged => {
+                if self.is_quiet() && !self.started {
+                    self.started = true;
+                    self.idle_since = None;
+                    self.say(Level::Info, |who| format!("{who} has said something new: it has started"), effects);
+                    self.want_look(Wanted::Stirred, effects);
+                }
+            }
+            Event::FileStirred if self.is_quiet() => self.want_look(Wanted::Stirred, effects),
+            Event::FileStirred => {}
+            Event::File(look) => self.looked(look, now, effects),
+            Event::Reminded(Ok(())) => {}
+            Event::Reminded(Err(why)) => {
+                self.say(Level::Warning, |who| format!("{who} could not be reminded of its file: {why}"), effects);
+            }
+        }
+    }
+
+    /// The status is another one, or can or cannot be read.
+    fn observe(&mut self, seen: Option<Seen>, outage: Option<Outage>, now: Mono, effects: &mut Vec<Effect>) {
+        let was = (self.is_quiet(), self.seen.as_ref().map(|seen| seen.epoch));
+        self.outage = outage;
+        if let Some(seen) = seen {
+            self.seen = Some(seen);
+        }
+        if !self.is_quiet() {
+            self.closing = None;
+            self.looking.forget();
+        } else if was != (true, self.seen.as_ref().map(|seen| seen.epoch)) {
+            self.want_look(Wanted::QuietBegins, effects);
+        }
+        // Unknown is no observation.
+        let Some(kind) = self.kind() else { return };
+        if !self.is_quiet() {
+            self.started = true;
+            self.idle_since = None;
+        }
+        match (kind, &self.seen) {
+            (StatusKind::WaitingUserAnswer, Some(seen)) => Waiting::follow(&mut self.waiting, seen, now),
+            _ => self.waiting = None,
+        }
+    }
+
+    /// One poll.
+    fn judge(&mut self, now: Mono, effects: &mut Vec<Effect>) {
+        if let Some(asked) = self.last_output_asked {
+            if now > asked + PATIENCE {
+                self.take_last_output(Err("no answer".into()), effects);
+            }
+            return;
+        }
+        if let Some(outage) = self.outage.as_ref().filter(|outage| now > outage.since + OUTAGE) {
+            let message = format!(
+                "the status of {} could not be read for {} s: {}; the run can be resumed",
+                self.name(),
+                OUTAGE.as_secs(),
+                outage.reason
+            );
+            return self.fail(Cause::Unreachable, message, effects);
+        }
+        if let Some(seen) = self.seen.clone().filter(|_| self.outage.is_none()) {
+            match seen.kind {
+                Some(StatusKind::Error) => return self.error_state(&seen, effects),
+                Some(StatusKind::WaitingUserAnswer) => self.permission(&seen, now, effects),
+                Some(StatusKind::Idle | StatusKind::Completed) => return self.quiet(&seen, now, effects),
+                Some(StatusKind::Processing) | None => {}
+            }
+        }
+        if !self.over && now > self.last_instant {
+            self.timed_out(effects);
+        }
+    }
+
+    fn error_state(&mut self, seen: &Seen, effects: &mut Vec<Effect>) {
+        let words = seen.words.as_deref().unwrap_or_default();
+        if seen.ended {
+            return self.gone(&seen.reason, effects);
+        }
+        let mut message = format!("{} is in ERROR state: {}", self.name(), seen.reason);
+        if let Some(said) = failure::row(words) {
+            message = format!("{message}; it says: {said}");
+        }
+        let api = failure::classify(words).or_else(|| failure::classify(&seen.reason));
+        self.fail(api.map_or(Cause::ErrorState, Cause::Api), message, effects);
+    }
+
+    /// The agent does nothing: a file may be read, and its absence counts.
+    fn quiet(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
+        if matches!(self.looking, Looking::Again(at) if now >= at) {
+            self.want_look(Wanted::Anyway, effects);
+        }
+        if self.started {
+            self.idle_since.get_or_insert(now);
+        } else if now > self.guard_since + self.rules.grace {
+            let grace = self.rules.grace.as_secs();
+            let warning =
+                |who: &str| format!("{who} never entered processing within {grace} s; its quiet counts from now on");
+            self.say(Level::Warning, warning, effects);
+            self.started = true;
+            self.idle_since = Some(now);
+            self.want_look(Wanted::Anyway, effects);
+        }
+        if self.started && self.looking == Looking::No && self.api_failure(seen, effects) {
+            return;
+        }
+        let expired = self.idle_since.is_some_and(|since| self.started && now > since + self.rules.grace);
+        if !expired && now <= self.last_instant {
+            return;
+        }
+        let since = match self.closing {
+            Some(since) => since,
+            None => {
+                self.closing = Some(now);
+                self.want_look(Wanted::Anyway, effects);
+                now
+            }
+        };
+        match self.looking {
+            Looking::Asked { .. } if now <= since + PATIENCE => {}
+            Looking::Again(_) if now <= since + LAST_MOMENT => {}
+            _ => self.no_file(now, effects),
+        }
+    }
+
+    /// The service failed, the agent went back to its prompt, and nothing was said after it. Returns whether that is so.
+    pub(super) fn api_failure(&mut self, seen: &Seen, effects: &mut Vec<Effect>) -> bool {
+        let Some(api) = seen.words.as_deref().and_then(failure::standing) else { return false };
+        let said = seen.words.as_deref().and_then(failure::row).unwrap_or_default();
+        let message = format!("the model's service failed {}; it says: {said}", self.name());
+        self.fail(Cause::Api(api), message, effects);
+        true
+    }
+
+    /// The agent was quiet for too long, or time is up while it is quiet.
+    fn no_file(&mut self, now: Mono, effects: &mut Vec<Effect>) {
+        self.closing = None;
+        self.looking.forget();
+        if self.reminders < self.rules.reminders && now <= self.last_instant {
+            self.reminders += 1;
+            self.idle_since = None;
+            self.started = false;
+            self.guard_since = now;
+            let n = self.reminders;
+            self.say(Level::Warning, |who| format!("{who} is quiet and wrote no file; reminding it ({n})"), effects);
+            return effects.push(Effect::Remind { n });
+        }
+        if !self.rules.strict {
+            self.last_output_asked = Some(now);
+            self.say(Level::Warning, |who| format!("{who} wrote no file; its last message is taken instead"), effects);
+            return effects.push(Effect::AskLastOutput);
+        }
+        let after = match self.reminders {
+            0 => String::new(),
+            1 => " after 1 reminder".into(),
+            n => format!(" after {n} reminders"),
+        };
+        let why = if now > self.last_instant {
+            format!("within {} s", self.rules.timeout.as_secs())
+        } else {
+            format!("and was quiet for more than {} s", self.rules.grace.as_secs())
+        };
+        let message = format!("{} wrote no answer to {} {why}{after}", self.name(), self.who.file);
+        self.fail(Cause::NoFile, message, effects);
+    }
+
+    fn take_last_output(&mut self, result: Result<String, String>, effects: &mut Vec<Effect>) {
+        let why = match result {
+            Ok(text) if !text.trim().is_empty() => {
+                let answer = Answer { text: text.trim().to_owned(), from: AnswerFrom::LastOutput };
+                return self.end(Ok(answer), effects);
+            }
+            Ok(_) => "it has said nothing".to_owned(),
+            Err(why) => format!("its last message could not be read: {why}"),
+        };
+        let message = format!("{} wrote no answer to {}, and {why}", self.name(), self.who.file);
+        self.fail(Cause::NothingSaid, message, effects);
+    }
+
+    fn timed_out(&mut self, effects: &mut Vec<Effect>) {
+        let kind = self.kind();
+        let is = kind.map_or("unknown", StatusKind::as_str);
+        let mut message =
+            format!("no answer from {} within {} s; it is {is}", self.name(), self.rules.timeout.as_secs());
+        if kind == Some(StatusKind::WaitingUserAnswer) && !self.rules.auto_accept {
+            message.push_str(" (AUTO_ACCEPT_PERMISSIONS=1 accepts permissions without a person)");
+        }
+        effects.push(Effect::KeepLateFile);
+        self.end(Err(TurnError { kind: ErrorKind::Timeout, cause: Cause::TimedOut, message }), effects);
+    }
+
+    pub(super) fn gone(&mut self, why: &str, effects: &mut Vec<Effect>) {
+        let message = format!("the terminal is gone: {}: {why}", self.name());
+        self.fail(Cause::Gone, message, effects);
+    }
+
+    pub(super) fn fail(&mut self, cause: Cause, message: String, effects: &mut Vec<Effect>) {
+        self.end(Err(TurnError::runtime(cause, message)), effects);
+    }
+
+    pub(super) fn end(&mut self, result: Result<Answer, TurnError>, effects: &mut Vec<Effect>) {
+        self.over = true;
+        effects.push(Effect::End(result));
+    }
+
+    pub(super) fn say(&self, level: Level, words: impl FnOnce(&str) -> String, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Say(level, words(&self.name())));
+    }
+
+    /// As in "programmer (programmer_review, terminal 00c0ffee)".
+    pub(super) fn name(&self) -> String {
+        let Who { role, key, terminal, .. } = &self.who;
+        if role == key {
+            format!("{role} (terminal {terminal})")
+        } else {
+            format!("{role} ({key}, terminal {terminal})")
+        }
+    }
+}

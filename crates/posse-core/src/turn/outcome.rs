@@ -1,0 +1,105 @@
+//! How a turn can end, and the words for it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ApiFailure, Who};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFrom {
+    File,
+    /// The agent wrote no file, and the run does not insist on one.
+    LastOutput,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Without white space around it, and never empty.
+    pub text: String,
+    pub from: AnswerFrom,
+}
+
+/// The two kinds the seeds know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The turn cannot succeed.
+    Runtime,
+    /// Time ran out while the agent was not quiet.
+    Timeout,
+}
+
+/// Why there is no answer, for who decides what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The terminal is in `error`, and its words name no known failure.
+    ErrorState,
+    /// The model's service failed. Most of that passes.
+    Api(ApiFailure),
+    /// One permission too many.
+    Cap,
+    /// The agent was quiet and wrote no file.
+    NoFile,
+    /// Without a file its last message was to be taken, and there is none.
+    NothingSaid,
+    /// The terminal is no more, or its agent is not.
+    Gone,
+    /// The status could not be read for too long.
+    Unreachable,
+    /// A question waited for a person for too long.
+    Waiting,
+    /// The time of the turn is up.
+    TimedOut,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct TurnError {
+    pub kind: ErrorKind,
+    pub cause: Cause,
+    pub message: String,
+}
+
+impl TurnError {
+    pub(super) fn runtime(cause: Cause, message: String) -> Self {
+        Self { kind: ErrorKind::Runtime, cause, message }
+    }
+
+    /// The same, saying where the file went that came too late.
+    #[must_use]
+    pub fn keeping(mut self, late: &str) -> Self {
+        self.message = format!("{}; what the agent had written is kept as {late}", self.message);
+        self
+    }
+
+    /// What a person is told about it. No words of the agent are in it: notifications leave the machine.
+    pub fn notice(&self, who: &Who) -> Notice {
+        let what = match &self.cause {
+            Cause::Api(ApiFailure::UsageLimit { .. }) => "has hit a usage limit",
+            Cause::Api(_) => "was failed by the model's service",
+            Cause::ErrorState => "is in ERROR state",
+            Cause::Cap => "asked for too many permissions",
+            Cause::NoFile | Cause::NothingSaid => "gave no answer",
+            Cause::Gone => "is gone",
+            Cause::Unreachable => "cannot be reached",
+            Cause::Waiting => "waited too long for an answer to its question",
+            Cause::TimedOut => "took too long",
+        };
+        let title = match self.kind {
+            ErrorKind::Runtime => "posse: a turn failed",
+            ErrorKind::Timeout => "posse: a turn timed out",
+        };
+        let Who { role, key, terminal, .. } = who;
+        Notice { priority: 4, title: title.into(), text: format!("{role} ({key}, terminal {terminal}) {what}.") }
+    }
+}
+
+/// For a person who is not looking.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// 3 is news, 4 is bad news, 5 needs someone now.
+    pub priority: u8,
+    pub title: String,
+    pub text: String,
+}

@@ -1,0 +1,215 @@
+//! What holds whatever happens, in whatever order, whether or not the driver answers.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::testing::{at, who};
+use super::*;
+use crate::permission::{CAP, COOLDOWN};
+use crate::time::Mono;
+
+/// From the end of a turn's time to the last thing it waits for: two looks of five seconds, and some strictness.
+const AFTER_T: Duration = Duration::from_millis(10_001);
+
+fn status() -> impl Strategy<Value = Event> {
+    let kind = prop_oneof![
+        1 => Just(None),
+        4 => prop::sample::select(StatusKind::ALL.to_vec()).prop_filter("ends all", |k| *k != StatusKind::Error).prop_map(Some),
+        3 => Just(Some(StatusKind::WaitingUserAnswer)),
+    ];
+    let waiting = prop::sample::select(vec![
+        None,
+        Some(WaitingKind::Permission),
+        Some(WaitingKind::Permission),
+        Some(WaitingKind::Question),
+        Some(WaitingKind::Startup),
+    ]);
+    let question = prop::sample::select(vec![None, Some("d"), Some("e")]);
+    let parts = (kind, waiting, question, any::<bool>(), 0..3u64);
+    parts.prop_map(|(kind, waiting, question, plain_yes, epoch)| {
+        let question = question.map(str::to_owned);
+        Event::Status(Seen { kind, waiting, question, plain_yes, epoch, ..Seen::default() })
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let looks = vec![
+        Look::Absent,
+        Look::Blank,
+        Look::NotRegular,
+        Look::Unreadable("no".into()),
+        Look::Unsettled,
+        Look::Unsettled,
+        Look::Ready(" ".into()),
+    ];
+    let accepted = vec![
+        Ok(()),
+        Ok(()),
+        Err(AcceptFailure::Refused("409".into())),
+        Err(AcceptFailure::Refused("409".into())),
+        Err(AcceptFailure::Failed("500".into())),
+    ];
+    prop_oneof![
+        12 => status(),
+        1 => Just(Event::MessageChanged),
+        3 => Just(Event::FileStirred),
+        8 => prop::sample::select(looks).prop_map(Event::File),
+        8 => prop::sample::select(accepted).prop_map(Event::Accepted),
+        1 => Just(Event::Reminded(Err("no".into()))),
+        1 => Just(Event::Unreachable("500".into())),
+        1 => Just(Event::LastOutput(Ok("said".into()))),
+        // These end it: rarely, so that most turns grow old.
+        1 => prop::sample::select(vec![
+            Event::File(Look::Ready("answer".into())),
+            Event::Gone("404".into()),
+            Event::Accepted(Err(AcceptFailure::Gone("404".into()))),
+            Event::Status(Seen { kind: Some(StatusKind::Error), ..Seen::default() }),
+        ]),
+    ]
+}
+
+fn some_rules() -> impl Strategy<Value = Rules> {
+    let patience = prop::option::of((0..90u64).prop_map(Duration::from_secs));
+    (0..40u64, 1..400u64, any::<bool>(), 0..3u32, prop::bool::weighted(0.8), patience).prop_map(
+        |(grace, timeout, strict, reminders, auto_accept, waiting_timeout)| Rules {
+            grace: Duration::from_secs(grace),
+            timeout: Duration::from_secs(timeout),
+            strict,
+            reminders,
+            auto_accept,
+            waiting_timeout,
+        },
+    )
+}
+
+/// Events, each so many milliseconds after the one before. Half of them come at once.
+fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let pause = prop_oneof![Just(0), 0..200u64, 0..20_000u64];
+    prop::collection::vec((pause, event()), 0..120)
+}
+
+/// Everything the turn wanted, and when. `Time` is sent at every deadline, and besides at `extra`.
+fn run(rules: Rules, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Effect)>, Turn) {
+    let mut turn = Turn::begin(rules, who(), None, at(0));
+    let mut all: Vec<(Mono, Event)> = Vec::new();
+    let mut ms = 0;
+    for (pause, event) in events {
+        ms += pause;
+        all.push((at(ms), event.clone()));
+    }
+    all.extend(extra.iter().map(|ms| (at(*ms), Event::Time)));
+    // Stable: what happens at one instant keeps its order, and an extra `Time` comes last.
+    all.sort_by_key(|(when, _)| *when);
+    let mut all = all.into_iter().peekable();
+    let mut wanted = Vec::new();
+    for _ in 0..20_000 {
+        let deadline = turn.deadline();
+        let next = all.next_if(|(when, _)| deadline.is_none_or(|deadline| *when < deadline));
+        let Some((now, event)) = next.or_else(|| deadline.map(|deadline| (deadline, Event::Time))) else {
+            return (wanted, turn);
+        };
+        let effects = turn.handle(event, now);
+        assert!(turn.deadline().is_none_or(|deadline| deadline > now), "the deadline is past: {turn:?}");
+        wanted.extend(effects.into_iter().map(|effect| (now, effect)));
+    }
+    panic!("it never ends: {turn:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_turn_ends_once_and_in_time(rules in some_rules(), events in events()) {
+        let (wanted, turn) = run(rules, &events, &[]);
+        let ends = wanted.iter().filter(|(_, effect)| matches!(effect, Effect::End(_))).count();
+        prop_assert_eq!(ends, 1);
+        let Some((when, Effect::End(result))) = wanted.last() else { panic!("something comes after the end") };
+        prop_assert!(*when <= Mono(rules.timeout + AFTER_T), "{:?} after {:?}", when, rules.timeout);
+        prop_assert_eq!(turn.deadline(), None);
+        if let Ok(answer) = result {
+            prop_assert!(!answer.text.trim().is_empty());
+            prop_assert!(answer.from == AnswerFrom::File || !rules.strict);
+        }
+    }
+
+    #[test]
+    fn accepts_are_few_far_between_and_wanted(rules in some_rules(), events in events()) {
+        let (wanted, turn) = run(rules, &events, &[]);
+        let accepts: Vec<_> = wanted.iter().filter(|(_, effect)| matches!(effect, Effect::Accept { .. })).collect();
+        prop_assert!(rules.auto_accept || accepts.is_empty());
+        prop_assert!(turn.accepts() <= CAP);
+        for (_, effect) in &accepts {
+            let counted = matches!(effect, Effect::Accept { n: 1..=CAP, .. });
+            prop_assert!(counted);
+        }
+        for two in accepts.windows(2) {
+            prop_assert!(two[1].0 >= two[0].0 + COOLDOWN);
+        }
+    }
+
+    /// `deadline` names every instant at which something would happen: being told the time more often changes nothing.
+    #[test]
+    fn nothing_depends_on_being_asked(rules in some_rules(), events in events(), extra in prop::collection::vec(0..400_000u64, 0..60)) {
+        let (punctual, _) = run(rules, &events, &[]);
+        let (nagged, _) = run(rules, &events, &extra);
+        prop_assert_eq!(punctual, nagged);
+    }
+
+    /// An answer is read only while the terminal is quiet, and at most one look is under way.
+    #[test]
+    fn files_are_read_in_quiet(rules in some_rules(), events in events()) {
+        let mut turn = Turn::begin(rules, who(), None, at(0));
+        let (mut quiet, mut out, mut looks, mut ms) = (false, false, 0, 0);
+        for (pause, event) in events {
+            ms += pause;
+            match &event {
+                Event::Status(seen) => {
+                    quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
+                    out = false;
+                }
+                Event::Unreachable(_) => out = true,
+                Event::File(_) => looks = 0,
+                _ => {}
+            }
+            for effect in turn.handle(event, at(ms)) {
+                match effect {
+                    Effect::LookAtFile => {
+                        looks += 1;
+                        prop_assert!(quiet && !out && looks == 1);
+                    }
+                    Effect::End(Ok(Answer { from: AnswerFrom::File, .. })) => prop_assert!(quiet && !out),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Accepts that are all answered at once, on one question after the other: never more than the cap, whatever comes between.
+#[test]
+fn an_endless_questioner_is_stopped() {
+    let rules =
+        Rules { auto_accept: true, waiting_timeout: None, timeout: Duration::from_secs(100_000), ..Rules::default() };
+    let mut turn = Turn::begin(rules, who(), None, at(0));
+    let (mut sent, mut refused) = (0, 0);
+    for n in 0..200u64 {
+        let seen = Seen {
+            kind: Some(StatusKind::WaitingUserAnswer),
+            waiting: Some(WaitingKind::Permission),
+            question: Some(n.to_string()),
+            plain_yes: true,
+            ..Seen::default()
+        };
+        let effects = turn.handle(Event::Status(seen), at(n * 7_000));
+        if effects.iter().any(|effect| matches!(effect, Effect::Accept { .. })) {
+            sent += 1;
+            let refuse = n % 3 == 0;
+            refused += u32::from(refuse);
+            let result = if refuse { Err(AcceptFailure::Refused("409".into())) } else { Ok(()) };
+            turn.handle(Event::Accepted(result), at(n * 7_000 + 100));
+        }
+    }
+    assert_eq!((sent - refused, turn.accepts()), (CAP, CAP));
+    assert_eq!(turn.deadline(), None);
+}

@@ -1,0 +1,227 @@
+//! Scenarios about questions: who answers them, and who is told.
+
+use std::time::Duration;
+
+use super::super::testing::{
+    Do, asks, asks_other, at, busy, check, check_turn, error, file, idle, message, on, play, refused, rules, said,
+    saying, unknown, who, words,
+};
+use super::super::{AcceptFailure, Before, Effect, Event, Rules, Seen, Turn};
+use crate::permission::COOLDOWN;
+use crate::status::StatusKind::WaitingUserAnswer;
+use crate::status::WaitingKind::{Plan, Question, Startup};
+
+const WAITS: &str = "warning: waits for an answer";
+const NOTIFY: &str = "notify 5";
+const TIMEOUT: [(u64, &str); 2] = [(1_800_000, "keep late file"), (1_800_000, "Timeout TimedOut")];
+
+fn impatient(rules: Rules) -> Rules {
+    Rules { waiting_timeout: Some(Duration::from_secs(600)), ..rules }
+}
+
+fn within(seconds: u64, rules: Rules) -> Rules {
+    Rules { timeout: Duration::from_secs(seconds), ..rules }
+}
+
+/// The end of a turn after its questions.
+fn done(ms: u64) -> [(u64, Do); 3] {
+    [(ms, busy()), (ms, file("a")), (ms, idle())]
+}
+
+fn then_done(script: &[(u64, Do)], ms: u64) -> Vec<(u64, Do)> {
+    script.iter().cloned().chain(done(ms)).collect()
+}
+
+#[test]
+fn every_question_every_five_seconds_twenty_times() {
+    let turn = Turn::begin(on(), who(), None, at(2_000));
+    let first = [(2_000, "accept 1/20 d"), (3_000, "File a")];
+    check_turn("S-141, the clock is young", turn, &then_done(&[(2_000, asks(Some("d")))], 3_000), &first);
+    // The same screen for an hour: every five seconds, twenty times, then the turn fails. After three it is told.
+    let (told, error) = play(Turn::begin(on(), who(), None, at(0)), &[(0, asks(Some("d")))]);
+    let accepts: Vec<_> = told.iter().filter(|(_, words)| words.starts_with("accept")).collect();
+    assert_eq!(accepts.len(), 20);
+    assert!(accepts.windows(2).all(|two| two[1].0 == two[0].0 + 5_000), "S-142");
+    let others: Vec<_> = told.iter().filter(|(_, words)| !words.starts_with("accept")).collect();
+    let expected = [(15_000, "warning: no effect".into()), (15_000, NOTIFY.into()), (100_000, "Runtime Cap".into())];
+    assert_eq!(others, expected.iter().collect::<Vec<_>>(), "S-143, S-144");
+    assert!(error.unwrap().message.contains("20"));
+    // Another question each time is no reason to worry.
+    let many: Vec<_> = (0..8).map(|n| (n * 5_000, asks(Some(&format!("d{n}"))))).collect();
+    let (told, _) = play(Turn::begin(on(), who(), None, at(0)), &then_done(&many, 39_000));
+    assert_eq!(told.len(), 9, "{told:?}");
+}
+
+#[test]
+fn turns_and_terminals_are_counted_apart() {
+    // S-145: the counter is new, the cooldown is not.
+    let before = Before { accepts: 19, started: true, ..Before::default() };
+    let mut old = Turn::resumed(on(), who(), before, None, at(0));
+    let Do::Is(seen) = asks(Some("d")) else { unreachable!() };
+    old.handle(Event::Status(seen), at(1_000));
+    assert_eq!((old.accepts(), old.accepted_at()), (20, Some(at(1_000))));
+    old.handle(Event::Accepted(Ok(())), at(1_300));
+    assert_eq!(old.accepted_at(), Some(at(1_300)), "the key was pressed at some time in between");
+    let new = Turn::begin(on(), who(), old.accepted_at(), at(2_000));
+    let expected = [(6_300, "accept 1/20 d"), (7_000, "File a")];
+    check_turn("S-145", new, &then_done(&[(2_000, asks(Some("d")))], 7_000), &expected);
+    // S-146: another terminal is another turn with a cooldown of its own.
+    let other = Turn::begin(on(), who(), None, at(2_000));
+    let expected = [(2_000, "accept 1/20 d"), (3_000, "File a")];
+    check_turn("S-146", other, &then_done(&[(2_000, asks(Some("d")))], 3_000), &expected);
+}
+
+#[test]
+fn accepts_that_go_wrong() {
+    let failing = Do::NextAccept(Err(AcceptFailure::Failed("500".into())));
+    let script = then_done(&[(0, failing), (0, asks(Some("d")))], 6_000);
+    let expected = [(0, "accept 1/20 d"), (0, "warning: failed"), (5_000, "accept 2/20 d"), (6_000, "File a")];
+    check("S-151, counted and tried again", on(), &script, &expected);
+    let script = then_done(&[(0, refused()), (0, asks(Some("d")))], 100);
+    let expected = [(0, "accept 1/20 d"), (0, "warning: not accepted"), (100, "File a")];
+    check("S-152, someone else was faster", on(), &script, &expected);
+    let script = [(0, refused()), (0, asks(Some("d"))), (200, busy()), (6_000, asks(Some("e")))];
+    let expected = [(0, "accept 1/20 d"), (0, "warning: not accepted"), (6_000, "accept 1/20 e"), (7_000, "File a")];
+    check("S-152, not counted", on(), &then_done(&script, 7_000), &expected);
+    let gone = Do::NextAccept(Err(AcceptFailure::Gone("404".into())));
+    check("AMB-23, gone", on(), &[(0, gone), (0, asks(Some("d")))], &[(0, "accept 1/20 d"), (0, "Runtime Gone")]);
+}
+
+#[test]
+fn what_is_refused_again_is_for_a_person() {
+    let on_impatient = impatient(on());
+    let many: Vec<_> = (0..30).map(|_| (0, refused())).chain([(0, asks(Some("d")))]).collect();
+    let (told, error) = play(Turn::begin(on_impatient, who(), None, at(0)), &many);
+    let expected = [
+        (0, "accept 1/20 d"),
+        (0, "warning: not accepted"),
+        (5_000, "accept 1/20 d"),
+        (5_000, "warning: not accepted"),
+        (5_000, WAITS),
+        (5_000, NOTIFY),
+        // With each warning it is tried again.
+        (65_000, WAITS),
+        (65_000, "accept 1/20 d"),
+        (65_000, "warning: not accepted"),
+    ];
+    let told: Vec<_> = told.iter().map(|(ms, words)| (*ms, words.as_str())).collect();
+    assert_eq!(told[..9], expected, "S-153");
+    assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting")));
+    assert!(error.unwrap().message.contains("600 s"));
+    // What could not be read is tried, and tried anew when it can be.
+    let drawn = [(0, refused()), (0, asks(None)), (9_000, asks(Some("d")))];
+    let expected =
+        [(1_500, "accept 1/20 ?"), (1_500, "warning: not accepted"), (6_500, "accept 1/20 ?"), (9_500, "File a")];
+    check("LOOP-42", on_impatient, &then_done(&drawn, 9_500), &expected);
+}
+
+#[test]
+fn a_question_is_waited_for_until_it_is_drawn() {
+    let drawn = [(0, asks(None)), (900, asks(Some("d")))];
+    check("announced, then drawn", on(), &then_done(&drawn, 2_000), &[(900, "accept 1/20 d"), (2_000, "File a")]);
+    let never = [(0, asks(None))];
+    check("never drawn", on(), &then_done(&never, 2_000), &[(1_500, "accept 1/20 ?"), (2_000, "File a")]);
+    let nothing_known = Do::Is(Seen { kind: Some(WaitingUserAnswer), ..Seen::default() });
+    let expected = [(1_500, "accept 1/20 ?"), (2_000, "File a")];
+    check("of no known kind", on(), &then_done(&[(0, nothing_known)], 2_000), &expected);
+    let redrawn = [(0, asks(Some("d"))), (100, asks(None)), (5_100, asks(Some("e")))];
+    let expected = [(0, "accept 1/20 d"), (5_000, "accept 2/20 ?"), (6_000, "File a")];
+    check("gone for longer than it takes to draw", on(), &then_done(&redrawn, 6_000), &expected);
+}
+
+#[test]
+fn what_is_no_plain_permission_is_for_a_person() {
+    let on_impatient = || impatient(on());
+    for kind in [Question, Plan, Startup] {
+        let script = then_done(&[(0, asks_other(kind))], 30_000);
+        check("answered", on_impatient(), &script, &[(0, WAITS), (0, NOTIFY), (30_000, "File a")]);
+        let (told, _) = play(Turn::begin(on_impatient(), who(), None, at(0)), &[(0, asks_other(kind))]);
+        assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting".into())), "{kind:?}");
+        assert!(told.iter().all(|(_, words)| !words.starts_with("accept")), "{kind:?}: {told:?}");
+    }
+    let Do::Is(permission) = asks(Some("d")) else { unreachable!() };
+    let not_plain = Do::Is(Seen { plain_yes: false, ..permission });
+    check(
+        "no plain yes",
+        on_impatient(),
+        &then_done(&[(0, not_plain)], 500),
+        &[(0, WAITS), (0, NOTIFY), (500, "File a")],
+    );
+    // At the cap too: nothing would be sent.
+    let full = Before { accepts: 20, ..Before::default() };
+    let turn = Turn::resumed(on_impatient(), who(), full, None, at(0));
+    check_turn("full", turn, &then_done(&[(0, asks_other(Plan))], 500), &[(0, WAITS), (0, NOTIFY), (500, "File a")]);
+}
+
+#[test]
+fn a_person_is_told_once_and_reminded_in_the_log() {
+    let (told, _) = play(Turn::begin(impatient(rules()), who(), None, at(0)), &[(0, asks(Some("d")))]);
+    let warnings = told.iter().filter(|(_, words)| words == WAITS).count();
+    assert_eq!(warnings, 11, "S-154: {told:?}");
+    assert_eq!(told.iter().filter(|(_, words)| words == NOTIFY).count(), 1);
+    assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting".into())), "LOOP-44");
+    let twice = [(0, asks(Some("d"))), (1_000, busy()), (2_000, asks(Some("e")))];
+    check("S-155", rules(), &then_done(&twice, 3_000), &[(0, WAITS), (0, NOTIFY), (2_000, WAITS), (3_000, "File a")]);
+    let blind = [(0, asks(Some("d"))), (1_000, unknown()), (2_000, asks(Some("d")))];
+    check("unknown ends no waiting", rules(), &then_done(&blind, 3_000), &[(0, WAITS), (0, NOTIFY), (3_000, "File a")]);
+    let told_before = Before { human_told: true, ..Before::default() };
+    let turn = Turn::resumed(rules(), who(), told_before, None, at(0));
+    check_turn("resumed", turn, &then_done(&[(0, asks(Some("d")))], 100), &[(0, WAITS), (100, "File a")]);
+    // Who answers one question after the other is not told that nobody answers.
+    let slow: Vec<_> = (0..3).map(|n| (n * 500_000, asks(Some(&format!("d{n}"))))).collect();
+    let (told, _) = play(Turn::begin(impatient(rules()), who(), None, at(0)), &then_done(&slow, 1_500_000));
+    assert_eq!(told.last(), Some(&(1_500_000, "File a".into())));
+}
+
+#[test]
+fn what_a_person_reads() {
+    let said = said(rules(), &then_done(&[(0, asks(Some("rm -rf /")))], 100));
+    for part in ["peer_programmer", "00c0ffee", "posse approve 00c0ffee", "AUTO_ACCEPT_PERMISSIONS"] {
+        assert!(said[0].contains(part), "{said:?}");
+    }
+    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    let Do::Is(seen) = asks(Some("rm -rf /")) else { unreachable!() };
+    let notices = turn.handle(Event::Status(seen), at(0)).into_iter().filter_map(|effect| match effect {
+        Effect::Notify(notice) => Some(notice),
+        _ => None,
+    });
+    for notice in notices {
+        assert!(!notice.text.contains("rm -rf") && !notice.title.contains("rm -rf"), "LOOP-47: {notice:?}");
+        assert!(notice.text.contains("00c0ffee"));
+    }
+    let timeout = message(within(60, rules()), &[(0, asks(Some("d")))]);
+    assert!(timeout.contains("waiting_user_answer") && timeout.contains("AUTO_ACCEPT_PERMISSIONS"), "S-128: {timeout}");
+}
+
+#[test]
+fn time_goes_on_while_a_question_waits() {
+    let off = within(50, rules());
+    let expected = [(0, WAITS), (0, NOTIFY), (50_000, "keep late file"), (50_000, "Timeout TimedOut")];
+    check("S-128", off, &[(0, asks(Some("d")))], &expected);
+    let expected = [(0, "accept 1/20 d"), (3_000, "keep late file"), (3_000, "Timeout TimedOut")];
+    check("S-129, in cooldown", within(3, on()), &[(0, asks(Some("d")))], &expected);
+    let flicker: Vec<_> = (0..1_800).map(|s| (s * 1_000, if s % 2 == 0 { asks(Some("d")) } else { idle() })).collect();
+    let (told, _) = play(Turn::begin(rules(), who(), None, at(0)), &flicker);
+    assert_eq!(told.iter().filter(|(_, words)| words == WAITS).count(), 900, "S-120");
+    assert_eq!(told.iter().filter(|(_, words)| words == NOTIFY).count(), 1);
+    assert_eq!(told.last(), Some(&(1_800_000, "Runtime NoFile".into())), "S-120: grace never completes");
+    // After a suspend everything is due at once. Nothing is accepted in a turn that is over.
+    let mut turn = Turn::begin(on(), who(), Some(at(0)), at(0));
+    let Do::Is(seen) = asks(Some("d")) else { unreachable!() };
+    turn.handle(Event::Status(seen), at(1_000));
+    let late = turn.handle(Event::Time, at(7_200_000));
+    let late: Vec<_> = late.iter().map(words).collect();
+    assert_eq!(late, TIMEOUT.map(|(_, words)| words));
+    assert_eq!(COOLDOWN, Duration::from_secs(5));
+}
+
+#[test]
+fn a_failure_of_the_service_is_no_permission() {
+    let (told, _) = play(
+        Turn::begin(on(), who(), None, at(0)),
+        &[(0, busy()), (10, saying(WaitingUserAnswer, "● API Error: 500 Internal server error\n\n Retry?\n"))],
+    );
+    assert_eq!(told.len(), 1, "S-156: {told:?}");
+    assert!(told[0].1.starts_with("Runtime Api(Server("), "S-156: {told:?}");
+    check("error comes first", on(), &[(0, asks(None)), (100, error())], &[(100, "Runtime ErrorState")]);
+}

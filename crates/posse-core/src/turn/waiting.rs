@@ -1,0 +1,225 @@
+//! A turn whose agent waits for an answer: accept, warn, tell a person, give up.
+
+use std::time::Duration;
+
+use super::{AcceptFailure, Cause, Effect, Level, Notice, Seen, Turn};
+use crate::permission::{CAP, COOLDOWN, Verdict};
+use crate::status::{StatusKind, WaitingKind};
+use crate::time::Mono;
+
+/// Agents say that they ask up to a second before they draw the question. So long, and a little longer, nothing is tried
+/// that would be refused only because nobody can read it yet.
+const DRAWN: Duration = Duration::from_millis(1500);
+/// Between two warnings about the same waiting. From the spec (LOOP-37).
+const WARN_AGAIN: Duration = Duration::from_secs(60);
+/// So many refusals of one question are taken for bad luck: someone else was answering it. After that a person is told, and
+/// it is tried again only with each warning.
+const BAD_LUCK: u32 = 1;
+/// So many accepts of a question that stays as it is are told to a person. From the spec (LOOP-41).
+const IN_VAIN: u32 = 3;
+
+/// Which question an accept under way is for. `None`: one that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tried {
+    question: Option<String>,
+}
+
+/// The terminal waits for an answer, maybe for one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    /// Since when for this one.
+    since: Mono,
+    /// The last question that could be read.
+    question: Option<String>,
+    /// Since when none can be read.
+    undrawn: Option<Mono>,
+    warned: Option<Mono>,
+    /// How often this question was refused, and how often accepted, and is still there.
+    refusals: u32,
+    accepts: u32,
+}
+
+/// Who can answer.
+enum Hands {
+    Ours,
+    /// Ours, but it was refused more than once. A person is told; that does not forbid to try again.
+    Refused,
+    /// Accepting is off.
+    Off,
+    /// There is no plain yes to this.
+    NotPlain,
+}
+
+impl Waiting {
+    /// Takes in a status that says waiting.
+    pub(super) fn follow(waiting: &mut Option<Waiting>, seen: &Seen, now: Mono) {
+        let question = seen.question.clone();
+        let Some(waiting) = waiting else {
+            let undrawn = question.is_none().then_some(now);
+            *waiting = Some(Waiting { since: now, question, undrawn, warned: None, refusals: 0, accepts: 0 });
+            return;
+        };
+        if question.is_none() {
+            waiting.undrawn.get_or_insert(now);
+            return;
+        }
+        waiting.undrawn = None;
+        if waiting.question != question {
+            // The first one that can be read is the one that was announced.
+            if waiting.question.is_some() {
+                waiting.since = now;
+            }
+            waiting.question = question;
+            waiting.refusals = 0;
+            waiting.accepts = 0;
+        }
+    }
+
+    fn refused(&mut self, tried: &Tried) {
+        let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
+        if tried.question.as_ref() == shown {
+            self.refusals += 1;
+        }
+    }
+}
+
+impl Turn {
+    fn hands(&self, seen: &Seen, waiting: &Waiting) -> Hands {
+        let plain = match seen.waiting {
+            // What nobody could read is for the terminal to refuse, not for us.
+            None => true,
+            Some(WaitingKind::Permission) => seen.plain_yes || seen.question.is_none(),
+            Some(_) => false,
+        };
+        match () {
+            () if !self.rules.auto_accept => Hands::Off,
+            () if !plain => Hands::NotPlain,
+            () if waiting.refusals > BAD_LUCK => Hands::Refused,
+            () => Hands::Ours,
+        }
+    }
+
+    /// What comes next if nothing else happens. Whatever is not in the future has been done by `permission`.
+    pub(super) fn waiting_deadline(&self, seen: &Seen) -> Option<Mono> {
+        let waiting = self.waiting.as_ref()?;
+        if self.accepting.is_some() {
+            return None;
+        }
+        if let Hands::Ours = self.hands(seen, waiting) {
+            let drawn = waiting.undrawn.map(|since| since + DRAWN);
+            return drawn.max(self.accepts.last().map(|last| last + COOLDOWN));
+        }
+        let warn = waiting.warned.map(|warned| warned + WARN_AGAIN);
+        let give_up = self.rules.waiting_timeout.map(|timeout| waiting.since + timeout + Duration::from_nanos(1));
+        [warn, give_up].into_iter().flatten().min()
+    }
+
+    pub(super) fn permission(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
+        if self.api_failure(seen, effects) || self.accepting.is_some() {
+            return;
+        }
+        let Some(waiting) = &self.waiting else { return };
+        match self.hands(seen, waiting) {
+            Hands::Ours if waiting.undrawn.is_some_and(|since| now < since + DRAWN) => {}
+            Hands::Ours => self.accept(seen, now, effects),
+            person => self.need_person(&person, seen, now, effects),
+        }
+    }
+
+    fn accept(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
+        match self.accepts.verdict(StatusKind::WaitingUserAnswer, self.rules.auto_accept, now) {
+            Verdict::NotAsked | Verdict::Off | Verdict::Cooldown(_) => {}
+            Verdict::Capped => {
+                let message = format!("{} asked for more than {CAP} permissions in one turn", self.name());
+                self.fail(Cause::Cap, message, effects);
+            }
+            // The turn is about to end; what is allowed now nobody would watch over.
+            Verdict::Accept { .. } if now > self.last_instant => {}
+            Verdict::Accept { n } => {
+                self.tell_if_in_vain(effects);
+                self.accepts.sending(now);
+                self.accepting = Some(Tried { question: seen.question.clone() });
+                effects.push(Effect::Accept { n, cap: CAP, question: seen.question.clone(), epoch: seen.epoch });
+            }
+        }
+    }
+
+    /// What became of an accept.
+    pub(super) fn accepted(&mut self, result: Result<(), AcceptFailure>, now: Mono, effects: &mut Vec<Effect>) {
+        let Some(tried) = self.accepting.take() else { return };
+        match result {
+            Ok(()) => self.accepts.sent(now),
+            Err(AcceptFailure::Gone(why)) => self.gone(&why, effects),
+            Err(AcceptFailure::Failed(why)) => {
+                self.accepts.sent(now);
+                self.say(Level::Warning, |who| format!("accepting the permission of {who} failed: {why}"), effects);
+            }
+            Err(AcceptFailure::Refused(why)) => {
+                self.accepts.refused(now);
+                self.say(Level::Warning, |who| format!("the question of {who} was not accepted: {why}"), effects);
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.refused(&tried);
+                }
+            }
+        }
+    }
+
+    fn tell_if_in_vain(&mut self, effects: &mut Vec<Effect>) {
+        let Some(waiting) = &mut self.waiting else { return };
+        waiting.accepts += 1;
+        if waiting.accepts <= IN_VAIN || std::mem::replace(&mut self.vain_told, true) {
+            return;
+        }
+        let words =
+            |who: &str| format!("accepting seems to have no effect: {who} was accepted {IN_VAIN} times and still asks");
+        self.say(Level::Warning, words, effects);
+        self.notify("accepting seems to have no effect", effects);
+    }
+
+    fn need_person(&mut self, why: &Hands, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let (since, id) = (waiting.since, self.who.terminal);
+        if waiting.warned.is_none_or(|warned| now >= warned + WARN_AGAIN) {
+            waiting.warned = Some(now);
+            let what = match why {
+                Hands::Off => "and accepting is off (AUTO_ACCEPT_PERMISSIONS=1 would accept permissions)",
+                Hands::NotPlain => "and there is no plain yes to it",
+                Hands::Refused | Hands::Ours => "and accepting it was refused",
+            };
+            let kind = kind(seen);
+            let warning = |who: &str| {
+                format!("{who} waits for an answer ({kind}) {what}; `posse approve {id}` or `posse deny {id}` answers")
+            };
+            self.say(Level::Warning, warning, effects);
+            if !std::mem::replace(&mut self.human_told, true) {
+                self.notify("an agent waits for an answer", effects);
+            }
+            if let Hands::Refused = why {
+                self.accept(seen, now, effects);
+            }
+        }
+        if self.rules.waiting_timeout.is_some_and(|timeout| now > since + timeout) && self.accepting.is_none() {
+            let waited = now.since(since).as_secs();
+            let message =
+                format!("{} waited {waited} s for an answer ({}), and nobody gave one", self.name(), kind(seen));
+            self.fail(Cause::Waiting, message, effects);
+        }
+    }
+
+    /// Urgent: the run stands still until someone comes. Only who and where, never what is asked.
+    fn notify(&self, what: &str, effects: &mut Vec<Effect>) {
+        let id = self.who.terminal;
+        let text = format!("{}. `posse approve {id}` or `posse deny {id}` answers.", self.name());
+        effects.push(Effect::Notify(Notice { priority: 5, title: format!("posse: {what}"), text }));
+    }
+}
+
+fn kind(seen: &Seen) -> &'static str {
+    match seen.waiting {
+        Some(WaitingKind::Permission) => "permission",
+        Some(WaitingKind::Question) => "question",
+        Some(WaitingKind::Plan) => "plan",
+        Some(WaitingKind::Startup) => "startup",
+        None => "unknown kind",
+    }
+}

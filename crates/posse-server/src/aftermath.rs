@@ -1,0 +1,331 @@
+//! What is done after a run that passed, if the user wants it: the OpenSpec change is archived, the work is committed. What
+//! is committed and what is left is decided in `posse_core::aftermath`.
+//!
+//! The commit is put together in an index of its own, from HEAD and the run's paths. So the user's index stays as it is,
+//! byte for byte, until the commit is made, also when a hook refuses it; then the committed paths, and only those, are
+//! brought up to date in it. Should posse die between the two, the next call does the rest. (`git commit --only` does not
+//! know new files without entering them in the user's index first, and fails where a file has become a directory.)
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Step, Was, Why};
+use sha2::{Digest, Sha256};
+
+pub use crate::git::GitError;
+
+use crate::child::{self, ChildError, Leftovers};
+use crate::git::{self, WorkTree};
+use crate::quarantine::put_aside;
+
+/// For `openspec archive`.
+const ARCHIVE: Duration = Duration::from_secs(120);
+/// So much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
+const HASHED: u64 = 64 << 20;
+/// So many paths are named in a text.
+const NAMED: usize = 10;
+
+/// What the user wants done.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    /// Archive the OpenSpec change.
+    pub archive: bool,
+    /// Commit the work with this message.
+    pub commit: Option<String>,
+    /// Where suspicious files go.
+    pub quarantine: PathBuf,
+}
+
+/// What became of it. Nothing here changes the result of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub archive: Option<Step>,
+    pub commit: Option<Step>,
+}
+
+/// Does both, in this order; `before` is what [`snapshot`] said when the run began.
+pub async fn aftermath(directory: &Path, wishes: &Wishes, before: Option<&Snapshot>) -> Report {
+    aftermath_with(OsStr::new("openspec"), directory, wishes, before).await
+}
+
+async fn aftermath_with(openspec: &OsStr, directory: &Path, wishes: &Wishes, before: Option<&Snapshot>) -> Report {
+    let mut report = Report::default();
+    if wishes.archive {
+        report.archive = Some(archive_with(openspec, directory).await);
+    }
+    if let Some(message) = &wishes.commit {
+        report.commit = Some(if aftermath::may_commit(report.archive.as_ref()) {
+            git_commit(directory, message, &wishes.quarantine, before).await
+        } else {
+            Step::Skipped("not committed, because the archive step failed".into())
+        });
+    }
+    report
+}
+
+/// Archives the OpenSpec change in this directory, if there is exactly one.
+pub async fn openspec_archive(directory: &Path) -> Step {
+    archive_with(OsStr::new("openspec"), directory).await
+}
+
+async fn archive_with(program: &OsStr, directory: &Path) -> Step {
+    let changes = directory.join("openspec/changes");
+    let name = match open_changes(&changes) {
+        Ok(names) => match <[_; 1]>::try_from(names) {
+            Ok([name]) => name,
+            Err(names) if names.is_empty() => return Step::Skipped(format!("no change in {}", changes.display())),
+            Err(names) => {
+                let text = "changes, and posse does not know which one is done; archive it yourself";
+                return Step::Skipped(format!("{} has {} {text}", changes.display(), names.len()));
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Step::Skipped(format!("there is no {}", changes.display()));
+        }
+        Err(error) => return Step::Failed(format!("cannot read {}: {error}", changes.display())),
+    };
+    if name.as_encoded_bytes().starts_with(b"-") {
+        return Step::Skipped(format!("{} looks like an option, not like a change", name.display()));
+    }
+    let mut command = Command::new(program);
+    command.arg("archive").arg(&name).arg("--yes").current_dir(directory).env("NO_COLOR", "1");
+    match child::run(command, b"", ARCHIVE, Leftovers::Stay).await {
+        Ok(ended) if ended.status.success() => Step::Done(format!("archived the OpenSpec change {}", name.display())),
+        Ok(ended) => Step::Failed(format!("openspec archive {}: {}", name.display(), git::words(&ended))),
+        Err(error @ ChildError::Missing(_)) => Step::Failed(format!(
+            "{error}; install it (`npm install -g @fission-ai/openspec`), or turn the archive step off"
+        )),
+        Err(error) => Step::Failed(error.to_string()),
+    }
+}
+
+/// The directories in there, but for `archive`.
+fn open_changes(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.path().is_dir() && entry.file_name() != "archive" {
+            names.push(entry.file_name());
+        }
+    }
+    Ok(names)
+}
+
+/// What is the user's own when a run begins; `None` outside of a repository. To be kept as long as the run.
+pub async fn snapshot(directory: &Path) -> Result<Option<Snapshot>, GitError> {
+    let Some(tree) = WorkTree::find(directory).await? else { return Ok(None) };
+    let paths: BTreeSet<GitPath> = tree.status().await?.into_iter().map(|change| change.path).collect();
+    let root = tree.root.clone();
+    let dirty = blocking(move || {
+        let mut left_to_hash = HASHED;
+        let was = |path: GitPath| {
+            let file = on_disk(&root, &path);
+            let length = fs::symlink_metadata(&file).map_or(0, |found| found.len());
+            let rest = left_to_hash.checked_sub(length);
+            left_to_hash = rest.unwrap_or(left_to_hash);
+            Was { path, content: content(&file, if rest.is_some() { By::Hash } else { By::SizeAndTime }) }
+        };
+        paths.into_iter().map(was).collect()
+    });
+    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await? }))
+}
+
+/// Commits what has changed since the run began. Suspicious new files go to the quarantine.
+pub async fn git_commit(directory: &Path, message: &str, quarantine: &Path, before: Option<&Snapshot>) -> Step {
+    let tree = match WorkTree::find(directory).await {
+        Ok(Some(tree)) => tree,
+        Ok(None) => return Step::Skipped(format!("{} is not in a git repository", directory.display())),
+        Err(error) => return Step::Failed(error.to_string()),
+    };
+    let Some(before) = before.filter(|before| before.root == git_path(&tree.root)) else {
+        let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
+        return Step::Skipped(format!("{} {text}", tree.root.display()));
+    };
+    if let Some(what) = tree.under_way() {
+        return Step::Skipped(format!("{what} is under way in {}; finish it, then commit", tree.root.display()));
+    }
+    let changes = async {
+        tree.unlocked().await?;
+        tree.status().await
+    };
+    let changes = match changes.await {
+        Ok(changes) => changes,
+        Err(error) => return Step::Failed(error.to_string()),
+    };
+    if let Some(conflict) = changes.iter().find(|change| change.unmerged) {
+        return Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
+    }
+    let mut notes = Vec::new();
+    // Git's root has no links in it.
+    let aside = fs::canonicalize(quarantine).unwrap_or_else(|_| quarantine.to_owned());
+    let within = aside.strip_prefix(&tree.root).ok().map(git_path);
+    let plan = aftermath::plan(&changes, before, within.as_ref());
+    let result = async {
+        tell_what_is_left(&tree, &plan, before, &mut notes).await?;
+        put_all_aside(&tree, &plan, &changes, quarantine, &mut notes).await?;
+        commit(&tree, message, &plan, &mut notes).await
+    };
+    let result = result.await;
+    let text = |begin: String| [vec![begin], notes].concat().join("; ");
+    match result {
+        Ok(Some(done)) => Step::Done(text(done)),
+        Ok(None) => Step::Skipped(text("nothing to commit".into())),
+        Err(error) => Step::Failed(text(error.to_string())),
+    }
+}
+
+/// What was committed; `None` if there was nothing. What else the user should know goes to `notes`.
+async fn commit(
+    tree: &WorkTree,
+    message: &str,
+    plan: &Plan,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, GitError> {
+    let draft = tree.draft().await?;
+    tree.stage(Some(&draft), &plan.add, &plan.remove).await?;
+    let id = if tree.differs(&draft).await? { Some(tree.commit(&draft, message).await?) } else { None };
+
+    // Also if there was nothing: perhaps an earlier call came no further than this.
+    let stage = async {
+        tree.unlocked().await?;
+        tree.stage(None, &plan.add, &plan.remove).await
+    };
+    let staged = stage.await;
+    let Some(id) = id else { return staged.map(|()| None) };
+    if let Err(error) = staged {
+        notes.push(format!("git shows them as staged changes until `git add` is run on them, because: {error}"));
+    }
+    let branch = tree.branch().await?.map_or("a detached HEAD".into(), |name| format!("branch {name}"));
+    let count = plan.add.len() + plan.remove.len();
+    let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
+    Ok(Some(format!("committed {files} as {} on {branch}", &id[..id.len().min(10)])))
+}
+
+async fn tell_what_is_left(
+    tree: &WorkTree,
+    plan: &Plan,
+    before: &Snapshot,
+    notes: &mut Vec<String>,
+) -> Result<(), GitError> {
+    let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&Why::UsersWork));
+    let (users, root) = (users.cloned().collect::<Vec<Was>>(), tree.root.clone());
+    let differs = move |was: &Was| content(&on_disk(&root, &was.path), By::of(&was.content)) != was.content;
+    let changed_again: Vec<Was> = blocking(move || users.into_iter().filter(differs).collect()).await?;
+    let mut tell = |paths: Vec<&GitPath>, text: &str| {
+        if !paths.is_empty() {
+            notes.push(format!("{text}: {}", named(&paths)));
+        }
+    };
+    let left = |why: Why| plan.left.iter().filter(move |(_, left)| **left == why).map(|(path, _)| path);
+    let changed_again = changed_again.iter().map(|was| &was.path).collect();
+    tell(changed_again, "not committed, because they had uncommitted changes before the run, which changed them too");
+    tell(plan.vanished.iter().collect(), "had uncommitted changes before the run, and have none now");
+    tell(left(Why::Repository).collect(), "not committed, because they are repositories of their own");
+    tell(left(Why::InTheWay).collect(), "not committed, because that would delete uncommitted work of yours");
+    Ok(())
+}
+
+async fn put_all_aside(
+    tree: &WorkTree,
+    plan: &Plan,
+    changes: &[Change],
+    quarantine: &Path,
+    notes: &mut Vec<String>,
+) -> Result<(), GitError> {
+    let mut moved = BTreeSet::new();
+    for path in &plan.quarantine {
+        let (root, relative, aside) = (tree.root.clone(), on_disk(Path::new(""), path), quarantine.to_owned());
+        match blocking(move || put_aside(&root, &relative, &aside)).await? {
+            Ok(to) => {
+                notes.push(format!("moved {path} to {}: its name looks like a slip", to.display()));
+                moved.insert(path);
+            }
+            Err(error) => notes.push(format!("{path} looks like a slip; not committed, and not moved: {error}")),
+        }
+    }
+    // What the run has staged would be committed by the next one who commits.
+    let staged = changes.iter().filter(|change| change.tracked && moved.contains(&change.path));
+    tree.stage(None, [], staged.map(|change| &change.path)).await
+}
+
+fn named(paths: &[&GitPath]) -> String {
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
+    if paths.len() > NAMED {
+        names.push(format!("and {} more", paths.len() - NAMED));
+    }
+    names.join(", ")
+}
+
+fn git_path(path: &Path) -> GitPath {
+    GitPath(path.as_os_str().to_owned().into_vec())
+}
+
+fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
+    root.join(OsStr::from_bytes(&path.0))
+}
+
+/// How contents are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Hash,
+    SizeAndTime,
+}
+
+/// Between size and time, where there is no hash.
+const SIZED: &str = " bytes of ";
+
+impl By {
+    fn of(content: &str) -> Self {
+        if content.contains(SIZED) { By::SizeAndTime } else { By::Hash }
+    }
+}
+
+/// Something that changes when the content does.
+fn content(path: &Path, by: By) -> String {
+    let Ok(found) = fs::symlink_metadata(path) else { return "absent".into() };
+    if found.is_symlink() {
+        let target = fs::read_link(path).unwrap_or_default();
+        return format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes())));
+    }
+    if !found.is_file() {
+        return "no file".into();
+    }
+    if by == By::Hash
+        && let Ok(hash) = hash(path)
+    {
+        return hash;
+    }
+    let modified = found.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    format!("{}{SIZED}{}", found.len(), modified.unwrap_or_default().as_nanos())
+}
+
+fn hash(path: &Path) -> io::Result<String> {
+    let (mut file, mut hasher, mut piece) = (File::open(path)?, Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex(&hasher.finalize())),
+            length => hasher.update(&piece[..length]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reading many files must not hold up the daemon.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, GitError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| GitError::Io { what: "cannot read files", error: io::Error::other(error) })
+}
+
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod tests;

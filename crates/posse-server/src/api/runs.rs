@@ -1,0 +1,128 @@
+//! Runs of the loop: begin, look at, stop, resume.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use posse_core::ids::{Name, RunId};
+use posse_core::rounds::state::StateFile;
+use posse_core::rounds::{Rounds, Rules};
+use posse_core::run::{Imported, Spec};
+
+use super::params::{Params, Run};
+use super::types::{self, Success};
+use super::{ApiError, App, terminals};
+use crate::runs::Means;
+use crate::runs::view::RunView;
+use crate::tmux_server::TmuxServer;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+/// How many runs are listed unless somebody says otherwise.
+const LISTED: u32 = 100;
+
+/// List the runs, newest first
+#[utoipa::path(get, path = "/runs", tag = "runs", params(types::RunsQuery),
+    responses((status = 200, description = "Them", body = Vec<RunView>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn list(State(app): State<App>, Params(query): Params<types::RunsQuery>) -> Answer<Vec<RunView>> {
+    Ok(Json(app.runs.list(query.limit.unwrap_or(LISTED) as usize).await?))
+}
+
+/// Begin a run of the loop
+#[utoipa::path(post, path = "/runs", tag = "runs", request_body = types::RunIn,
+    responses((status = 201, description = "It is written down and begins", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn create(
+    State(app): State<App>,
+    Params(body): Params<types::RunIn>,
+) -> Result<(StatusCode, Json<RunView>), ApiError> {
+    let invalid = |what: String| ApiError::Invalid(what);
+    let directory = terminals::directory(&body.directory)?;
+    let openspec = directory.join("openspec").is_dir();
+    let id = RunId::from_random(crate::random() as u32);
+    let imported = match &body.state {
+        None => None,
+        Some(text) => {
+            let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
+            Some(import(&state, Rules::new(&body.config, openspec))?)
+        }
+    };
+    if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return Err(invalid(format!("the stamp {:?} is no name for a folder", body.stamp)));
+    }
+    let spec = Spec {
+        id,
+        config: body.config,
+        prompt: body.prompt,
+        directory: directory.to_string_lossy().into_owned(),
+        openspec,
+        stamp: body.stamp,
+        state_file: body.state_file,
+        session: Name::session(&format!("loop-{id}"))?,
+        trusted: body.trusted,
+        config_hash: body.config_hash,
+        imported,
+    };
+    let view = app.runs.create(&app, spec, means(body.means)?).await?;
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// A run that is known by its state file only.
+fn import(state: &StateFile, rules: Rules) -> Result<Imported, ApiError> {
+    let (mut rounds, _) = Rounds::from_state(state, rules);
+    if let Some(in_flight) = &state.in_flight {
+        rounds.resume_at(in_flight.key);
+    }
+    let mut terminals = std::collections::BTreeMap::new();
+    for (role, terminal) in &state.terminals {
+        let bad = |error| ApiError::Invalid(format!("the state file: the terminal of the {role}: {error}"));
+        terminals.insert(*role, terminal.id.parse().map_err(bad)?);
+    }
+    Ok(Imported { rounds, terminals })
+}
+
+fn means(body: types::MeansIn) -> Result<Means, ApiError> {
+    let tmux_server = body.tmux_server.map(TmuxServer::checked).transpose();
+    Ok(Means {
+        environment: body.environment,
+        backend: body.backend.unwrap_or_default(),
+        tmux_server: tmux_server.map_err(|error| ApiError::Invalid(error.to_string()))?,
+    })
+}
+
+/// Show a run
+#[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<RunView> {
+    Ok(Json(app.runs.show(id).await?))
+}
+
+/// Stop a run; it can be resumed
+#[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<types::StopRun>,
+    responses((status = 200, description = "It was told to", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Params<types::StopRun>) -> Answer<Success> {
+    app.runs.show(id).await?;
+    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into()))?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Go on with a run that stopped
+///
+/// A run that goes on already is told that somebody is there who knows the environment of its agents.
+#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<types::MeansIn>,
+    responses((status = 200, description = "It goes on", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn resume(State(app): State<App>, Run(id): Run, Params(body): Params<types::MeansIn>) -> Answer<RunView> {
+    Ok(Json(app.runs.resume(&app, id, means(body)?).await?))
+}
+
+/// What happened in a run
+#[utoipa::path(get, path = "/runs/{id}/journal", tag = "runs", params(("id" = String, Path), types::JournalQuery),
+    responses((status = 200, description = "Its entries, oldest first", body = Vec<types::JournalView>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn journal(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(query): Params<types::JournalQuery>,
+) -> Answer<Vec<types::JournalView>> {
+    app.runs.show(id).await?;
+    let entries = app.runs.journal(id, query.after.unwrap_or(0)).await?;
+    let view = |(seq, at, entry)| types::JournalView { seq, at: crate::timestamp(at), entry };
+    Ok(Json(entries.into_iter().map(view).collect()))
+}

@@ -1,0 +1,266 @@
+//! A program of the user's, run to its end: git, openspec, a command that carries notices. It gets a process group of its
+//! own and so much time; then it is ended with all it started. Programs in terminals are the keeper's business.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+/// The most a program may say: the state of a very large repository.
+const MOST: usize = 64 << 20;
+/// How long pipes may stay open after the end of a program: something it left behind may hold them for ever.
+const DRAIN: Duration = Duration::from_millis(200);
+/// What a program gets to tidy up: git removes its lock files.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What becomes of a program's children that are still there when it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    /// They may go on: git tidies its store in the background.
+    Stay,
+    /// They are killed when the time is over.
+    EndInTime,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChildError {
+    #[error("there is no program {0:?}")]
+    Missing(String),
+    #[error("cannot run {program:?}: {error}")]
+    Broken { program: String, error: io::Error },
+    #[error("{program:?} did not end within {} s", .limit.as_secs())]
+    Late { program: String, limit: Duration },
+    #[error("{program:?} says more than {} MiB", MOST >> 20)]
+    TooMuch { program: String },
+}
+
+/// Runs a program with this input, no longer than `limit`. Dropping the future ends the program too.
+pub(crate) async fn run(
+    mut command: Command,
+    input: &[u8],
+    limit: Duration,
+    leftovers: Leftovers,
+) -> Result<Ended, ChildError> {
+    let deadline = Instant::now() + limit;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let broken = |error| ChildError::Broken { program: program.clone(), error };
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ChildError::Missing(program.clone()),
+        _ => broken(error),
+    })?;
+    let mut family = Family::of(child, leftovers).map_err(broken)?;
+    let (stdin, mut stdout, mut stderr) = family.pipes().map_err(broken)?;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = async {
+        let pipes = async {
+            tokio::join!(feed(stdin, input), collect(&mut stdout, &mut out), collect(&mut stderr, &mut err));
+        };
+        tokio::pin!(pipes);
+        let status = tokio::select! {
+            status = family.ended() => status,
+            () = &mut pipes => return family.ended().await,
+        };
+        let _ = timeout(DRAIN, &mut pipes).await;
+        status
+    };
+    let ended = timeout_at(deadline, ended).await;
+    let status = ended.map_err(|_| ChildError::Late { program: program.clone(), limit })?.map_err(broken)?;
+    family.settle(deadline);
+    if out.len() > MOST {
+        return Err(ChildError::TooMuch { program });
+    }
+    Ok(Ended { status, stdout: out, stderr: err })
+}
+
+async fn feed(mut stdin: ChildStdin, input: &[u8]) {
+    // Whoever does not read it does not want it.
+    let _ = stdin.write_all(input).await;
+}
+
+/// Reads everything, so that the program is not held up, and keeps no more than shows that it is too much.
+async fn collect(from: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>) {
+    let mut piece = vec![0; 16 << 10];
+    while let Ok(length @ 1..) = from.read(&mut piece).await {
+        if into.len() <= MOST {
+            into.extend_from_slice(&piece[..length]);
+        }
+    }
+}
+
+/// A program and what it started. Its end is seen without reaping it: as long as it is not reaped, no stranger can get the
+/// number of its group.
+struct Family {
+    /// `None` when it has been reaped.
+    child: Option<Child>,
+    group: Pid,
+    end: oneshot::Receiver<io::Result<ExitStatus>>,
+    leftovers: Leftovers,
+}
+
+impl Family {
+    fn of(mut child: Child, leftovers: Leftovers) -> io::Result<Self> {
+        let group = Pid::from_child(&child);
+        let (tell, end) = oneshot::channel();
+        let watch = move || drop(tell.send(wait_unreaped(group)));
+        if let Err(error) = std::thread::Builder::new().name("child".into()).spawn(watch) {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = child.wait();
+            return Err(error);
+        }
+        Ok(Self { child: Some(child), group, end, leftovers })
+    }
+
+    fn pipes(&mut self) -> io::Result<(ChildStdin, ChildStdout, ChildStderr)> {
+        let missing = || io::Error::other("it has no pipe");
+        let child = self.child.as_mut().ok_or_else(missing)?;
+        Ok((
+            ChildStdin::from_std(child.stdin.take().ok_or_else(missing)?)?,
+            ChildStdout::from_std(child.stdout.take().ok_or_else(missing)?)?,
+            ChildStderr::from_std(child.stderr.take().ok_or_else(missing)?)?,
+        ))
+    }
+
+    async fn ended(&mut self) -> io::Result<ExitStatus> {
+        (&mut self.end).await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
+    }
+
+    /// After its end: what is left of it lives on, or until then.
+    fn settle(mut self, deadline: Instant) {
+        match self.leftovers {
+            Leftovers::Stay => {
+                let _ = self.child.take().map(|mut child| child.wait());
+            }
+            Leftovers::EndInTime => {
+                tokio::spawn(async move {
+                    sleep_until(deadline).await;
+                    drop(self);
+                });
+            }
+        }
+    }
+}
+
+/// Waits for the end of a process and leaves it to be reaped.
+fn wait_unreaped(pid: Pid) -> io::Result<ExitStatus> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
+    let status = status.ok_or_else(|| io::Error::other("it is not ours"))?;
+    // As wait(2) packs it: the code in the second byte, or the signal in the first.
+    Ok(ExitStatus::from_raw(match status.exit_status() {
+        Some(code) => (code & 0xff) << 8,
+        None => status.terminating_signal().unwrap_or_default(),
+    }))
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let group = self.group;
+        if self.leftovers == Leftovers::EndInTime {
+            let _ = kill_process_group(group, Signal::KILL);
+            // It dies at once; should it hang in the kernel, it stays a zombie.
+            let _ = child.wait();
+            return;
+        }
+        let _ = kill_process_group(group, Signal::TERM);
+        // Nobody is to wait for that, least of all the runtime.
+        let _ = std::thread::Builder::new().name("end-child".into()).spawn(move || {
+            if let Ok(end) = pidfd_open(group, PidfdFlags::empty()) {
+                let grace = Timespec { tv_sec: GRACE.as_secs() as i64, tv_nsec: 0 };
+                let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&grace));
+            }
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = child.wait();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    async fn quick(command: Command, input: &[u8]) -> Result<Ended, ChildError> {
+        run(command, input, Duration::from_secs(20), Leftovers::Stay).await
+    }
+
+    /// The kernel says when a process is gone, or has become a zombie.
+    fn wait_for_end(pid: i32) {
+        let Ok(end) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
+        let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&patience)).unwrap(), 1, "{pid} lives on");
+    }
+
+    #[tokio::test]
+    async fn it_is_heard_and_its_end_is_told() {
+        let ended = quick(sh("cat; echo oh >&2; exit 3"), b"hello").await.unwrap();
+        assert_eq!((ended.stdout, ended.stderr, ended.status.code()), (b"hello".to_vec(), b"oh\n".to_vec(), Some(3)));
+        let missing = quick(Command::new("posse-no-such-program"), b"").await.unwrap_err();
+        assert_eq!(missing.to_string(), "there is no program \"posse-no-such-program\"");
+    }
+
+    #[tokio::test]
+    async fn more_input_and_output_than_a_pipe_holds() {
+        let much = vec![b'x'; 1 << 20];
+        assert_eq!(quick(sh("cat"), &much).await.unwrap().stdout, much);
+        assert!(quick(sh("exit 0"), &much).await.unwrap().status.success(), "it need not read");
+    }
+
+    #[tokio::test]
+    async fn what_it_leaves_behind_does_not_hold_us_up() {
+        let began = Instant::now();
+        let ended = quick(sh("sleep 60 & echo $!"), b"").await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(10));
+        let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
+        let sleeper = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).expect("it goes on");
+        rustix::process::pidfd_send_signal(sleeper, Signal::KILL).unwrap();
+    }
+
+    #[tokio::test]
+    async fn when_its_time_is_over_all_of_it_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        for (leftovers, ignoring) in
+            [(Leftovers::Stay, ""), (Leftovers::Stay, "trap '' TERM;"), (Leftovers::EndInTime, "trap '' TERM;")]
+        {
+            let note = directory.path().join("pids");
+            let mut command = sh(&format!("{ignoring} sleep 60 & echo $$ $! > \"$NOTE\"; wait"));
+            command.env("NOTE", &note);
+            let late = run(command, b"", Duration::from_millis(500), leftovers).await.unwrap_err();
+            assert!(matches!(late, ChildError::Late { .. }), "{late}");
+            let pids = std::fs::read_to_string(&note).unwrap();
+            pids.split_whitespace().for_each(|pid| wait_for_end(pid.parse().unwrap()));
+        }
+    }
+
+    #[tokio::test]
+    async fn leftovers_end_in_time() {
+        let command = sh("sleep 60 >/dev/null 2>&1 & echo $!; exit 4");
+        let ended = run(command, b"", Duration::from_millis(500), Leftovers::EndInTime).await.unwrap();
+        assert_eq!(ended.status.code(), Some(4));
+        let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
+        tokio::task::spawn_blocking(move || wait_for_end(pid)).await.unwrap();
+        let killed = run(sh("kill -9 $$"), b"", Duration::from_secs(5), Leftovers::EndInTime).await.unwrap();
+        assert_eq!(killed.status.signal(), Some(9));
+    }
+}

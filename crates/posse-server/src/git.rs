@@ -1,0 +1,298 @@
+//! git, as the user has it: their program, configuration and hooks. Paths go in and out between NULs and are never
+//! patterns; nothing is asked on a terminal; no shell is involved.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use posse_core::aftermath::{Change, GitPath, StatusError, changes};
+
+use crate::child::{self, ChildError, Ended, Leftovers};
+
+/// For what git does alone. A status of a large tree on a cold disk takes a while.
+const PLUMBING: Duration = Duration::from_secs(120);
+/// For a commit: hooks of the user's run whole test suites.
+const COMMIT: Duration = Duration::from_secs(600);
+/// How long another git may hold the index: editors look at the state now and then.
+const LOCKED: Duration = Duration::from_secs(3);
+/// The most of git's words, or of a hook's, that is passed on. What matters stands at the end.
+const WORDS: usize = 2000;
+
+/// Of the daemon's variables that are for git, these say who the user is and where their configuration lies. All others
+/// speak of some other repository or call.
+const KEPT: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("there is no program git; install it, or leave out the commit")]
+    Missing,
+    #[error("git {command}: {words}")]
+    Failed { command: String, words: String },
+    #[error("{0}")]
+    Child(String),
+    #[error(transparent)]
+    Status(#[from] StatusError),
+    #[error("{what}: {error}")]
+    Io { what: &'static str, error: io::Error },
+    #[error("{} is there: another git is at work, or one has died; if none runs, remove that file", .0.display())]
+    Locked(PathBuf),
+    #[error("somebody else committed at the same moment; try again")]
+    Moved,
+}
+
+impl From<ChildError> for GitError {
+    fn from(error: ChildError) -> Self {
+        match error {
+            ChildError::Missing(_) => GitError::Missing,
+            other => GitError::Child(other.to_string()),
+        }
+    }
+}
+
+/// A work tree and its repository.
+#[derive(Debug)]
+pub(crate) struct WorkTree {
+    pub(crate) root: PathBuf,
+    /// What belongs to this work tree alone: HEAD, index, a merge under way.
+    directory: PathBuf,
+    pub(crate) index: PathBuf,
+}
+
+/// An index in which a commit is put together. The user's own is not touched by that.
+pub(crate) struct Draft {
+    directory: tempfile::TempDir,
+    /// What it starts from; `None` before the first commit.
+    base: Option<String>,
+}
+
+impl Draft {
+    fn index(&self) -> PathBuf {
+        self.directory.path().join("index")
+    }
+}
+
+impl WorkTree {
+    /// The one this directory is in, if any.
+    pub(crate) async fn find(directory: &Path) -> Result<Option<Self>, GitError> {
+        let root = match line(git(directory, None, &["rev-parse", "--show-toplevel"], b"").await?) {
+            Ok(root) => PathBuf::from(root),
+            // Said in English: we ask for that.
+            Err(GitError::Failed { words, .. })
+                if words.contains("not a git repository") || words.contains("must be run in a work tree") =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let directory = line(git(&root, None, &["rev-parse", "--absolute-git-dir"], b"").await?)?;
+        let index = root.join(line(git(&root, None, &["rev-parse", "--git-path", "index"], b"").await?)?);
+        Ok(Some(Self { root, directory: directory.into(), index }))
+    }
+
+    pub(crate) async fn status(&self) -> Result<Vec<Change>, GitError> {
+        let arguments = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
+        Ok(changes(&success(self.git(None, &arguments, b"").await?)?)?)
+    }
+
+    /// What the user has begun and not finished: a commit now would become part of it.
+    pub(crate) fn under_way(&self) -> Option<&'static str> {
+        let signs = [
+            ("MERGE_HEAD", "a merge"),
+            ("CHERRY_PICK_HEAD", "a cherry-pick"),
+            ("REVERT_HEAD", "a revert"),
+            ("rebase-merge", "a rebase"),
+            ("rebase-apply", "a rebase"),
+            ("sequencer", "a sequence of picks"),
+            ("BISECT_LOG", "a bisection"),
+        ];
+        signs.into_iter().find_map(|(file, what)| self.directory.join(file).exists().then_some(what))
+    }
+
+    /// Waits until no other git holds the index. There is nothing to be told by, so it is looked at now and then.
+    pub(crate) async fn unlocked(&self) -> Result<(), GitError> {
+        let mut lock = self.index.clone().into_os_string();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        let deadline = tokio::time::Instant::now() + LOCKED;
+        while lock.exists() {
+            if tokio::time::Instant::now() >= deadline {
+                return Err(GitError::Locked(lock));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// The commit that is checked out; `None` before the first.
+    pub(crate) async fn head(&self) -> Result<Option<String>, GitError> {
+        let ended = self.git(None, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], b"").await?;
+        if ended.status.code() == Some(1) {
+            return Ok(None);
+        }
+        line(ended).map(|id| Some(id.to_string_lossy().into_owned()))
+    }
+
+    /// The branch that is checked out; `None` if HEAD is detached.
+    pub(crate) async fn branch(&self) -> Result<Option<String>, GitError> {
+        let ended = self.git(None, &["symbolic-ref", "--quiet", "--short", "HEAD"], b"").await?;
+        if ended.status.code() == Some(1) {
+            return Ok(None);
+        }
+        line(ended).map(|name| Some(name.to_string_lossy().into_owned()))
+    }
+
+    /// A draft that says what HEAD says.
+    pub(crate) async fn draft(&self) -> Result<Draft, GitError> {
+        let io = |error| GitError::Io { what: "cannot make an index", error };
+        let draft = Draft {
+            directory: tempfile::Builder::new().prefix("posse-index-").tempdir().map_err(io)?,
+            base: self.head().await?,
+        };
+        let Some(base) = &draft.base else {
+            success(self.git(Some(&draft.index()), &["read-tree", "--empty"], b"").await?)?;
+            return Ok(draft);
+        };
+        // A copy, because it knows which files need not be read again.
+        match std::fs::copy(&self.index, draft.index()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        // With -i the work tree is neither looked at nor changed.
+        success(self.git(Some(&draft.index()), &["read-tree", "-m", "-i", base], b"").await?)?;
+        Ok(draft)
+    }
+
+    /// Puts these as they are in the work tree, and takes those out; in a draft, or in the user's index.
+    pub(crate) async fn stage<'a>(
+        &self,
+        draft: Option<&Draft>,
+        add: impl IntoIterator<Item = &'a GitPath>,
+        remove: impl IntoIterator<Item = &'a GitPath>,
+    ) -> Result<(), GitError> {
+        let index = draft.map(Draft::index);
+        let (add, remove) = (joined(add), joined(remove));
+        if !remove.is_empty() {
+            let arguments = ["update-index", "--force-remove", "-z", "--stdin"];
+            success(self.git(index.as_deref(), &arguments, &remove).await?)?;
+        }
+        if !add.is_empty() {
+            let arguments = ["update-index", "--add", "--replace", "-z", "--stdin"];
+            success(self.git(index.as_deref(), &arguments, &add).await?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything to commit in it.
+    pub(crate) async fn differs(&self, draft: &Draft) -> Result<bool, GitError> {
+        let tree = line(self.git(Some(&draft.index()), &["write-tree"], b"").await?)?;
+        let Some(base) = &draft.base else {
+            return Ok(!success(self.git(Some(&draft.index()), &["ls-files", "-z"], b"").await?)?.is_empty());
+        };
+        let base = format!("{base}^{{tree}}");
+        Ok(tree != line(self.git(None, &["rev-parse", "--verify", &base], b"").await?)?)
+    }
+
+    /// Commits a draft, with the user's hooks and signature.
+    pub(crate) async fn commit(&self, draft: &Draft, message: &str) -> Result<String, GitError> {
+        // Git itself sees to it that HEAD does not move once the commit has begun.
+        if self.head().await? != draft.base {
+            return Err(GitError::Moved);
+        }
+        let mut command = self::command(&self.root, Some(&draft.index()));
+        // Hooks speak the user's language, and may use their own index.
+        command.env_remove("GIT_OPTIONAL_LOCKS").env_remove("LC_ALL");
+        if let Some(language) = std::env::var_os("LC_ALL") {
+            command.env("LC_ALL", language);
+        }
+        command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
+        success(Call { command: "commit".into(), ended: self::run(command, message.as_bytes(), COMMIT).await? })?;
+        self.head().await?.ok_or(GitError::Moved)
+    }
+
+    async fn git(&self, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
+        git(&self.root, index, arguments, input).await
+    }
+}
+
+/// A call that came to an end, good or bad.
+struct Call {
+    command: String,
+    ended: Ended,
+}
+
+impl std::ops::Deref for Call {
+    type Target = Ended;
+    fn deref(&self) -> &Ended {
+        &self.ended
+    }
+}
+
+fn success(call: Call) -> Result<Vec<u8>, GitError> {
+    if call.status.success() {
+        return Ok(call.ended.stdout);
+    }
+    Err(GitError::Failed { command: call.command, words: words(&call.ended) })
+}
+
+/// What it says, without the end of the line. The rest may be any bytes.
+fn line(call: Call) -> Result<OsString, GitError> {
+    let mut said = success(call)?;
+    said.pop_if(|last| *last == b'\n');
+    Ok(OsString::from_vec(said))
+}
+
+/// What a program said about its failure.
+pub(crate) fn words(ended: &Ended) -> String {
+    let said = if ended.stderr.trim_ascii().is_empty() { &ended.stdout } else { &ended.stderr };
+    let said = String::from_utf8_lossy(said);
+    let said = said.trim();
+    match said {
+        "" => ended.status.to_string(),
+        _ => said[said.ceil_char_boundary(said.len().saturating_sub(WORDS))..].to_owned(),
+    }
+}
+
+fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
+    paths.into_iter().flat_map(|path| [path.0.as_slice(), b"\0"].concat()).collect()
+}
+
+async fn git(directory: &Path, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
+    let mut command = command(directory, index);
+    command.args(arguments);
+    let name = arguments.first().copied().unwrap_or_default().to_owned();
+    Ok(Call { command: name, ended: run(command, input, PLUMBING).await? })
+}
+
+async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, GitError> {
+    Ok(child::run(command, input, limit, Leftovers::Stay).await?)
+}
+
+fn command(directory: &Path, index: Option<&Path>) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(directory);
+    for (name, _) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"GIT_") && !KEPT.iter().any(|kept| name == OsStr::new(kept)) {
+            command.env_remove(name);
+        }
+    }
+    // Nobody is there to answer. And looking must not get in the way of other gits.
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", ":").env("SSH_ASKPASS_REQUIRE", "never");
+    command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+    if let Some(index) = index {
+        command.env("GIT_INDEX_FILE", index);
+    }
+    command
+}

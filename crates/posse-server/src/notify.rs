@@ -1,0 +1,217 @@
+//! Telling people who are not looking: over an ntfy server, a webhook, a command of theirs. Nothing waits for an answer and
+//! nothing fails because of one: what cannot be told within five seconds is a line in the log. What is worth a notice is
+//! decided elsewhere.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use ureq::http::Uri;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::child::{self, ChildError, Leftovers};
+
+/// How long a channel may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An ntfy server makes an attachment of a longer text, and refuses it without a store for those.
+const NTFY_TEXT: usize = 4096;
+/// A title is a line on a telephone.
+const TITLE: usize = 200;
+/// The kernel takes no variable of more than 128 KiB. The whole text is on standard input.
+const VARIABLE: usize = 32 << 10;
+
+/// Where notices go. An empty one is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Channels {
+    pub ntfy_topic: String,
+    /// The ntfy server.
+    pub ntfy_url: String,
+    /// An address that takes the notice as JSON.
+    pub webhook: String,
+    /// A program and its arguments. It gets the notice as JSON on standard input, and in variables.
+    pub command: Vec<String>,
+}
+
+pub const NTFY_URL: &str = "https://ntfy.sh";
+
+impl Default for Channels {
+    fn default() -> Self {
+        Self { ntfy_topic: String::new(), ntfy_url: NTFY_URL.into(), webhook: String::new(), command: Vec::new() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// What happened, in one word for programs.
+    pub event: &'static str,
+    /// From 1, for later, to 5, for now.
+    pub priority: u8,
+    pub title: String,
+    pub text: String,
+    /// The run it is about.
+    pub run: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum NotifyError {
+    #[error("a topic is made of letters, digits, `-` and `_`, 64 of them at most")]
+    Topic,
+    #[error("the address must begin with https:// or http:// and name a host")]
+    Address,
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Late,
+    #[error("it answered with {0}")]
+    Refused(u16),
+    #[error("{0}")]
+    Http(ureq::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error(transparent)]
+    Command(#[from] ChildError),
+    #[error("it ended with {status}: {words}")]
+    Failed { status: std::process::ExitStatus, words: String },
+}
+
+/// Tells it over every channel there is, at once. What fails is logged.
+pub async fn notify(channels: &Channels, notice: Notice) {
+    let told = |channel: &str, result: Result<(), NotifyError>| {
+        if let Err(error) = result {
+            // Without the address: those of webhooks are secrets.
+            tracing::warn!("{channel}: the notice {:?} ({}) was not told: {error}", notice.title, notice.event);
+        }
+    };
+    tokio::join!(
+        async { told("ntfy", ntfy(channels, &notice).await) },
+        async { told("webhook", webhook(channels, &notice).await) },
+        async { told("notification command", command(channels, &notice).await) },
+    );
+}
+
+async fn ntfy(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+    let topic = channels.ntfy_topic.as_str();
+    if topic.is_empty() {
+        return Ok(());
+    }
+    if topic.len() > 64 || !topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        return Err(NotifyError::Topic);
+    }
+    let server = if channels.ntfy_url.is_empty() { NTFY_URL } else { &channels.ntfy_url };
+    let headers = vec![("title", header(&notice.title)), ("priority", notice.priority.clamp(1, 5).to_string())];
+    post(&format!("{}/{topic}", server.trim_end_matches('/')), headers, shortened(&notice.text, NTFY_TEXT).into_bytes())
+        .await
+}
+
+async fn webhook(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+    if channels.webhook.is_empty() {
+        return Ok(());
+    }
+    post(&channels.webhook, vec![("content-type", "application/json".into())], json(notice)).await
+}
+
+async fn command(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+    let Some((program, arguments)) = channels.command.split_first() else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let variables = [
+        ("POSSE_EVENT", notice.event),
+        ("POSSE_TITLE", &notice.title),
+        ("POSSE_TEXT", &notice.text),
+        ("POSSE_PRIORITY", &notice.priority.to_string()),
+        ("POSSE_RUN", notice.run.as_deref().unwrap_or_default()),
+    ];
+    for (name, value) in variables {
+        command.env(name, shortened(&value.replace('\0', ""), VARIABLE));
+    }
+    let ended = child::run(command, &json(notice), PATIENCE, Leftovers::EndInTime).await?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+    Err(NotifyError::Failed { status: ended.status, words: shortened(&words, TITLE) })
+}
+
+fn json(notice: &Notice) -> Vec<u8> {
+    serde_json::to_vec(notice).unwrap_or_default()
+}
+
+/// The request is made by a thread that nobody waits for: looking up a name cannot be broken off, and a daemon that stops
+/// must not wait for it.
+async fn post(address: &str, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Result<(), NotifyError> {
+    let uri: Uri = address.parse().map_err(|_| NotifyError::Address)?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        return Err(NotifyError::Address);
+    }
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    let request = move || {
+        let mut request = agent(&uri).post(uri);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        drop(answer.send(request.send(&body[..]).map(|response| response.status())));
+    };
+    std::thread::Builder::new().name("notify".into()).spawn(request).map_err(NotifyError::Thread)?;
+    let answered = tokio::time::timeout(PATIENCE, answered).await;
+    match answered.map_err(|_| NotifyError::Late)?.map_err(|_| NotifyError::Late)? {
+        Ok(status) if status.is_success() => Ok(()),
+        Ok(status) => Err(NotifyError::Refused(status.as_u16())),
+        Err(ureq::Error::Timeout(_)) => Err(NotifyError::Late),
+        Err(error) => Err(NotifyError::Http(error)),
+    }
+}
+
+fn agent(uri: &Uri) -> ureq::Agent {
+    // The certificates of this machine: a server of one's own often has one that only they know.
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    let mut config = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        // A redirected POST arrives as a GET that says nothing.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .tls_config(tls);
+    // What is on this machine is not behind a proxy.
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
+        config = config.proxy(None);
+    }
+    config.build().new_agent()
+}
+
+/// A title as a header may hold it: one line; what is not ASCII in the encoded words of RFC 2047, which ntfy reads.
+fn header(title: &str) -> String {
+    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let title = shortened(title.trim(), TITLE);
+    if title.is_ascii() && !title.contains("=?") {
+        return title;
+    }
+    const WORD: usize = 75 - "=?UTF-8?Q??=".len();
+    let mut words = vec![String::new()];
+    for c in title.chars() {
+        let mut encoded = String::new();
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            match byte {
+                b' ' => encoded.push('_'),
+                _ if byte.is_ascii_alphanumeric() => encoded.push(char::from(byte)),
+                _ => encoded.push_str(&format!("={byte:02X}")),
+            }
+        }
+        match words.last_mut() {
+            Some(word) if word.len() + encoded.len() <= WORD => word.push_str(&encoded),
+            _ => words.push(encoded),
+        }
+    }
+    let words: Vec<String> = words.iter().map(|word| format!("=?UTF-8?Q?{word}?=")).collect();
+    words.join(" ")
+}
+
+/// At most so many bytes, with an ellipsis where something is missing.
+fn shortened(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most.saturating_sub('…'.len_utf8()))])
+}
+
+#[cfg(test)]
+mod tests;

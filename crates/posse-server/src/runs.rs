@@ -1,0 +1,177 @@
+//! Runs: which there are, who drives them, and how one is begun, stopped and resumed.
+//!
+//! A run is its journal. While it goes on a task of its own drives it (`driver`); when it rests nobody does. After a
+//! crash of the daemon the runs that were going on are taken up again as far as that is possible without the environment
+//! of their agents, which is never stored: a run that must start an agent then stops, and says so.
+
+mod doing;
+mod driver;
+mod files;
+pub mod view;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use posse_core::ids::RunId;
+use posse_core::run::{Entry, Ledger, Run, Spec};
+use posse_core::time::Wall;
+use tokio::sync::mpsc;
+
+use crate::api::App;
+use crate::record::Backend;
+use crate::store::{self, StoreError};
+use crate::tmux_server::TmuxServer;
+use crate::watched_files::WatchedFiles;
+use driver::{Driver, Ended};
+use view::RunView;
+
+/// What starting an agent takes besides the run's own words. Comes with a request, and is never stored.
+#[derive(Clone)]
+pub(crate) struct Means {
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) backend: Backend,
+    pub(crate) tmux_server: Option<TmuxServer>,
+}
+
+/// What the driver of a run is told by people.
+pub(crate) enum Command {
+    Stop { why: String },
+    /// Somebody is there who knows the environment.
+    Means(Means),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("there is no run {0}")]
+    None(RunId),
+    #[error("run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`")]
+    InUse { run: RunId, state_file: String },
+    #[error("run {0} is over")]
+    Over(RunId),
+    #[error("run {0} does not go on; there is nothing to stop")]
+    Rests(RunId),
+    #[error("the database cannot be written: {0}")]
+    Disk(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// The runs that go on.
+#[derive(Clone)]
+pub(crate) struct Runs {
+    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    files: WatchedFiles,
+    database: PathBuf,
+}
+
+impl Runs {
+    pub(crate) fn new(files: WatchedFiles, database: PathBuf) -> Self {
+        Self { driven: Arc::default(), files, database }
+    }
+
+    fn driven(&self) -> MutexGuard<'_, HashMap<RunId, mpsc::UnboundedSender<Command>>> {
+        self.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a run. Answered when it is written down.
+    pub(crate) async fn create(&self, app: &App, spec: Spec, means: Means) -> Result<RunView, RunError> {
+        let state_file = spec.state_file.clone();
+        let used = self.read({
+            let state_file = state_file.clone();
+            move |database| store::using(database, &state_file)
+        });
+        if let Some(run) = used.await? {
+            return Err(RunError::InUse { run, state_file });
+        }
+        let (run, _) = Run::create(spec.clone(), crate::now());
+        let entry = Entry::Created { spec: Box::new(spec) };
+        let journal = Box::new(driver::journal_entry(run.ledger(), 1, &entry));
+        let told = view::told(run.ledger().spec.id, 1, &entry);
+        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
+        written.map_err(|_| RunError::Stopping)?.map_err(RunError::Disk)?;
+        let view = RunView::from(run.ledger());
+        self.drive(app, run, 1, Some(means));
+        Ok(view)
+    }
+
+    /// Goes on with a run that rests; one that goes on is told that somebody is there.
+    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means) -> Result<RunView, RunError> {
+        let driver = self.driven().get(&id).cloned();
+        if driver.is_some_and(|driver| driver.send(Command::Means(means.clone())).is_ok()) {
+            return self.show(id).await;
+        }
+        let (run, seq) = self.load(id).await?;
+        if run.ledger().status().is_over() {
+            return Err(RunError::Over(id));
+        }
+        let view = RunView::from(run.ledger());
+        self.drive(app, run, seq, Some(means));
+        Ok(view)
+    }
+
+    pub(crate) fn stop(&self, id: RunId, why: String) -> Result<(), RunError> {
+        let told = self.driven().get(&id).is_some_and(|driver| driver.send(Command::Stop { why }).is_ok());
+        if told { Ok(()) } else { Err(RunError::Rests(id)) }
+    }
+
+    /// Takes up the runs that were going on when the last daemon ended.
+    pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
+        for id in runs {
+            match self.load(id).await {
+                Ok((run, seq)) => self.drive(app, run, seq, None),
+                Err(error) => tracing::error!("run {id} cannot be taken up: {error}"),
+            }
+        }
+    }
+
+    /// All runs, newest first.
+    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<RunView>, RunError> {
+        let views = self.read(move |database| store::runs(database, limit)).await?;
+        Ok(views.iter().filter_map(|view| serde_json::from_str(view).ok()).collect())
+    }
+
+    pub(crate) async fn show(&self, id: RunId) -> Result<RunView, RunError> {
+        let view = self.read(move |database| store::run(database, id)).await?;
+        view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(RunError::None(id))
+    }
+
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, RunError> {
+        self.read(move |database| store::journal(database, id, after)).await
+    }
+
+    async fn load(&self, id: RunId) -> Result<(Run, i64), RunError> {
+        let journal = self.journal(id, 0).await?;
+        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
+        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
+        ledger.map(|ledger| (Run::from(ledger), seq)).ok_or(RunError::None(id))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&std::path::Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let database = self.database.clone();
+        let read = tokio::task::spawn_blocking(move || read(&database)).await;
+        Ok(read.map_err(|_| RunError::Stopping)??)
+    }
+
+    fn drive(&self, app: &App, run: Run, seq: i64, means: Option<Means>) {
+        let id = run.ledger().spec.id;
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let driver = Driver::new(run, seq, app.clone(), self.files.clone(), means, inbox);
+        self.driven().insert(id, commands.clone());
+        let driven = self.driven.clone();
+        tokio::spawn(async move {
+            if let Ended::Rests = driver.drive().await {
+                let mut driven = driven.lock().unwrap_or_else(PoisonError::into_inner);
+                // Somebody may have resumed it meanwhile.
+                if driven.get(&id).is_some_and(|driver| driver.same_channel(&commands)) {
+                    driven.remove(&id);
+                }
+            }
+        });
+    }
+}

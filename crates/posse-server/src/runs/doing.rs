@@ -1,0 +1,279 @@
+//! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
+
+use posse_agents::launch::Mode;
+use posse_core::audit::{By, Who};
+use posse_core::delivery::{Failure, Left, Order, Wish};
+use posse_core::ids::{RunId, TerminalId, WriterId};
+use posse_core::rounds::Role;
+use posse_core::rounds::config::AgentChoice;
+use posse_core::run::{Effect, Happened, Sent, Spec, Step, StepOutcome, Traces};
+use posse_core::screen::Size;
+use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::turn::files::Suffix;
+use posse_core::turn::{self, AcceptFailure, Level, Seen};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Means;
+use super::files::RunFiles;
+use crate::api::agents::{self, Asked};
+use crate::api::{App, terminals};
+use crate::hub::{self, Creation, SessionChoice, View};
+use crate::pump::{self, Handle, InputError, Text};
+
+/// A turn's prompt and its reminders are numbered together: so many of them there may be.
+const MESSAGES_PER_TURN: u64 = 1000;
+/// Lines of a terminal in which the words of a failure are looked for.
+const FAILURE_LINES: usize = 20;
+
+/// Everything it takes to do one thing.
+#[derive(Clone)]
+pub(super) struct Doing {
+    pub(super) app: App,
+    pub(super) spec: Spec,
+    pub(super) files: RunFiles,
+    pub(super) means: Option<Means>,
+    pub(super) happened: UnboundedSender<Happened>,
+    /// The response file is known to have been renamed into place.
+    pub(super) placed: bool,
+}
+
+impl Doing {
+    /// Begins one thing. What becomes of it happens later.
+    pub(super) fn begin(self, effect: Effect) {
+        tokio::spawn(async move {
+            let happened = self.happened.clone();
+            if let Some(next) = self.finish(effect).await {
+                let _ = happened.send(next);
+            }
+        });
+    }
+
+    async fn finish(self, effect: Effect) -> Option<Happened> {
+        let of_turn = |turn, event| Some(Happened::Turn { turn, event });
+        match effect {
+            Effect::StartTerminal { role, choice, name } => {
+                let result = self.start_terminal(role, choice, name).await;
+                Some(Happened::TerminalStarted { role, result })
+            }
+            Effect::ClearStale { turn, key, number, terminal } => {
+                let printed = printed(&self.app, terminal).await;
+                let stale = self.files.keep(key, number, Some(Suffix::Stale));
+                Some(Happened::StaleCleared { turn, stale, printed })
+            }
+            Effect::Send { turn, terminal, text } => {
+                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN, text).await;
+                Some(Happened::Sent { turn, sent })
+            }
+            Effect::LookForTraces { turn, terminal, key, text, since, printed } => {
+                let answer_there = self.files.response(key).exists();
+                let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
+                Some(Happened::Traces { turn, traces })
+            }
+            Effect::LookAtFile { turn, key } => of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await)),
+            Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
+                let who = Who {
+                    by: By::Run,
+                    role: Some(role.to_string()),
+                    run: Some(self.spec.id.to_string()),
+                    turn: Some(turn),
+                    count: Some((n, cap)),
+                };
+                of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
+            }
+            Effect::AskLastOutput { turn, terminal } => {
+                of_turn(turn, turn::Event::LastOutput(get_last_output(&self.app, terminal).await))
+            }
+            Effect::Remind { turn, terminal, n, text } => {
+                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await;
+                let result = match sent {
+                    Sent::Taken => Ok(()),
+                    Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => Err(why),
+                };
+                of_turn(turn, turn::Event::Reminded(result))
+            }
+            Effect::Archive { turn, key, number } => {
+                Some(Happened::Archived { turn, name: self.files.keep(key, number, None) })
+            }
+            Effect::KeepLate { turn, key, number } => {
+                Some(Happened::KeptLate { turn, name: self.files.keep(key, number, Some(Suffix::Late)) })
+            }
+            Effect::Notify(notice) => {
+                self.notify(notice).await;
+                None
+            }
+            Effect::Mirror { state, at, dispatched } => {
+                self.files.mirror(*state, at, dispatched);
+                None
+            }
+            Effect::Step(step) => Some(Happened::StepDone { step, outcome: self.step(step).await }),
+            Effect::EndTerminals(terminals) => {
+                for terminal in terminals {
+                    let _ = terminals::ask_to_leave(&self.app, terminal).await;
+                }
+                None
+            }
+            // The driver's own.
+            Effect::Record(_) | Effect::Watch(_) | Effect::Over | Effect::Rest => None,
+        }
+    }
+
+    async fn start_terminal(&self, role: Role, choice: AgentChoice, name: String) -> Result<TerminalId, String> {
+        let means = self.means.as_ref().ok_or("nobody who knows its environment is there")?;
+        let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose().map_err(|error| error.to_string())?;
+        let asked = Asked {
+            provider: choice.provider,
+            mode,
+            model: choice.model,
+            profile: None,
+            profile_name: Some(choice.profile.clone()),
+            trusted: self.spec.trusted,
+            more: Vec::new(),
+        };
+        let start = async {
+            let creation = Creation {
+                backend: means.backend,
+                tmux_server: means.tmux_server.clone(),
+                what: agents::find(&self.app, asked)?,
+                agent_profile: Some(choice.profile),
+                name: Some(name.parse()?),
+                session: SessionChoice::Any(self.spec.session.clone()),
+                directory: terminals::directory(&self.spec.directory)?,
+                environment: means.environment.clone(),
+                size: Size::DEFAULT,
+                ring: terminals::RING,
+                at_once: false,
+            };
+            agents::start(&self.app, creation).await
+        };
+        let terminal = start.await.map_err(|error| error.to_string())?;
+        tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
+        Ok(terminal.id)
+    }
+
+    /// Types a message, once for all times under one number.
+    async fn send_input(&self, terminal: TerminalId, sequence: u64, text: String) -> Sent {
+        let Some(pump) = find(&self.app, terminal).await else { return Sent::Gone("it was deleted".into()) };
+        let order = Order { text, ..Order::default() };
+        let writer = writer(self.spec.id);
+        match pump.ask(|reply| pump::Command::Message { order, writer, sequence, reply }).await {
+            Some(Ok(())) => Sent::Taken,
+            None => Sent::Gone("it was deleted".into()),
+            Some(Err(error @ (InputError::Ended | InputError::Lost))) => Sent::Gone(error.to_string()),
+            Some(Err(error @ InputError::Uncertain)) => Sent::Uncertain(error.to_string()),
+            Some(Err(error @ InputError::NotDelivered(Failure { left: Left::Unknown, .. }))) => {
+                Sent::Uncertain(error.to_string())
+            }
+            Some(Err(error)) => Sent::Not(error.to_string()),
+        }
+    }
+
+    /// `send_input(terminal, "y")`: accepts the question that is open, if it is this one. The audit comes first, wherever
+    /// a question is answered.
+    async fn accept(&self, terminal: TerminalId, question: Option<String>, who: Who) -> Result<(), AcceptFailure> {
+        let gone = || AcceptFailure::Gone("it was deleted".into());
+        let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
+        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, who, reply });
+        match answer.await.ok_or_else(gone)? {
+            Ok(_) => Ok(()),
+            Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
+            Err(error @ InputError::NotAnswered(_)) => Err(AcceptFailure::Failed(error.to_string())),
+            Err(error) => Err(AcceptFailure::Refused(error.to_string())),
+        }
+    }
+
+    /// What the terminal shows of a prompt nobody is sure of.
+    async fn look_for_traces(
+        &self,
+        terminal: TerminalId,
+        text: String,
+        since: posse_core::time::Wall,
+        printed: Option<u64>,
+        answer_there: bool,
+    ) -> Traces {
+        if answer_there {
+            return Traces::Taken;
+        }
+        let Some(view) = show(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
+        let Some(pump) = find(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
+        let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text, reply }).await else {
+            return Traces::Unclear("its screen cannot be read".into());
+        };
+        posse_core::run::judge_traces(&shown, &view.record.status, since, printed)
+    }
+
+    async fn notify(&self, notice: turn::Notice) {
+        tracing::info!(run = %self.spec.id, "{}: {}", notice.title, notice.text);
+    }
+
+    async fn step(&self, step: Step) -> StepOutcome {
+        let _ = step;
+        StepOutcome::Skipped("not built yet".into())
+    }
+}
+
+/// Who types for a run. No person and no other run has this number: their upper half is never this one.
+fn writer(run: RunId) -> WriterId {
+    WriterId(0x706f_7373_0000_0000 | u64::from(run.bits()))
+}
+
+async fn find(app: &App, terminal: TerminalId) -> Option<Handle> {
+    app.ask(|reply| hub::Command::Find(terminal, reply)).await.ok().flatten()
+}
+
+async fn show(app: &App, terminal: TerminalId) -> Option<View> {
+    app.ask(|reply| hub::Command::Show(terminal, reply)).await.ok().flatten()
+}
+
+/// Whether a terminal is there and its program runs. Waits for a backend that is still on its way up.
+pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
+    let found = find(app, terminal).await.is_some();
+    found && show(app, terminal).await.is_some_and(|view| view.record.exit.is_none())
+}
+
+async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {
+    let traces = find(app, terminal).await?.ask(|reply| pump::Command::Traces { text: String::new(), reply }).await;
+    traces.flatten().map(|shown| shown.printed)
+}
+
+/// What a terminal is now. `Err`: what that means for the turn.
+pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, turn::Event> {
+    let Some(view) = show(app, terminal).await else {
+        return Err(turn::Event::Gone("it was deleted".into()));
+    };
+    if let Some(exit) = view.record.exit {
+        return Err(turn::Event::Gone(format!("its program {exit}")));
+    }
+    let status = view.record.status;
+    let words = if status.kind == StatusKind::Error { tail(app, terminal, FAILURE_LINES).await } else { None };
+    let plain_yes = status.waiting_kind == Some(WaitingKind::Permission)
+        && status.dialog.as_ref().is_none_or(|dialog| dialog.accepting().is_some());
+    Ok(Seen {
+        kind: Some(status.kind),
+        waiting: status.waiting_kind,
+        question: status.dialog.map(|dialog| dialog.id),
+        plain_yes,
+        epoch: status.epoch,
+        reason: status.reason,
+        words,
+        ended: false,
+    })
+}
+
+/// The agent's last message.
+async fn get_last_output(app: &App, terminal: TerminalId) -> Result<String, String> {
+    let pump = find(app, terminal).await.ok_or("the terminal is gone")?;
+    let text = pump.ask(|reply| pump::Command::Text(Text::Last, reply)).await.ok_or("the terminal is gone")?;
+    text.ok_or_else(|| "no message of the agent is on its screen".to_owned())
+}
+
+async fn tail(app: &App, terminal: TerminalId, lines: usize) -> Option<String> {
+    find(app, terminal).await?.ask(|reply| pump::Command::Text(Text::Tail(lines), reply)).await.flatten()
+}
+
+/// For the daemon's log; the journal has it already.
+pub(super) fn log(run: RunId, level: Level, text: &str) {
+    match level {
+        Level::Info => tracing::info!(%run, "{text}"),
+        Level::Warning => tracing::warn!(%run, "{text}"),
+    }
+}

@@ -1,0 +1,267 @@
+//! The driver of one run: tells the machine what happens, does what it wants, and nothing else.
+//!
+//! `send_and_wait` of the spec is a turn of this loop: `Effect::Send` (`send_input`), then what the terminal says
+//! (`get_status`) and what happens to the file (`wait_for_response_file`) until the machine has its answer, or
+//! `get_last_output` where the run allows that. Each of these is a function of its own in `doing`.
+//!
+//! Everything takes its time elsewhere: what an effect leads to comes back as something that happened. Only the journal
+//! is waited for, because nothing may be done before it is written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_core::ids::{RunId, TerminalId};
+use posse_core::run::{Effect, Entry, Happened, Ledger, Run};
+use posse_core::status::StatusKind;
+use posse_core::turn;
+use tokio::sync::{broadcast, mpsc};
+
+use super::doing::{self, Doing};
+use super::files::RunFiles;
+use super::view::{self, RunView};
+use super::{Command, Means};
+use crate::api::App;
+use crate::hub;
+use crate::record::LogEvent;
+use crate::store::{JournalEntry, RunRow};
+use crate::watched_files::{Changed, WatchedFiles};
+
+/// How long before the journal is tried again when the disk refuses it.
+const DISK_RETRY: Duration = Duration::from_secs(1);
+
+pub(super) struct Driver {
+    run: Run,
+    id: RunId,
+    /// The last entry's number.
+    seq: i64,
+    app: App,
+    files: RunFiles,
+    watched_files: WatchedFiles,
+    happened: mpsc::UnboundedSender<Happened>,
+    inbox: mpsc::UnboundedReceiver<Happened>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    events: broadcast::Receiver<Arc<LogEvent>>,
+    /// What starting an agent takes. Never stored.
+    means: Option<Means>,
+    /// The terminal whose status is told, and the status it had when its turn began.
+    watching: Option<TerminalId>,
+    first_epoch: Option<u64>,
+    /// What happens to the response file of the turn.
+    stirred: mpsc::UnboundedReceiver<Changed>,
+    placed: bool,
+}
+
+/// Why a driver has ended.
+pub(super) enum Ended {
+    /// The run is over, or rests until somebody resumes it.
+    Rests,
+    /// The daemon is going.
+    Stopping,
+}
+
+impl Driver {
+    pub(super) fn new(
+        run: Run,
+        seq: i64,
+        app: App,
+        watched_files: WatchedFiles,
+        means: Option<Means>,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Self {
+        let (happened, inbox) = mpsc::unbounded_channel();
+        let spec = &run.ledger().spec;
+        Self {
+            id: spec.id,
+            files: RunFiles::new(&spec.directory, &spec.stamp, &spec.state_file),
+            events: app.events.subscribe(),
+            run,
+            seq,
+            app,
+            watched_files,
+            happened,
+            inbox,
+            commands,
+            means,
+            watching: None,
+            first_epoch: None,
+            stirred: mpsc::unbounded_channel().1,
+            placed: false,
+        }
+    }
+
+    /// Goes on until the run is over or rests.
+    pub(super) async fn drive(mut self) -> Ended {
+        let (alive, adopted) = self.living().await;
+        let go = Happened::Go { alive, adopted, can_start: self.means.is_some() };
+        let mut next = Some(go);
+        loop {
+            let happened = match next.take() {
+                Some(happened) => happened,
+                None => match self.next().await {
+                    Some(happened) => happened,
+                    None => return Ended::Stopping,
+                },
+            };
+            let effects = self.run.handle(happened, crate::mono(), crate::now());
+            for effect in effects {
+                match effect {
+                    Effect::Record(entry) => {
+                        if !self.record(entry).await {
+                            return Ended::Stopping;
+                        }
+                    }
+                    Effect::Watch(terminal) => next = self.watch(terminal).await.or(next),
+                    Effect::Over => {
+                        let files = self.files.clone();
+                        let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
+                        return Ended::Rests;
+                    }
+                    Effect::Rest => return Ended::Rests,
+                    effect => self.doing().begin(effect),
+                }
+            }
+        }
+    }
+
+    /// The next thing that happens. `None`: the daemon is going.
+    async fn next(&mut self) -> Option<Happened> {
+        loop {
+            let deadline = self.run.deadline();
+            let due = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(crate::instant(deadline)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                happened = self.inbox.recv() => return happened,
+                command = self.commands.recv() => match command? {
+                    Command::Stop { why } => return Some(Happened::Stop { why }),
+                    Command::Means(means) => {
+                        self.means = Some(means);
+                        return Some(Happened::CanStart(true));
+                    }
+                },
+                event = self.events.recv() => match event {
+                    Ok(event) if event.terminal.is_none() || event.terminal != self.watching => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                    // A change of our terminal, or so much that one may have been missed.
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        if let Some(happened) = self.status().await {
+                            return Some(happened);
+                        }
+                    }
+                },
+                Some(how) = self.stirred.recv() => {
+                    self.placed = how == Changed::Placed;
+                    let turn = self.run.ledger().turns;
+                    return Some(Happened::Turn { turn, event: turn::Event::FileStirred });
+                }
+                () = due => return Some(Happened::Time),
+            }
+        }
+    }
+
+    /// Writes an entry down. A disk that refuses is waited for: the run must not go on without its journal.
+    async fn record(&mut self, entry: Entry) -> bool {
+        self.seq += 1;
+        let told = view::told(self.id, self.seq, &entry);
+        if let Entry::Said { level, text } = &entry {
+            doing::log(self.id, *level, text);
+        }
+        let journal = journal_entry(self.run.ledger(), self.seq, &entry);
+        loop {
+            let (entry, told) = (Box::new(journal.clone()), told.clone());
+            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
+                Ok(Ok(())) => return true,
+                Ok(Err(why)) => tracing::warn!(run = %self.id, "the journal cannot be written, the run waits: {why}"),
+                Err(_) => return false,
+            }
+            tokio::time::sleep(DISK_RETRY).await;
+        }
+    }
+
+    /// Follows this terminal from now on, and no other; and the response file of the turn.
+    async fn watch(&mut self, terminal: TerminalId) -> Option<Happened> {
+        self.watching = Some(terminal);
+        self.first_epoch = None;
+        if let Some(turn) = self.run.ledger().turn() {
+            let (tell, stirred) = mpsc::unbounded_channel();
+            self.files.watch(&self.watched_files, turn.key, tell);
+            self.stirred = stirred;
+            self.placed = false;
+        }
+        self.status().await
+    }
+
+    /// What the watched terminal is now.
+    async fn status(&mut self) -> Option<Happened> {
+        let terminal = self.watching?;
+        let turn = self.run.ledger().turns;
+        let seen = match doing::get_status(&self.app, terminal).await {
+            Ok(seen) => seen,
+            Err(event) => return Some(Happened::Turn { turn, event }),
+        };
+        // An agent that is quiet under another number has worked in between, however short it was.
+        let first = *self.first_epoch.get_or_insert(seen.epoch);
+        let quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
+        if quiet && seen.epoch > first + 1 {
+            let _ = self.happened.send(Happened::Turn { turn, event: turn::Event::MessageChanged });
+        }
+        Some(Happened::Status { terminal, seen })
+    }
+
+    /// Which of the run's terminals live, and those that were being started when the last daemon ended.
+    async fn living(&self) -> (BTreeSet<TerminalId>, BTreeMap<posse_core::rounds::Role, TerminalId>) {
+        let ledger = self.run.ledger();
+        let mut alive = BTreeSet::new();
+        for terminal in ledger.terminals.values() {
+            if doing::is_alive(&self.app, *terminal).await {
+                alive.insert(*terminal);
+            }
+        }
+        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
+        let mut adopted = BTreeMap::new();
+        for (role, name) in &ledger.starting {
+            let found = views.iter().find(|view| {
+                view.record.name.as_str() == name && view.record.session == ledger.spec.session && view.record.exit.is_none()
+            });
+            if let Some(view) = found
+                && doing::is_alive(&self.app, view.record.id).await
+            {
+                adopted.insert(*role, view.record.id);
+                alive.insert(view.record.id);
+            }
+        }
+        (alive, adopted)
+    }
+
+    fn doing(&self) -> Doing {
+        Doing {
+            app: self.app.clone(),
+            spec: self.run.ledger().spec.clone(),
+            files: self.files.clone(),
+            means: self.means.clone(),
+            happened: self.happened.clone(),
+            placed: self.placed,
+        }
+    }
+}
+
+/// An entry as it is stored, with the run as it is after it.
+pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> JournalEntry {
+    JournalEntry {
+        run: ledger.spec.id,
+        seq,
+        at: ledger.changed,
+        entry: serde_json::to_string(entry).unwrap_or_default(),
+        row: RunRow {
+            id: ledger.spec.id,
+            status: ledger.status().to_string(),
+            state_file: ledger.spec.state_file.clone(),
+            created: ledger.begun,
+            view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
+        },
+    }
+}

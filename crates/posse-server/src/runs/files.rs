@@ -1,0 +1,159 @@
+//! The files of a run: what agents answer with, where that is kept, and the state file.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use posse_core::rounds::Key;
+use posse_core::rounds::state::StateFile;
+use posse_core::time::Wall;
+use posse_core::turn::Look;
+use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::watched_files::{Changed, WatchedFiles};
+
+/// More than is ever taken of an answer (`files::decode` cuts at 1 MB).
+const MOST: u64 = 2 << 20;
+
+/// Where the files of one run are.
+#[derive(Clone, Debug)]
+pub(super) struct RunFiles {
+    responses: PathBuf,
+    archive: PathBuf,
+    state_file: PathBuf,
+}
+
+impl RunFiles {
+    pub(super) fn new(directory: &str, stamp: &str, state_file: &str) -> Self {
+        let tmp = Path::new(directory).join(".tmp");
+        Self { responses: tmp.join("agent-responses"), archive: tmp.join(stamp), state_file: state_file.into() }
+    }
+
+    pub(super) fn archive(&self) -> &Path {
+        &self.archive
+    }
+
+    /// Makes the directories, again if somebody has removed them.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        fs_err::create_dir_all(&self.responses)?;
+        fs_err::create_dir_all(&self.archive)?;
+        // What is below .tmp is nobody's work: git need not see it.
+        let ignore = self.archive.with_file_name(".gitignore");
+        if !ignore.exists() {
+            fs_err::write(ignore, "*\n")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn response(&self, key: Key) -> PathBuf {
+        self.responses.join(key.file_name())
+    }
+
+    /// Tells whenever something happens to the response file of this turn, until nobody listens.
+    pub(super) fn watch(&self, files: &WatchedFiles, key: Key, tell: UnboundedSender<Changed>) {
+        if let Err(error) = self.prepare() {
+            tracing::warn!("{error}");
+        }
+        files.watch(&self.response(key), move |_, how| tell.send(how).is_ok());
+    }
+
+    /// What is in the response file. `placed`: it is known to have been renamed into place.
+    pub(super) async fn look(&self, key: Key, placed: bool) -> Look {
+        let path = self.response(key);
+        let first = match sight(&path) {
+            Ok(Some(sighting)) => sighting,
+            Ok(None) => return Look::NotRegular,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Look::Absent,
+            Err(error) => return Look::Unreadable(error.to_string()),
+        };
+        if !placed {
+            tokio::time::sleep(SETTLED).await;
+        }
+        let read = tokio::task::spawn_blocking(move || read(&path)).await;
+        match read {
+            Ok(Ok((second, bytes))) if second == first => {
+                let (look, notes) = Look::at(&bytes);
+                for note in notes {
+                    tracing::warn!("{}: {note}", key.file_name());
+                }
+                look
+            }
+            Ok(Ok(_)) => Look::Unsettled,
+            Ok(Err(error)) if error.kind() == ErrorKind::NotFound => Look::Absent,
+            Ok(Err(error)) => Look::Unreadable(error.to_string()),
+            Err(_) => Look::Unsettled,
+        }
+    }
+
+    /// Moves the response file to the archive under this number, and says under which name. `None`: there is none, or it
+    /// cannot be moved; the answer is in the journal all the same.
+    pub(super) fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> Option<String> {
+        let from = self.response(key);
+        if !from.exists() {
+            return None;
+        }
+        let moved = self.prepare().and_then(|()| {
+            let name = files::archive_name(number, key.as_str(), suffix, &|name| self.archive.join(name).exists());
+            match fs_err::rename(&from, self.archive.join(&name)) {
+                // Somebody else took it away in between.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+                Ok(()) => Ok(Some(name)),
+            }
+        });
+        moved.unwrap_or_else(|error| {
+            tracing::warn!("the response file is left where it is: {error}");
+            None
+        })
+    }
+
+    /// Writes the state file, whole or not at all.
+    pub(super) fn mirror(&self, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
+        let time = |at| crate::timestamp(at).to_string();
+        state.updated_at = time(at);
+        if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
+            in_flight.dispatched_at = time(at);
+        }
+        let text = state.write();
+        let written = match self.state_file.parent() {
+            Some(parent) => fs_err::create_dir_all(parent),
+            None => Ok(()),
+        };
+        if let Err(error) = written.and_then(|()| crate::serve::write_private(&self.state_file, text.as_bytes())) {
+            tracing::warn!("the state file {} cannot be written: {error}", self.state_file.display());
+        }
+    }
+
+    /// The run is over: its state file goes to its archive.
+    pub(super) fn archive_state(&self) {
+        let Some(name) = self.state_file.file_name().and_then(|name| name.to_str()) else { return };
+        let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "json"));
+        let free = (1..).map(|n| if n == 1 { name.to_owned() } else { format!("{stem}-{n}.{extension}") });
+        let Some(to) = free.map(|name| self.archive.join(name)).find(|path| !path.exists()) else { return };
+        match self.prepare().and_then(|()| fs_err::rename(&self.state_file, to)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+/// `None`: it is no regular file.
+fn sight(path: &Path) -> io::Result<Option<Sighting>> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok(metadata.is_file().then(|| sighting(&metadata)))
+}
+
+fn sighting(metadata: &std::fs::Metadata) -> Sighting {
+    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Sighting { len: metadata.len(), modified, inode: metadata.ino(), placed: false }
+}
+
+/// Its content, and what it was when it had been read.
+fn read(path: &Path) -> io::Result<(Sighting, Vec<u8>)> {
+    let file = std::fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(MOST).read_to_end(&mut bytes)?;
+    Ok((sighting(&file.metadata()?), bytes))
+}

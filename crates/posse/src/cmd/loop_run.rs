@@ -1,0 +1,269 @@
+//! `posse loop`: five agents, from a task to PASS.
+
+mod follow;
+mod live;
+mod state;
+pub(super) mod words;
+
+use std::path::{Path, PathBuf};
+
+use posse_core::ids::RunId;
+use posse_core::rounds::Prompt;
+use posse_core::rounds::config::{Config as LoopConfig, UserDefaults};
+use posse_server::api::types::{MeansIn, RunIn};
+use posse_server::record::Backend;
+use posse_server::runs::view::RunView;
+use posse_server::tmux_server::TmuxServer;
+
+use super::launch;
+use crate::client::{self, Client, Repeat};
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::ui::{Ui, confirm};
+use state::Known;
+
+/// Let five agents work on a task until its test passes
+///
+/// An analyst, a programmer and a tester, and a reviewer for each of the first two. They hand their work over in files
+/// below .tmp/ of the project; rounds go on until the tester says PASS. The run lives in the daemon: this command only
+/// follows it, and a run that was cut off goes on where it was.
+///
+/// Ctrl-C stops the run; `posse loop --resume` goes on with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse loop --prompt-file task.md --trust       with codex in all five roles, in this directory
+  posse loop loop.json                           as this file says; see examples/loop/
+  AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json accept what agents ask for; every accept is audited
+  posse loop --detach loop.json                  do not follow it; `posse runs` shows it
+  posse loop --resume                            go on with the run of this directory
+  posse loop --resume 1a2b3c4d                   go on with this run
+
+Exit codes: 0 PASS, 1 FAIL or an error, 130 Ctrl-C, 143 SIGTERM.")]
+pub(crate) struct Args {
+    /// The configuration, as JSON; environment variables win over it
+    #[arg(value_name = "CONFIG.json")]
+    config: Option<PathBuf>,
+    /// What to do, and how to see that it is done; see examples/loop/prompt.md
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// Go on with a run that stopped: this one, or the one of this directory
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    resume: Option<Option<RunId>>,
+    /// You trust the project: the agents may read, run and obey what is in it
+    #[arg(long)]
+    trust: bool,
+    /// Begin it, print its id, and do not follow it
+    #[arg(long, short)]
+    detach: bool,
+    /// The project [default: `wd` of the configuration, else here]
+    #[arg(long, short = 'C', value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
+    /// Where the terminals live: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
+    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
+    backend: Option<Backend>,
+    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
+    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = launch::tmux_server)]
+    tmux_server: Option<TmuxServer>,
+}
+
+/// Everything that was said about a run, made sure of before anything is started.
+struct Wanted {
+    config: LoopConfig,
+    config_hash: Option<String>,
+    directory: PathBuf,
+    state_file: PathBuf,
+    /// `None`: as the state file says.
+    prompt: Option<Prompt>,
+    means: MeansIn,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if let Some(Some(id)) = args.resume {
+        let means = args.means(&Config::load()?)?;
+        let mut client = Client::connect().await?;
+        let view: RunView = client.get(&format!("/runs/{id}")).await?;
+        if view.status.is_over() {
+            return over(&view, ui);
+        }
+        let view = resume(&mut client, id, &means).await?;
+        return finish(client, view, means, &args, ui).await;
+    }
+    let wanted = args.wanted(ui)?;
+    let resume_wanted = args.resume.is_some() || wanted.config.resume;
+    match state::look(&wanted.state_file, resume_wanted)? {
+        Known::Nothing => {
+            let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
+            begin(&args, wanted, prompt, None, ui).await
+        }
+        Known::Over(status) => {
+            let (exit, word) = if status { (Exit::Ok, "PASS") } else { (Exit::Failed, "FAIL") };
+            ui.say(&format!("{} says that this run is over: {word}", wanted.state_file.display()));
+            Ok(exit)
+        }
+        Known::Running { run, prompt, text } => {
+            let mut client = Client::connect().await?;
+            let known = match run {
+                Some(id) => client.get::<RunView>(&format!("/runs/{id}")).await.ok(),
+                None => None,
+            };
+            let Some(view) = known else {
+                // Begun by another posse, or by another program: its file is all there is.
+                let prompt = wanted.prompt.clone().unwrap_or(prompt);
+                return begin(&args, wanted, prompt, Some(text), ui).await;
+            };
+            if view.status.is_over() {
+                return over(&view, ui);
+            }
+            if !resume_wanted {
+                ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
+            }
+            if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
+                ui.say("warning: the prompt given is not the one this run began with; the run keeps its own");
+            }
+            let view = resume(&mut client, view.id, &wanted.means).await?;
+            finish(client, view, wanted.means, &args, ui).await
+        }
+    }
+}
+
+async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Exit, Error> {
+    let directory = client::absolute(&wanted.directory)?;
+    let mut trusted = args.trust;
+    if !trusted && ui.interactive() && !args.detach {
+        trusted = confirm(format!("May the agents read, run and obey what is in {directory}?")).await?;
+    }
+    let body = RunIn {
+        config: wanted.config,
+        prompt,
+        directory,
+        stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
+        state_file: client::absolute(&wanted.state_file)?,
+        trusted,
+        config_hash: wanted.config_hash,
+        state,
+        means: wanted.means.clone(),
+    };
+    let mut client = Client::connect().await?;
+    let view: RunView = client.post("/runs", &body, Repeat::Never).await?;
+    finish(client, view, wanted.means, args, ui).await
+}
+
+async fn resume(client: &mut Client, id: RunId, means: &MeansIn) -> Result<RunView, Error> {
+    client.post(&format!("/runs/{id}/resume"), means, Repeat::Safe).await
+}
+
+/// Follows it to its end, or lets it go.
+async fn finish(client: Client, view: RunView, means: MeansIn, args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.detach {
+        ui.answer(&view, || format!("{}\n", view.id));
+        return Ok(Exit::Ok);
+    }
+    let view = follow::to_the_end(client, &view, means, ui).await?;
+    over(&view, ui)
+}
+
+/// How a run ended, in words and as an exit code.
+fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
+    use posse_core::run::RunStatus;
+    if ui.json() {
+        ui.item(view, String::new);
+    } else if view.turns > 0 {
+        ui.say(&words::ending(view));
+    }
+    match (view.status, &view.stopped) {
+        (RunStatus::Passed, _) => Ok(Exit::Ok),
+        (RunStatus::Failed, Some(stopped)) => Err(Error::failed(stopped.why.clone())),
+        (RunStatus::Failed, None) => Ok(Exit::Failed),
+        (_, Some(stopped)) => Err(Error::Failed {
+            message: stopped.why.clone(),
+            hint: Some(format!("`posse loop --resume {}` goes on with it", view.id)),
+        }),
+        _ => Ok(Exit::Failed),
+    }
+}
+
+fn no_prompt() -> Error {
+    Error::Failed {
+        message: "there is no prompt: nobody said what is to be done".into(),
+        hint: Some("write one like examples/loop/prompt.md and name it with --prompt-file".into()),
+    }
+}
+
+impl Args {
+    fn means(&self, config: &Config) -> Result<MeansIn, Error> {
+        let backend = self.backend.or(config.backend).unwrap_or_default();
+        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
+            (None, Some(text)) => {
+                Some(launch::tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
+            }
+            (said, _) => said.clone(),
+        };
+        let tmux_server = tmux_server.filter(|_| backend == Backend::Tmux);
+        Ok(MeansIn { environment: launch::environment(), backend: Some(backend), tmux_server })
+    }
+
+    /// What was said, checked as far as that can be done without starting anything.
+    fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
+        let user = Config::load()?;
+        let text = self.config.as_deref().map(read_config).transpose()?;
+        let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let environment = |name: &str| std::env::var(name).ok();
+        let resolved = LoopConfig::resolve(text.as_deref(), &environment, &defaults(&user), &providers);
+        let (config, warnings) = resolved.map_err(|error| {
+            let place = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+            Error::failed(format!("{place}{error}"))
+        })?;
+        for warning in warnings {
+            ui.say(&format!("warning: {warning}"));
+        }
+        let directory = match (&self.directory, &config.wd) {
+            (Some(directory), _) => directory.clone(),
+            (None, Some(wd)) => PathBuf::from(wd),
+            (None, None) => PathBuf::from("."),
+        };
+        if !directory.is_dir() {
+            return Err(Error::failed(format!("{} is not a directory", directory.display())));
+        }
+        let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
+        let state_file = match &config.state_file {
+            Some(path) => directory.join(path),
+            None => directory.join(state::DEFAULT),
+        };
+        let prompt = self.prompt(&config)?;
+        let means = self.means(&user)?;
+        let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
+        Ok(Wanted { config, config_hash, directory, state_file, prompt, means })
+    }
+
+    /// The prompt that was given; a file wins over text.
+    fn prompt(&self, config: &LoopConfig) -> Result<Option<Prompt>, Error> {
+        let file = self.prompt_file.clone().or_else(|| config.prompt_file.as_ref().map(PathBuf::from));
+        let (text, place) = match file {
+            Some(file) => {
+                // Relative to here, then to the configuration (AMB-41).
+                let beside = self.config.as_deref().and_then(Path::parent).map(|parent| parent.join(&file));
+                let path = if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|error| Error::failed(format!("the prompt file {}: {error}", path.display())))?;
+                (text, format!("the prompt file {}", path.display()))
+            }
+            None if config.prompt.trim().is_empty() => return Ok(None),
+            None => (config.prompt.clone(), "the prompt".to_owned()),
+        };
+        Prompt::parse(&text).map(Some).map_err(|error| Error::Failed {
+            message: format!("{place}: {error}"),
+            hint: Some("examples/loop/prompt.md shows its form".into()),
+        })
+    }
+}
+
+fn read_config(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
+}
+
+/// What the user has written down for good.
+fn defaults(config: &Config) -> UserDefaults {
+    let _ = config;
+    UserDefaults::default()
+}

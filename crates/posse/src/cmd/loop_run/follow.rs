@@ -1,0 +1,158 @@
+//! Following a run: what it does as it does it, until it is over, has stopped, or somebody stops it.
+
+use std::time::Duration;
+
+use posse_core::ids::RunId;
+use posse_core::run::{RunStatus, Stop};
+use posse_server::api::types::{JournalView, MeansIn, StopRun, Success};
+use posse_server::runs::view::RunView;
+use tokio::time::{sleep, timeout};
+
+use super::live::Live;
+use super::{resume, words};
+use crate::client::{Client, Repeat};
+use crate::cmd::asked_to_end;
+use crate::error::Error;
+use crate::event_stream::AGAIN;
+use crate::ui::Ui;
+
+/// On a terminal, how often times are brought up to date while nothing else happens.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Follows a run until it is over or has stopped. A signal stops it; a second one leaves at once.
+pub(super) async fn to_the_end(
+    mut client: Client,
+    view: &RunView,
+    means: MeansIn,
+    ui: &Ui,
+) -> Result<RunView, Error> {
+    client.only_running();
+    let id = view.id;
+    let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
+    tokio::select! {
+        ended = follower.follow() => return ended,
+        asked = asked_to_end() => match asked {
+            // A closed window is no reason for a night's work to stop.
+            Error::HungUp => return Err(Error::HungUp),
+            asked => {
+                follower.live.clear();
+                ui.say(&format!("stopping run {id} …"));
+                tokio::select! {
+                    stopped = follower.stop(&asked) => {
+                        stopped?;
+                        ui.say(&format!("`posse loop --resume {id}` goes on with it"));
+                    }
+                    _ = asked_to_end() => {}
+                }
+                Err(asked)
+            }
+        },
+    }
+}
+
+struct Follower<'a> {
+    client: Client,
+    id: RunId,
+    means: MeansIn,
+    /// The last entry that was shown.
+    last: i64,
+    live: Live<'a>,
+    ui: &'a Ui,
+}
+
+impl Follower<'_> {
+    async fn follow(&mut self) -> Result<RunView, Error> {
+        loop {
+            // Listening before looking: what changes in between is heard.
+            let mut events = self.client.listen(None).await?;
+            loop {
+                let view = self.show().await?;
+                match (view.status, &view.stopped) {
+                    (RunStatus::Running | RunStatus::Parked, _) => {}
+                    // It needs somebody who knows the environment: that is us.
+                    (RunStatus::Stopped, Some(stopped)) if stopped.stop == Stop::Alone => {
+                        resume(&mut self.client, self.id, &self.means).await?;
+                    }
+                    _ => {
+                        self.live.clear();
+                        return Ok(view);
+                    }
+                }
+                if !self.wait(&mut events, &view).await? {
+                    break;
+                }
+            }
+            // The daemon went away. The next one has taken up the run, but does not know the environment of its agents.
+            sleep(AGAIN).await;
+            let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
+            if !view.status.is_over() {
+                resume(&mut self.client, self.id, &self.means).await?;
+            }
+        }
+    }
+
+    /// Waits for something that concerns the run. `false`: the connection has ended.
+    async fn wait(&mut self, events: &mut crate::event_stream::EventStream, view: &RunView) -> Result<bool, Error> {
+        let id = self.id.as_str();
+        loop {
+            let next = events.next();
+            let event = if self.ui.interactive() {
+                match timeout(TICK, next).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        self.live.draw(&mut self.client, view).await?;
+                        continue;
+                    }
+                }
+            } else {
+                next.await
+            };
+            let Some(event) = event else { return Ok(false) };
+            let of_run = event.kind == "run" && event.data["run"] == id;
+            let of_terminal = event.terminal.is_some_and(|id| view.terminals.values().any(|terminal| *terminal == id));
+            if of_run || (of_terminal && self.ui.interactive()) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Shows what is new, and what it is now.
+    async fn show(&mut self) -> Result<RunView, Error> {
+        let path = format!("/runs/{}/journal?after={}", self.id, self.last);
+        let entries: Vec<JournalView> = self.client.get(&path).await?;
+        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
+        self.live.clear();
+        for entry in &entries {
+            self.last = entry.seq;
+            if self.ui.json() {
+                self.ui.item(entry, String::new);
+            } else if let Some(line) = words::line(entry, self.ui) {
+                self.ui.line(&line);
+            }
+        }
+        if self.ui.interactive() {
+            self.live.draw(&mut self.client, &view).await?;
+        }
+        Ok(view)
+    }
+
+    /// Stops the run and waits until it has.
+    async fn stop(&mut self, asked: &Error) -> Result<(), Error> {
+        let why = Some(asked.to_string());
+        let stopped = self.client.post(&format!("/runs/{}/stop", self.id), &StopRun { why }, Repeat::Safe).await;
+        match stopped {
+            Ok(Success { .. }) => {}
+            // It has stopped by itself meanwhile.
+            Err(Error::Refused(problem)) if problem.kind == "rests" => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let mut events = self.client.listen(None).await?;
+        loop {
+            let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
+            if !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
+                return Ok(());
+            }
+            events.next().await;
+        }
+    }
+}

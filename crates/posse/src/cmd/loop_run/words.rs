@@ -1,0 +1,66 @@
+//! A run in words.
+
+use posse_core::run::{Entry, RunStatus};
+use posse_core::turn::Level;
+use posse_server::api::types::JournalView;
+use posse_server::runs::view::RunView;
+
+use crate::ui::{Colour, Ui, plain};
+
+/// One entry of the journal, as a line; `None` for what only posse itself needs to know.
+pub(crate) fn line(entry: &JournalView, ui: &Ui) -> Option<String> {
+    let (text, colour) = text(&entry.entry)?;
+    let time = entry.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
+    let text: Vec<String> = text.lines().map(plain).collect();
+    let text = text.join(&format!("\n{}", " ".repeat(10)));
+    let text = colour.map_or_else(|| text.clone(), |colour| ui.paint(&text, colour));
+    Some(format!("{}  {text}", ui.paint(&time, Colour::Dim)))
+}
+
+fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
+    let plain = |text: String| Some((text, None));
+    let coloured = |text: String, colour| Some((text, Some(colour)));
+    match entry {
+        Entry::Created { spec } => plain(format!("run {} in {}", spec.id, spec.directory)),
+        Entry::TerminalReady { role, terminal } => plain(format!("{role} is terminal {terminal}")),
+        Entry::TerminalLost { role, why } => coloured(format!("the {role} is not there: {why}"), Colour::Yellow),
+        Entry::TurnBegun { turn, key, attempt, .. } if *attempt > 1 => {
+            plain(format!("turn {turn}: {key} (try {attempt})"))
+        }
+        Entry::TurnBegun { turn, key, .. } => plain(format!("turn {turn}: {key}")),
+        Entry::Dispatching { stale: Some(stale), .. } => plain(format!("an older answer was in the way: kept as {stale}")),
+        Entry::Accepting { n, .. } => coloured(format!("accepting a permission ({n})"), Colour::Yellow),
+        Entry::Accepted { why: Some(why), .. } => coloured(format!("not accepted: {why}"), Colour::Yellow),
+        Entry::Reminding { n, .. } => coloured(format!("no answer; reminder {n}"), Colour::Yellow),
+        Entry::Answered { turn, text, .. } => {
+            plain(format!("turn {turn}: answered, {} lines", text.lines().count()))
+        }
+        Entry::TurnFailed { turn, message, .. } => coloured(format!("turn {turn} failed: {message}"), Colour::Red),
+        Entry::KeptLate { name } => plain(format!("an answer that came too late is kept as {name}")),
+        Entry::Said { level: Level::Info, text } => plain(text.clone()),
+        Entry::Said { level: Level::Warning, text } => coloured(text.clone(), Colour::Yellow),
+        Entry::Stopped { why, .. } => coloured(format!("stopped: {why}"), Colour::Yellow),
+        Entry::Resumed => plain("going on".into()),
+        Entry::StepDone { step, outcome } => {
+            let step = serde_json::to_value(step).ok()?;
+            let outcome = serde_json::to_value(outcome).ok()?;
+            let (word, text) = outcome.as_object()?.iter().next()?;
+            let name = step.as_str()?.replace('_', " ");
+            plain(format!("{name}: {word}: {}", text.as_str()?))
+        }
+        _ => None,
+    }
+}
+
+/// How it ended, or stands.
+pub(crate) fn ending(view: &RunView) -> String {
+    let took = view.changed.duration_since(view.created).as_secs().max(0);
+    let took = format!("{}:{:02} min", took / 60, took % 60);
+    let word = match view.status {
+        RunStatus::Passed => "PASS",
+        RunStatus::Failed => "FAIL",
+        status => status.as_str(),
+    };
+    let turns = view.turns;
+    format!("{word} in round {}, {turns} turns, {took}. Answers are in {}", view.round, view.archive)
+}

@@ -1,0 +1,319 @@
+//! The scripted agent in the loop's roles, read by posse: what a test of the loop scripts is what the loop will see.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use posse_testkit::http::Events;
+use serde_json::{Value, json};
+
+use crate::agents::{actor, count};
+use crate::env;
+
+const PROVIDERS: [(&str, &str); 2] = [("claude_code", "claude"), ("codex", "codex")];
+
+/// An agent of the loop, and what posse tells of it.
+struct Scene {
+    env: TestEnv,
+    log: PathBuf,
+    id: String,
+    events: Events,
+}
+
+impl Scene {
+    fn open(provider: &str, look: &str, scenario: &str) -> Scene {
+        let env = env();
+        let log = actor(&env, provider, &format!("look = \"{look}\"\nplay = \"loop\"\n{scenario}"));
+        // Starts the daemon, so that nothing is missed of what it tells.
+        env.run(["ls"]).ok();
+        let events = env.http().events(None).unwrap();
+        let id = launch(&env, provider, "a");
+        let mut scene = Scene { env, log, id, events };
+        scene.until("idle");
+        scene
+    }
+
+    fn answer_file(&self, name: &str) -> PathBuf {
+        self.env.work().join(".tmp/agent-responses").join(name)
+    }
+
+    fn send(&self, message: &str) -> posse_testkit::http::Answer {
+        let path = format!("/terminals/{}/input", self.id);
+        self.env.http().post(&path, &json!({ "message": message })).unwrap()
+    }
+
+    /// Sends a prompt as long and as dressed up as those of the loop.
+    fn ask_for(&self, name: &str) -> String {
+        let prompt = prompt(&self.answer_file(name));
+        let answer = self.send(&prompt);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        prompt
+    }
+
+    /// The statuses the terminal had, up to and with the one that is waited for.
+    #[track_caller]
+    fn until(&mut self, status: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|last| last != status) {
+            let id = &self.id;
+            let changed = |event: &Value| event["kind"] == "status_changed" && event["terminal"] == *id;
+            let event = self.events.until(changed);
+            seen.push(event["data"]["status"].as_str().unwrap().to_owned());
+        }
+        seen
+    }
+
+    fn shown(&self) -> Value {
+        self.env.http().get(&format!("/terminals/{}", self.id)).unwrap()
+    }
+
+    fn records(&self, event: &str) -> Vec<Value> {
+        let log = fs::read_to_string(&self.log).unwrap();
+        let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records.filter(|record| record["event"] == event).collect()
+    }
+}
+
+fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
+    let launched = env.run(["launch", provider, "--name", name, "--json"]).json();
+    assert_eq!(launched["status"], "idle", "{launched}");
+    launched["id"].as_str().unwrap().to_owned()
+}
+
+fn prompt(file: &Path) -> String {
+    let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
+    let file = file.display();
+    format!(
+        "You are one of five agents. Round 1, cycle 1.\n\n{background}\nRESPONSE FILE (mandatory): '{file}'\n\n\
+         cat > '{file}.part' <<'END_7f3a'\nRESULT: PASS|FAIL\nEND_7f3a\nmv '{file}.part' '{file}'"
+    )
+}
+
+/// Files have no events of their own here; looking again costs nothing.
+#[track_caller]
+fn file_when(path: &Path) -> String {
+    let give_up = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Ok(text) = fs::read_to_string(path) {
+            return text;
+        }
+        assert!(Instant::now() < give_up, "{} never came", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_turn_is_seen_working_and_then_completed_with_its_answer() {
+    // With its state, and with no more than a title.
+    for ((provider, look), osc) in PROVIDERS.into_iter().flat_map(|one| [(one, ""), (one, "osc = [\"title\"]")]) {
+        let mut scene = Scene::open(provider, look, &format!("{osc}\n[loop]\nthink = \"400ms\""));
+        let prompt = scene.ask_for("test_result.md");
+        assert_eq!(scene.until("completed"), ["processing", "completed"], "{provider}");
+        let answer = fs::read_to_string(scene.answer_file("test_result.md")).unwrap();
+        assert!(answer.starts_with("RESULT: PASS\nEVIDENCE:\n"), "{answer}");
+        let asked = scene.records("asked");
+        assert_eq!(asked.len(), 1, "{provider}");
+        assert_eq!(asked[0]["hash"], posse_actor::hash(&prompt), "it came as it was sent");
+        assert_eq!((&asked[0]["key"], &asked[0]["length"]), (&json!("tester"), &json!(prompt.len())));
+        assert_eq!(asked[0]["terminal"], scene.id);
+    }
+}
+
+/// The whole of a run, without any time to think. How long it takes is the actor's own account, at its best: this
+/// machine may have other things to do.
+#[test]
+fn nine_turns_at_once() {
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, "");
+        let files = [
+            ("analyst_summary.md", "ANALYST_SUMMARY:"),
+            ("analyst_review.md", "REVIEW_RESULT: REVISE"),
+            ("analyst_summary.md", "ANALYST_SUMMARY:"),
+            ("analyst_review.md", "REVIEW_RESULT: APPROVED"),
+            ("programmer_summary.md", "PROGRAMMER_SUMMARY:"),
+            ("programmer_review.md", "REVIEW_RESULT: REVISE"),
+            ("programmer_summary.md", "PROGRAMMER_SUMMARY:"),
+            ("programmer_review.md", "REVIEW_RESULT: APPROVED"),
+            ("test_result.md", "RESULT: PASS"),
+        ];
+        for (file, head) in files {
+            scene.ask_for(file);
+            scene.until("completed");
+            let answer = fs::read_to_string(scene.answer_file(file)).unwrap();
+            assert_eq!(answer.lines().next(), Some(head), "{provider} {file}");
+            fs::remove_file(scene.answer_file(file)).unwrap();
+        }
+        let times = |event: &str| -> Vec<u64> {
+            scene.records(event).iter().map(|record| record["ns"].as_u64().unwrap()).collect()
+        };
+        let took = times("submitted").into_iter().zip(times("turn_ended")).map(|(from, to)| to - from);
+        let took: Vec<Duration> = took.map(Duration::from_nanos).collect();
+        assert_eq!(took.len(), files.len(), "{provider}: no prompt came twice");
+        assert!(took.iter().min().unwrap() < &Duration::from_millis(50), "{provider}: {took:?}");
+    }
+}
+
+#[test]
+fn permissions_have_a_plain_yes_and_each_is_accounted_for() {
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, "[loop]\npermissions = 3\nthink = \"200ms\"");
+        scene.ask_for("programmer_summary.md");
+        for number in 1..=3 {
+            // What is on the screen counts: it may be announced before.
+            while scene.shown()["dialog"]["subject"].as_str().is_none_or(|it| !it.contains(&format!("check-{number}")))
+            {
+                scene.until("waiting_user_answer");
+            }
+            assert_eq!(scene.shown()["waiting_kind"], "permission");
+            let accepted = scene.send("y");
+            assert_eq!(accepted.status, 200, "{provider} {number}: {accepted:?}");
+        }
+        scene.until("completed");
+        assert!(scene.answer_file("programmer_summary.md").exists());
+        let closed = scene.records("dialog_closed");
+        assert_eq!(closed.len(), 3, "{closed:?}");
+        assert!(closed.iter().all(|closed| closed["accepted"] == true && closed["choice"] == 1), "{closed:?}");
+        assert_eq!(count(&scene.log, "submitted"), 1);
+    }
+}
+
+#[test]
+fn a_refusal_ends_the_turn_without_an_answer() {
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, "[loop]\npermissions = 1\nthink = \"200ms\"");
+        scene.ask_for("programmer_summary.md");
+        while scene.shown()["dialog"] == Value::Null {
+            scene.until("waiting_user_answer");
+        }
+        scene.env.run(["deny", "a"]).ok();
+        scene.env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
+        assert!(!scene.answer_file("programmer_summary.md").exists());
+        assert_eq!(scene.records("turn_ended")[0]["outcome"], "interrupted");
+    }
+}
+
+#[test]
+fn questions_and_plans_have_no_plain_yes() {
+    let question = r#"{ kind = "question", text = "Which database?", options = ["SQLite", "Postgres"] }"#;
+    let plan = r#"{ kind = "plan", detail = "First this, then that." }"#;
+    for (provider, look) in PROVIDERS {
+        for (kind, ask) in [("question", question), ("plan", plan)] {
+            let turn = format!("[[turn]]\nsteps = [{{ think = \"200ms\" }}, {{ ask = {ask} }}, {{ answer = {{}} }}]");
+            let mut scene = Scene::open(provider, look, &turn);
+            scene.ask_for("analyst_summary.md");
+            while scene.shown()["dialog"] == Value::Null {
+                scene.until("waiting_user_answer");
+            }
+            assert_eq!(scene.shown()["waiting_kind"], kind, "{provider}");
+            let refused = scene.send("y");
+            assert_eq!(refused.status, 409, "{provider} {kind}: {refused:?}");
+            assert_eq!(count(&scene.log, "dialog_closed"), 0, "nothing was typed");
+            scene.env.run(["approve", "a", "--option", "2"]).ok();
+            scene.until("completed");
+            assert!(scene.answer_file("analyst_summary.md").exists());
+        }
+    }
+}
+
+#[test]
+fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
+    for (provider, look) in PROVIDERS {
+        let kinds = ["500", "529", "401", "usage_limit", "dropped"];
+        let turns: String = kinds
+            .iter()
+            .enumerate()
+            .map(|(at, kind)| {
+                format!(
+                    "[[turn]]\nnth = {}\nsteps = [{{ think = \"150ms\" }}, {{ say = \"Well.\" }}, {{ fail = \"{kind}\" }}]\n",
+                    at + 1
+                )
+            })
+            .collect();
+        // A title does not tell an error: the screen has to.
+        let mut scene = Scene::open(provider, look, &format!("osc = [\"title\"]\n{turns}"));
+        scene.ask_for("analyst_review.md");
+        for kind in kinds {
+            assert_eq!(scene.until("error"), ["processing", "error"], "{provider} {kind}");
+            assert!(!scene.answer_file("analyst_review.md").exists());
+            assert_eq!(scene.send("continue").status, 200, "{provider} {kind}");
+        }
+        scene.until("completed");
+        assert!(scene.answer_file("analyst_review.md").exists());
+    }
+}
+
+#[test]
+fn an_answer_may_be_forgotten_come_late_or_in_pieces() {
+    let turns = r#"
+        [[turn]]
+        nth = 1
+        steps = [{ say = "Done." }]
+        [[turn]]
+        nth = 2
+        steps = [{ answer = { late = "700ms" } }, { say = "Done." }]
+        [[turn]]
+        nth = 3
+        steps = [{ answer = { text = "one two three", pieces = 3, gap = "150ms" } }, { say = "Done." }]
+    "#;
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, turns);
+        let file = scene.answer_file("test_result.md");
+        scene.ask_for("test_result.md");
+        scene.until("completed");
+        assert!(!file.exists(), "forgotten");
+        scene.ask_for("test_result.md");
+        scene.until("completed");
+        assert!(file_when(&file).starts_with("RESULT: PASS"));
+        let (ended, wrote) = (&scene.records("turn_ended")[1], &scene.records("wrote")[0]);
+        assert!(ended["ns"].as_u64() < wrote["ns"].as_u64(), "{provider}: written after the turn");
+        fs::remove_file(&file).unwrap();
+        scene.ask_for("test_result.md");
+        scene.until("completed");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one two three");
+    }
+}
+
+#[test]
+fn an_agent_that_never_starts_stays_as_it_was() {
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, "[[turn]]\nnth = 1\nignore = true");
+        scene.ask_for("test_result.md");
+        scene.env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
+        assert_eq!(scene.records("ignored").len(), 1);
+        assert!(!scene.answer_file("test_result.md").exists());
+        scene.ask_for("test_result.md");
+        scene.until("completed");
+        assert!(scene.answer_file("test_result.md").exists());
+    }
+}
+
+#[test]
+fn who_replaces_a_dead_agent_carries_on() {
+    for (provider, look) in PROVIDERS {
+        for ending in ["crash = 9", "exit = 3"] {
+            let state = tempfile::tempdir().unwrap();
+            let turn = format!(
+                "[loop]\nstate_dir = {:?}\n[[turn]]\nkey = \"analyst_review\"\nnth = 2\nsteps = [{{ think = \"100ms\" }}, {{ {ending} }}]",
+                state.path()
+            );
+            let mut scene = Scene::open(provider, look, &turn);
+            scene.ask_for("analyst_review.md");
+            scene.until("completed");
+            fs::remove_file(scene.answer_file("analyst_review.md")).unwrap();
+            scene.ask_for("analyst_review.md");
+            scene.env.run(["wait", "a", "--until", "exited", "--timeout", "20s"]).ok();
+            assert!(!scene.answer_file("analyst_review.md").exists());
+
+            scene.id = launch(&scene.env, provider, "b");
+            scene.ask_for("analyst_review.md");
+            scene.until("completed");
+            let answer = fs::read_to_string(scene.answer_file("analyst_review.md")).unwrap();
+            assert!(answer.starts_with("REVIEW_RESULT: APPROVED"), "{provider} {ending}: {answer}");
+            let asked = scene.records("asked");
+            let numbers: Vec<u64> = asked.iter().map(|asked| asked["nth"].as_u64().unwrap()).collect();
+            assert_eq!(numbers, [1, 2, 3]);
+            assert_ne!(asked[1]["pid"], asked[2]["pid"]);
+        }
+    }
+}
