@@ -9,6 +9,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use posse_core::nearest::nearest;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::Spanned;
@@ -257,25 +258,7 @@ fn hint(message: &str) -> Option<String> {
     }
     let mut words = message.split('`').skip(1).step_by(2);
     let unknown = words.next()?;
-    let (distance, nearest) = words.map(|word| (distance(unknown, word), word)).min()?;
-    let close_enough = distance <= nearest.chars().count().max(3) / 3 + 1;
-    close_enough.then(|| format!("did you mean `{nearest}`?"))
-}
-
-/// Edits between two words, counted by Levenshtein's rule.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
+    nearest(unknown, words).map(|nearest| format!("did you mean `{nearest}`?"))
 }
 
 #[cfg(test)]

@@ -26,17 +26,34 @@ struct Terminal {
     folder: PathBuf,
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum LogTold {
+    ByScenario,
+    ByEnvironment,
+}
+
 impl Terminal {
     fn start(test: &str, scenario: &str) -> Terminal {
+        Terminal::start_with(test, scenario, LogTold::ByScenario)
+    }
+
+    fn start_with(test: &str, scenario: &str, told: LogTold) -> Terminal {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("scenario.toml");
-        std::fs::write(&file, format!("log = '{}'\n{scenario}", folder.join("log").display())).unwrap();
+        let log = folder.join("log");
+        let setting = format!("log = '{}'\n", log.display());
+        let setting = if told == LogTold::ByScenario { setting } else { String::new() };
+        std::fs::write(&file, format!("{setting}{scenario}")).unwrap();
 
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(Size::new(24, 80)).unwrap();
-        let child = Command::new(actor()).arg(&file).current_dir(&folder).spawn(pts).unwrap();
+        let mut command = Command::new(actor()).arg(&file).current_dir(&folder);
+        if told == LogTold::ByEnvironment {
+            command = command.env("POSSE_ACTOR_LOG", &log).env("POSSE_TERMINAL_ID", "0000abcd");
+        }
+        let child = command.spawn(pts).unwrap();
         let pty = std::sync::Arc::new(pty);
         let (send, output) = channel();
         let reader = pty.clone();
@@ -256,4 +273,15 @@ steps = [{{ crash = 9 }}]"#,
     let wrote: Vec<&str> = log.lines().filter(|line| line.contains("\"event\":\"wrote\"")).collect();
     assert_eq!(wrote.len(), 5, "three pieces, a file, a folder: {log}");
     assert!(wrote[0].contains("\"whole\":false") && wrote[2].contains("\"whole\":true"), "{wrote:?}");
+}
+
+#[test]
+fn a_log_may_be_told_by_the_environment_and_says_whose_it_is() {
+    let scenario = "look = \"plain\"\nauto_prompt = \"x\"\n[[turn]]\nsteps = [{ exit = 0 }]";
+    let terminal = Terminal::start_with("environment", scenario, LogTold::ByEnvironment);
+    let pid = terminal.child.id();
+    let (_, log, _) = terminal.end();
+    assert_eq!(events(&log), ["ready", "submitted", "turn_started", "exit"]);
+    let whose = format!("\"pid\":{pid},\"terminal\":\"0000abcd\"");
+    assert!(log.lines().all(|line| line.contains(&whose)), "{log}");
 }

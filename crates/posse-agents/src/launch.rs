@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::version::Version;
+
 /// What an agent may do without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +69,9 @@ pub struct Launch {
     pub install: String,
     #[serde(default)]
     pub always: Additions,
+    /// What only newer versions take.
+    #[serde(default)]
+    pub since: Vec<Since>,
     /// Variables it must not find.
     #[serde(default)]
     pub unset: Vec<String>,
@@ -82,6 +87,14 @@ pub struct Launch {
     pub hooks: Option<Hooks>,
 }
 
+/// From this version on. A version that nobody knows counts as the newest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    pub version: Version,
+    pub add: Additions,
+}
+
 /// The tool's own hooks, told per run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +107,8 @@ pub struct Hooks {
 #[derive(Clone, Debug, Default)]
 pub struct Wish<'a> {
     pub mode: Mode,
+    /// The one that is installed, if it is known.
+    pub version: Option<&'a Version>,
     pub model: Option<&'a str>,
     /// Name and text.
     pub profile: Option<(&'a str, &'a str)>,
@@ -142,7 +157,10 @@ impl Launch {
         if self.profile_needed && wish.profile.is_none() {
             return Err(LaunchError::ProfileNeeded(name.into()));
         }
-        let mut additions = vec![&self.always, mode];
+        let newer = |since: &&Since| wish.version.is_none_or(|version| *version >= since.version);
+        let mut additions = vec![&self.always];
+        additions.extend(self.since.iter().filter(newer).map(|since| &since.add));
+        additions.push(mode);
         if wish.trusted {
             additions.extend(&self.trusted);
         }
@@ -270,6 +288,21 @@ mod tests {
         let hooked = Wish { hook_command: Some("posse hook"), ..Wish::default() };
         let settings = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"posse hook","timeout":5}]}]}}"#;
         assert_eq!(command(hooked).unwrap(), format!("agent --quiet --settings {settings}"));
+    }
+
+    #[test]
+    fn older_versions_do_not_get_what_they_do_not_know() {
+        let add = Additions { arguments: vec!["--no-daemon".into()], ..Additions::default() };
+        let launch = Launch { since: vec![Since { version: "0.156".parse().unwrap(), add }], ..launch() };
+        for (version, command) in [
+            (Some("0.145.0"), "agent --quiet"),
+            (Some("0.156.0"), "agent --quiet --no-daemon"),
+            (None, "agent --quiet --no-daemon"),
+        ] {
+            let version = version.map(|version| version.parse().unwrap());
+            let wish = Wish { version: version.as_ref(), ..Wish::default() };
+            assert_eq!(launch.plan("Agent", &wish).unwrap().command.join(" "), command, "{version:?}");
+        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! not fit into rules.
 
 pub mod classify;
+pub mod headless;
 pub mod launch;
 pub mod manifest;
 pub mod merge;
 pub mod profile;
 pub mod start;
+pub mod version;
 
 pub use manifest::{BadManifest, Manifest, Provider};

@@ -8,8 +8,10 @@ use posse_core::detect::{BadRules, Detector};
 use posse_core::signal::{BadSignalRules, Listener, SignalRules};
 use serde::{Deserialize, Serialize};
 
+use crate::headless::{BadHeadless, HeadlessRules, Texts};
 use crate::launch::Launch;
 use crate::start::Start;
+use crate::version::Version;
 
 /// One agent, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,9 +21,14 @@ pub struct Manifest {
     pub id: String,
     /// What people call it.
     pub name: String,
+    /// The versions it was written for and is tested with. Others are started all the same.
+    #[serde(default)]
+    pub versions: Vec<Version>,
     /// How it is started. Without this its screen can be read, and nothing more.
     pub launch: Option<Launch>,
     pub start: Option<Start>,
+    /// How it is heard without a terminal. Without this it cannot carry out plans.
+    pub headless: Option<HeadlessRules>,
     /// What is said to it so that it leaves.
     pub exit: Option<String>,
     /// How messages are typed and submitted.
@@ -51,6 +58,8 @@ pub enum BadManifest {
     Keys(#[from] BadKeys),
     #[error("{0}")]
     Signals(#[from] BadSignalRules),
+    #[error("{0}")]
+    Headless(#[from] BadHeadless),
 }
 
 /// An agent, ready for use.
@@ -61,6 +70,15 @@ pub struct Provider {
     pub submit: Submit,
     pub keys: Keys,
     pub signals: Listener,
+    pub headless: Option<Arc<Texts>>,
+}
+
+impl Manifest {
+    /// Variables that a session without a terminal must not find.
+    pub fn unset_for_sessions(&self) -> Vec<String> {
+        let launch = self.launch.iter().flat_map(|launch| &launch.unset);
+        launch.chain(self.headless.iter().flat_map(|headless| &headless.unset)).cloned().collect()
+    }
 }
 
 /// Stands in named patterns and in examples for the name of the profile a terminal was started with.
@@ -78,7 +96,8 @@ impl Provider {
         let detector = Arc::new(detector(&manifest, None)?);
         let (submit, keys) = (Submit::new(&manifest.submit)?, Keys::new(&manifest.answer)?);
         let signals = Listener::new(manifest.signals.clone())?;
-        Ok(Self { manifest, detector, submit, keys, signals })
+        let headless = manifest.headless.as_ref().map(Texts::new).transpose()?.map(Arc::new);
+        Ok(Self { manifest, detector, submit, keys, signals, headless })
     }
 
     /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the

@@ -32,6 +32,22 @@ struct Fields {
     mcp_servers: Option<serde_json::Value>,
 }
 
+/// The profiles that are part of this program, as written: the five roles of the loop.
+pub const BUILT_IN_PROFILES: &[(&str, &str)] = &[
+    ("system_analyst", include_str!("../profiles/system_analyst.md")),
+    ("peer_system_analyst", include_str!("../profiles/peer_system_analyst.md")),
+    ("programmer", include_str!("../profiles/programmer.md")),
+    ("peer_programmer", include_str!("../profiles/peer_programmer.md")),
+    ("tester", include_str!("../profiles/tester.md")),
+];
+
+/// A profile that is part of this program.
+pub fn built_in(name: &str) -> Option<Profile> {
+    let (_, text) = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name)?;
+    // They are all read in a test.
+    Profile::parse(text).ok()
+}
+
 impl Profile {
     /// A role that somebody else knows by its name.
     pub fn named(name: &str) -> Self {
@@ -39,13 +55,8 @@ impl Profile {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadProfile> {
-        let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        let rest = text.strip_prefix("---\n").ok_or(BadProfile::NoFields)?;
-        let (fields, body) = match rest.split_once("\n---\n") {
-            Some(parts) => parts,
-            None => (rest.strip_suffix("\n---").ok_or(BadProfile::NoFields)?, ""),
-        };
-        let fields: Fields = serde_saphyr::from_str(fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
+        let (fields, body) = split_fields(text).ok_or(BadProfile::NoFields)?;
+        let fields: Fields = serde_saphyr::from_str(&fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
         let body = body.trim();
         let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body.to_owned() };
         Ok(Self {
@@ -73,6 +84,17 @@ impl Profile {
     }
 }
 
+/// The fields on top of a Markdown file and the text below. They stand between two lines that are `---` and nothing else.
+pub(crate) fn split_fields(text: &str) -> Option<(String, String)> {
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let rest = text.strip_prefix("---\n")?;
+    let (fields, body) = match rest.split_once("\n---\n") {
+        Some(parts) => parts,
+        None => (rest.strip_suffix("\n---")?, ""),
+    };
+    Some((fields.to_owned(), body.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +107,21 @@ mod tests {
         assert_eq!(profile.text, "You test.\n\n- all of it");
         let config = r#"{"mcpServers":{"lab":{"command":"lab","env":{"CAO_TERMINAL_ID":"mine","POSSE_TERMINAL_ID":"0000000a"}}}}"#;
         assert_eq!(profile.mcp_config("0000000a").as_deref(), Some(config));
+    }
+
+    #[test]
+    fn every_role_of_the_loop_has_a_profile() {
+        for (name, text) in BUILT_IN_PROFILES {
+            let profile = Profile::parse(text).unwrap();
+            assert_eq!(profile.name, *name);
+            assert!(profile.model.is_none() && profile.mcp_servers.is_none());
+            assert!(profile.description.len() > 20 && profile.text.len() > 500, "{name}");
+            assert!(!profile.text.contains("opsx"), "{name}: most projects have no OpenSpec");
+            assert_eq!(built_in(name), Some(profile));
+        }
+        let names: Vec<&str> = BUILT_IN_PROFILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, posse_core::rounds::Role::ALL.map(posse_core::rounds::Role::profile));
+        assert_eq!(built_in("developer"), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod names;
 mod status;
 
 pub use names::is_suspicious;
-pub use status::{Change, StatusError, changes};
+pub use status::{Change, StatusError, changes, ignored};
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,10 @@ pub struct Snapshot {
     pub root: GitPath,
     /// What had uncommitted changes.
     pub dirty: Vec<Was>,
+    /// What git ignored: directories, and files that are in none of those. Should the run change the rules, these are not
+    /// its work; passwords are among them.
+    #[serde(default)]
+    pub ignored: Vec<GitPath>,
 }
 
 /// A path with uncommitted changes.
@@ -114,8 +118,10 @@ pub struct Was {
 pub enum Why {
     /// It belongs to posse.
     Ours,
-    /// It had uncommitted changes before the run.
+    /// It had uncommitted changes before the run, or something it is in had: a repository that is none any more.
     UsersWork,
+    /// Git ignored it before the run.
+    Ignored,
     /// A repository of its own, registered as a submodule or not.
     Repository,
     /// Where it is now, something that is left was before: the commit would delete that.
@@ -142,16 +148,21 @@ const OURS: [&[u8]; 2] = [b".tmp", b".posse"];
 /// Decides. `quarantine` is the directory for what is put aside, if it is in the repository.
 pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>) -> Plan {
     let users: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
+    let ignored: BTreeSet<&GitPath> = before.ignored.iter().collect();
+    let among = |set: &BTreeSet<&GitPath>, path: &GitPath| {
+        set.contains(path) || path.parents().any(|parent| set.contains(&parent))
+    };
     let mut plan = Plan::default();
     for change in changes {
         let path = &change.path;
-        let ours = path.names().any(|name| OURS.contains(&name))
-            || quarantine
-                .is_some_and(|directory| path == directory || path.parents().any(|parent| parent == *directory));
+        let aside = quarantine.is_some_and(|directory| among(&BTreeSet::from([directory]), path));
+        let ours = aside || path.names().any(|name| OURS.contains(&name));
         let why = if ours {
             Why::Ours
-        } else if users.contains(path) {
+        } else if among(&users, path) {
             Why::UsersWork
+        } else if change.new && among(&ignored, path) {
+            Why::Ignored
         } else if change.repository {
             Why::Repository
         } else {

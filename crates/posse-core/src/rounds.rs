@@ -23,6 +23,7 @@ mod phase_tests;
 mod property_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,14 +43,20 @@ pub enum Phase {
     Done,
 }
 
-impl std::fmt::Display for Phase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Phase::Analyst => "analyst",
-            Phase::Programmer => "programmer",
-            Phase::Tester => "tester",
-            Phase::Done => "done",
-        })
+impl Phase {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Analyst => "analyst",
+            Self::Programmer => "programmer",
+            Self::Tester => "tester",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -74,6 +81,8 @@ pub enum Final {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
+    /// For whoever looks for a reason later.
+    Detail,
     Info,
     Warning,
 }
@@ -252,15 +261,14 @@ impl Rounds {
         let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules.limits);
         let (cycle, max) = (self.cycle, self.rules.limits.max_review_cycles);
         let phase = self.phase;
-        let name = phase_name(phase);
         if outcome == Outcome::Approved {
             *self.peer_feedback(review) = NO_FEEDBACK.into();
-            let mut notes = vec![Note::info(format!("{name}: approved in cycle {cycle}"))];
+            let mut notes = vec![Note::info(format!("{phase}: approved in cycle {cycle}"))];
             notes.extend(self.enter(after(phase)));
             return notes;
         }
         let condensed = condense::review_notes(answer, &self.rules.condensation);
-        let mut notes = vec![not_approved(name, &outcome)];
+        let mut notes = vec![not_approved(phase, &outcome)];
         if cycle < max {
             *self.peer_feedback(review) = explained(&outcome, &condensed);
             self.cycle += 1;
@@ -268,7 +276,7 @@ impl Rounds {
             return notes;
         }
         let times = if max == 1 { "1 cycle".to_owned() } else { format!("{max} cycles") };
-        notes.push(Note::warning(format!("{name}: no approval after {times}; the next phase begins without it")));
+        notes.push(Note::warning(format!("{phase}: no approval after {times}; the next phase begins without it")));
         *self.peer_feedback(review) =
             format!("The reviewer did not approve after {times}. The last notes:\n{condensed}");
         notes.extend(self.enter(after(phase)));
@@ -332,15 +340,14 @@ impl Rounds {
     }
 
     fn repeat(&mut self, empty: Phase, wanted: Phase) -> Vec<Note> {
-        let (empty_name, wanted_name) = (phase_name(empty), phase_name(wanted));
         if self.repeated.contains(&empty) {
-            let why = format!("the {empty_name} left nothing, twice, so the {wanted_name} has nothing to go on");
+            let why = format!("the {empty} left nothing, twice, so the {wanted} has nothing to go on");
             self.phase = wanted;
             self.next = Next::Stuck(why.clone());
             return vec![Note::warning(why)];
         }
         self.repeated.push(empty);
-        let mut notes = vec![Note::warning(format!("the {empty_name} left nothing; that phase is repeated, once"))];
+        let mut notes = vec![Note::warning(format!("the {empty} left nothing; that phase is repeated, once"))];
         notes.extend(self.enter(empty));
         notes
     }
@@ -394,30 +401,21 @@ fn after(phase: Phase) -> Phase {
     }
 }
 
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Analyst => "analyst",
-        Phase::Programmer => "programmer",
-        Phase::Tester => "tester",
-        Phase::Done => "end",
-    }
-}
-
 /// What stands in the place of a summary that was never asked for.
 fn skipped(role: Role) -> String {
     format!("(The {role}'s turn was skipped: this run began later. Look at the project itself for what is there.)")
 }
 
-fn not_approved(name: &str, outcome: &Outcome) -> Note {
+fn not_approved(phase: Phase, outcome: &Outcome) -> Note {
     match outcome {
-        Outcome::HeldBack(lack) => Note::warning(format!("{name}: approval held back: {lack}")),
+        Outcome::HeldBack(lack) => Note::warning(format!("{phase}: approval held back: {lack}")),
         Outcome::Unclear(line) => {
-            Note::warning(format!("{name}: {line:?} is no plain verdict, so it is not an approval"))
+            Note::warning(format!("{phase}: {line:?} is no plain verdict, so it is not an approval"))
         }
         Outcome::Missing => {
-            Note::warning(format!("{name}: the review has no `REVIEW_RESULT: …` line, so it is not an approval"))
+            Note::warning(format!("{phase}: the review has no `REVIEW_RESULT: …` line, so it is not an approval"))
         }
-        Outcome::Approved | Outcome::Revise => Note::info(format!("{name}: the reviewer asks for changes")),
+        Outcome::Approved | Outcome::Revise => Note::info(format!("{phase}: the reviewer asks for changes")),
     }
 }
 

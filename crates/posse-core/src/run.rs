@@ -17,6 +17,8 @@ mod machine;
 mod mirror;
 mod park;
 mod resume;
+#[cfg(test)]
+mod simulation;
 mod traces;
 mod waiting;
 

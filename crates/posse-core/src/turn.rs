@@ -48,9 +48,10 @@ pub use failure::ApiFailure;
 pub use machine::Turn;
 pub use outcome::{Answer, AnswerFrom, Cause, ErrorKind, Notice, TurnError};
 
+use crate::detect::Dialog;
 use crate::ids::TerminalId;
 pub use crate::rounds::Level;
-use crate::status::{StatusKind, WaitingKind};
+use crate::status::{Status, StatusKind, WaitingKind};
 
 /// What a run says about its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +123,24 @@ pub struct Seen {
     pub words: Option<String>,
     /// The program has ended, or a shell has taken its place.
     pub ended: bool,
+}
+
+impl Seen {
+    /// As far as a status says it. `words` and `ended` are for who knows the terminal.
+    pub fn of(status: &Status) -> Self {
+        let dialog = status.dialog.as_ref();
+        let is_plain = |dialog: &Dialog| dialog.kind == WaitingKind::Permission && dialog.accepting().is_some();
+        Self {
+            kind: Some(status.kind),
+            waiting: status.waiting_kind,
+            question: dialog.map(|dialog| dialog.id.clone()),
+            plain_yes: dialog.is_some_and(is_plain),
+            epoch: status.epoch,
+            reason: status.reason.clone(),
+            words: None,
+            ended: false,
+        }
+    }
 }
 
 /// What is in the response file.

@@ -120,7 +120,8 @@ fn open_changes(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
 /// What is the user's own when a run begins; `None` outside of a repository. To be kept as long as the run.
 pub async fn snapshot(directory: &Path) -> Result<Option<Snapshot>, GitError> {
     let Some(tree) = WorkTree::find(directory).await? else { return Ok(None) };
-    let paths: BTreeSet<GitPath> = tree.status().await?.into_iter().map(|change| change.path).collect();
+    let (changes, ignored) = tree.status_and_ignored().await?;
+    let paths: BTreeSet<GitPath> = changes.into_iter().map(|change| change.path).collect();
     let root = tree.root.clone();
     let dirty = blocking(move || {
         let mut left_to_hash = HASHED;
@@ -133,7 +134,7 @@ pub async fn snapshot(directory: &Path) -> Result<Option<Snapshot>, GitError> {
         };
         paths.into_iter().map(was).collect()
     });
-    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await? }))
+    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await?, ignored }))
 }
 
 /// Commits what has changed since the run began. Suspicious new files go to the quarantine.
@@ -223,9 +224,12 @@ async fn tell_what_is_left(
         }
     };
     let left = |why: Why| plan.left.iter().filter(move |(_, left)| **left == why).map(|(path, _)| path);
-    let changed_again = changed_again.iter().map(|was| &was.path).collect();
+    let dirty: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
+    let within = left(Why::UsersWork).filter(|path| !dirty.contains(path));
+    let changed_again = changed_again.iter().map(|was| &was.path).chain(within).collect();
     tell(changed_again, "not committed, because they had uncommitted changes before the run, which changed them too");
     tell(plan.vanished.iter().collect(), "had uncommitted changes before the run, and have none now");
+    tell(left(Why::Ignored).collect(), "not committed, because git ignored them before the run");
     tell(left(Why::Repository).collect(), "not committed, because they are repositories of their own");
     tell(left(Why::InTheWay).collect(), "not committed, because that would delete uncommitted work of yours");
     Ok(())

@@ -7,10 +7,10 @@ mod error;
 mod events;
 pub(crate) mod listen;
 mod params;
+mod runs;
 mod sessions;
 mod settings;
 mod stream;
-mod runs;
 pub(crate) mod terminals;
 pub mod types;
 mod usage;
@@ -44,6 +44,7 @@ use crate::hub::{Command, Message};
 use crate::providers::Providers;
 use crate::record::LogEvent;
 use crate::runs::Runs;
+use crate::versions::Versions;
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
@@ -61,6 +62,7 @@ pub(crate) struct App {
     pub(crate) places: Places,
     pub(crate) listeners: Listeners,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) versions: Arc<Versions>,
     pub(crate) runs: Runs,
 }
 

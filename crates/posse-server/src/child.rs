@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 /// The most a program may say: the state of a very large repository.
 const MOST: usize = 64 << 20;
 /// How long pipes may stay open after the end of a program: something it left behind may hold them for ever.
-const DRAIN: Duration = Duration::from_millis(200);
+const DRAIN: Duration = Duration::from_secs(1);
 /// What a program gets to tidy up: git removes its lock files.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -35,6 +35,8 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
+    /// That is all it said. What it left behind may say more.
+    pub(crate) complete: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +68,7 @@ pub(crate) async fn run(
     })?;
     let mut family = Family::of(child, leftovers).map_err(broken)?;
     let (stdin, mut stdout, mut stderr) = family.pipes().map_err(broken)?;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (mut out, mut err, mut complete) = (Vec::new(), Vec::new(), true);
     let ended = async {
         let pipes = async {
             tokio::join!(feed(stdin, input), collect(&mut stdout, &mut out), collect(&mut stderr, &mut err));
@@ -76,7 +78,7 @@ pub(crate) async fn run(
             status = family.ended() => status,
             () = &mut pipes => return family.ended().await,
         };
-        let _ = timeout(DRAIN, &mut pipes).await;
+        complete = timeout(DRAIN, &mut pipes).await.is_ok();
         status
     };
     let ended = timeout_at(deadline, ended).await;
@@ -85,7 +87,7 @@ pub(crate) async fn run(
     if out.len() > MOST {
         return Err(ChildError::TooMuch { program });
     }
-    Ok(Ended { status, stdout: out, stderr: err })
+    Ok(Ended { status, stdout: out, stderr: err, complete })
 }
 
 async fn feed(mut stdin: ChildStdin, input: &[u8]) {
@@ -215,6 +217,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_heard_and_its_end_is_told() {
         let ended = quick(sh("cat; echo oh >&2; exit 3"), b"hello").await.unwrap();
+        assert!(ended.complete);
         assert_eq!((ended.stdout, ended.stderr, ended.status.code()), (b"hello".to_vec(), b"oh\n".to_vec(), Some(3)));
         let missing = quick(Command::new("posse-no-such-program"), b"").await.unwrap_err();
         assert_eq!(missing.to_string(), "there is no program \"posse-no-such-program\"");
@@ -231,7 +234,7 @@ mod tests {
     async fn what_it_leaves_behind_does_not_hold_us_up() {
         let began = Instant::now();
         let ended = quick(sh("sleep 60 & echo $!"), b"").await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < Duration::from_secs(10) && !ended.complete);
         let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
         let sleeper = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).expect("it goes on");
         rustix::process::pidfd_send_signal(sleeper, Signal::KILL).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::aftermath::{Change, GitPath, StatusError, changes};
+use posse_core::aftermath::{Change, GitPath, StatusError, changes, ignored};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
 
@@ -20,6 +20,8 @@ const COMMIT: Duration = Duration::from_secs(600);
 const LOCKED: Duration = Duration::from_secs(3);
 /// The most of git's words, or of a hook's, that is passed on. What matters stands at the end.
 const WORDS: usize = 2000;
+
+const STATUS: [&str; 5] = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
 
 /// Of the daemon's variables that are for git, these say who the user is and where their configuration lies. All others
 /// speak of some other repository or call.
@@ -103,8 +105,14 @@ impl WorkTree {
     }
 
     pub(crate) async fn status(&self) -> Result<Vec<Change>, GitError> {
-        let arguments = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
-        Ok(changes(&success(self.git(None, &arguments, b"").await?)?)?)
+        Ok(changes(&success(self.git(None, &STATUS, b"").await?)?)?)
+    }
+
+    /// What is changed, and what is ignored: of an ignored directory only its name.
+    pub(crate) async fn status_and_ignored(&self) -> Result<(Vec<Change>, Vec<GitPath>), GitError> {
+        let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
+        let said = success(self.git(None, &arguments, b"").await?)?;
+        Ok((changes(&said)?, ignored(&said)))
     }
 
     /// What the user has begun and not finished: a commit now would become part of it.
@@ -273,7 +281,12 @@ async fn git(directory: &Path, index: Option<&Path>, arguments: &[&str], input: 
     let mut command = command(directory, index);
     command.args(arguments);
     let name = arguments.first().copied().unwrap_or_default().to_owned();
-    Ok(Call { command: name, ended: run(command, input, PLUMBING).await? })
+    let ended = run(command, input, PLUMBING).await?;
+    // Half a list would make the user's work look like the run's.
+    if !ended.complete {
+        return Err(GitError::Child(format!("git {name} left a program behind that holds its output")));
+    }
+    Ok(Call { command: name, ended })
 }
 
 async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, GitError> {

@@ -23,6 +23,7 @@ mod serve;
 mod session_files;
 mod store;
 pub mod tmux_server;
+pub mod versions;
 mod watch;
 mod watched_files;
 

@@ -5,7 +5,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use posse_core::rounds::config::Notifications;
+use serde::Serialize;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
 
@@ -19,27 +20,6 @@ const NTFY_TEXT: usize = 4096;
 const TITLE: usize = 200;
 /// The kernel takes no variable of more than 128 KiB. The whole text is on standard input.
 const VARIABLE: usize = 32 << 10;
-
-/// Where notices go. An empty one is not used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Channels {
-    pub ntfy_topic: String,
-    /// The ntfy server.
-    pub ntfy_url: String,
-    /// An address that takes the notice as JSON.
-    pub webhook: String,
-    /// A program and its arguments. It gets the notice as JSON on standard input, and in variables.
-    pub command: Vec<String>,
-}
-
-pub const NTFY_URL: &str = "https://ntfy.sh";
-
-impl Default for Channels {
-    fn default() -> Self {
-        Self { ntfy_topic: String::new(), ntfy_url: NTFY_URL.into(), webhook: String::new(), command: Vec::new() }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
@@ -74,7 +54,7 @@ enum NotifyError {
 }
 
 /// Tells it over every channel there is, at once. What fails is logged.
-pub async fn notify(channels: &Channels, notice: Notice) {
+pub async fn notify(channels: &Notifications, notice: Notice) {
     let told = |channel: &str, result: Result<(), NotifyError>| {
         if let Err(error) = result {
             // Without the address: those of webhooks are secrets.
@@ -88,7 +68,7 @@ pub async fn notify(channels: &Channels, notice: Notice) {
     );
 }
 
-async fn ntfy(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+async fn ntfy(channels: &Notifications, notice: &Notice) -> Result<(), NotifyError> {
     let topic = channels.ntfy_topic.as_str();
     if topic.is_empty() {
         return Ok(());
@@ -96,20 +76,23 @@ async fn ntfy(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
     if topic.len() > 64 || !topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
         return Err(NotifyError::Topic);
     }
-    let server = if channels.ntfy_url.is_empty() { NTFY_URL } else { &channels.ntfy_url };
     let headers = vec![("title", header(&notice.title)), ("priority", notice.priority.clamp(1, 5).to_string())];
-    post(&format!("{}/{topic}", server.trim_end_matches('/')), headers, shortened(&notice.text, NTFY_TEXT).into_bytes())
-        .await
+    post(
+        &format!("{}/{topic}", channels.ntfy_url.trim_end_matches('/')),
+        headers,
+        shortened(&notice.text, NTFY_TEXT).into_bytes(),
+    )
+    .await
 }
 
-async fn webhook(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+async fn webhook(channels: &Notifications, notice: &Notice) -> Result<(), NotifyError> {
     if channels.webhook.is_empty() {
         return Ok(());
     }
     post(&channels.webhook, vec![("content-type", "application/json".into())], json(notice)).await
 }
 
-async fn command(channels: &Channels, notice: &Notice) -> Result<(), NotifyError> {
+async fn command(channels: &Notifications, notice: &Notice) -> Result<(), NotifyError> {
     let Some((program, arguments)) = channels.command.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(arguments);

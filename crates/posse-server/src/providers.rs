@@ -1,5 +1,5 @@
-//! Which agents there are: those we ship, with what the user has laid over them, and the user's own. Only files of the
-//! user's configuration count, never the project's: an agent must not be able to change how it is guarded.
+//! Which agents and which profiles there are: those we ship, with what the user has laid over them, and the user's own. Only
+//! files of the user's count, never the project's: an agent must not be able to change how it is guarded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use posse_agents::manifest::BUILT_IN;
 use posse_agents::merge::merge;
-use posse_agents::profile::{BadProfile, Profile};
+use posse_agents::profile::{BUILT_IN_PROFILES, BadProfile, Profile};
 use posse_agents::{BadManifest, Provider};
 use serde::Serialize;
 
@@ -23,12 +23,12 @@ pub enum ProviderError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    #[error("there is no profile {0:?}: it would be {1}")]
-    Unknown(String, PathBuf),
+    #[error("there is no profile {name:?}; there are {known}; yours would be {path}")]
+    Unknown { name: String, known: String, path: PathBuf },
     #[error("{0:?} is no name for a profile: letters, digits, `-`, `_` and `.`, not beginning with a dot")]
     Name(String),
     #[error("{path}: {error}")]
-    Bad { path: PathBuf, error: BadProfile },
+    Bad { path: String, error: BadProfile },
     #[error("{path}: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
 }
@@ -99,14 +99,7 @@ impl Providers {
     }
 
     fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = BUILT_IN.iter().map(|(id, _)| (*id).to_owned()).collect();
-        let files = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let theirs =
-            files.filter_map(|file| file.file_name().into_string().ok()?.strip_suffix(".toml").map(str::to_owned));
-        ids.extend(theirs.filter(|id| plain(id)));
-        ids.sort();
-        ids.dedup();
-        ids
+        names(&self.directory, ".toml", &BUILT_IN)
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -145,17 +138,84 @@ fn plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.len() <= 100 && name.chars().all(allowed)
 }
 
-/// A profile by its name, from where the user keeps them.
+/// A profile by its name: the user's file, else ours.
 pub fn profile(directory: &Path, name: &str) -> Result<Profile, ProfileError> {
-    if !plain(name) {
-        return Err(ProfileError::Name(name.chars().take(100).collect()));
+    WrittenProfile::find(directory, name)?.read()
+}
+
+/// A profile as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenProfile {
+    /// The user's file; none if it is part of this program.
+    pub path: Option<PathBuf>,
+    pub text: String,
+}
+
+impl WrittenProfile {
+    pub fn find(directory: &Path, name: &str) -> Result<Self, ProfileError> {
+        if !plain(name) {
+            return Err(ProfileError::Name(name.chars().take(100).collect()));
+        }
+        let path = directory.join(format!("{name}.md"));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Self { path: Some(path), text }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
+                let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
+                let unknown =
+                    || ProfileError::Unknown { name: name.into(), known: profile_names(directory).join(", "), path };
+                ours.ok_or_else(unknown)
+            }
+            Err(error) => Err(ProfileError::Unreadable { path, error }),
+        }
     }
-    let path = directory.join(format!("{name}.md"));
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Profile::parse(&text).map_err(|error| ProfileError::Bad { path, error }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(ProfileError::Unknown(name.into(), path)),
-        Err(error) => Err(ProfileError::Unreadable { path, error }),
+
+    pub fn read(&self) -> Result<Profile, ProfileError> {
+        Profile::parse(&self.text).map_err(|error| ProfileError::Bad { path: self.from(), error })
     }
+
+    /// Where it comes from, in words.
+    pub fn from(&self) -> String {
+        self.path.as_ref().map_or_else(|| SHIPPED.to_owned(), |path| path.display().to_string())
+    }
+}
+
+/// One profile in a list, and whether it can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedProfile {
+    pub name: String,
+    pub description: String,
+    pub from: String,
+    pub problem: Option<String>,
+}
+
+/// All profiles there are, those that cannot be used included.
+pub fn profiles(directory: &Path) -> Vec<ListedProfile> {
+    let listed = |name: String| {
+        let written = WrittenProfile::find(directory, &name);
+        let from = written.as_ref().map(WrittenProfile::from).unwrap_or_default();
+        let (description, problem) = match written.and_then(|written| written.read()) {
+            Ok(profile) => (profile.description, None),
+            Err(error) => (String::new(), Some(error.to_string())),
+        };
+        ListedProfile { name, description, from, problem }
+    };
+    profile_names(directory).into_iter().map(listed).collect()
+}
+
+fn profile_names(directory: &Path) -> Vec<String> {
+    names(directory, ".md", BUILT_IN_PROFILES)
+}
+
+/// What is built in, and what lies in the directory as files that end so.
+fn names(directory: &Path, ending: &str, built_in: &[(&str, &str)]) -> Vec<String> {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let theirs = files.filter_map(|file| file.file_name().into_string().ok()?.strip_suffix(ending).map(str::to_owned));
+    let mut names: Vec<String> = built_in.iter().map(|(name, _)| (*name).to_owned()).collect();
+    names.extend(theirs.filter(|name| plain(name)));
+    names.sort();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -182,5 +242,33 @@ mod tests {
         let listed = providers.list().into_iter().find(|listed| listed.id == "claude_code").unwrap();
         assert_eq!(listed.from.len(), 2);
         assert!(listed.problem.is_some());
+    }
+
+    #[test]
+    fn the_users_profile_takes_the_place_of_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let ours = profile(&directory.join("no-such"), "tester").unwrap();
+        assert_eq!((ours.name.as_str(), profile(directory, "tester").unwrap()), ("tester", ours.clone()));
+
+        std::fs::write(directory.join("tester.md"), "---\nname: tester\ndescription: mine\n---\nTest it.").unwrap();
+        std::fs::write(directory.join("writer.md"), "---\nname: writer\ndescription: writes\n---\nWrite.").unwrap();
+        assert_eq!(profile(directory, "tester").unwrap().text, "Test it.");
+        let listed = profiles(directory);
+        let names: Vec<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["peer_programmer", "peer_system_analyst", "programmer", "system_analyst", "tester", "writer"]
+        );
+        assert_eq!((listed[0].from.as_str(), listed[4].description.as_str()), (SHIPPED, "mine"));
+        assert!(listed.iter().all(|listed| listed.problem.is_none()), "{listed:?}");
+
+        // A broken one is not quietly replaced by ours.
+        std::fs::write(directory.join("tester.md"), "Test it.").unwrap();
+        assert!(profile(directory, "tester").unwrap_err().to_string().contains("tester.md"));
+        assert!(profiles(directory)[4].problem.is_some());
+        let unknown = profile(directory, "boss").unwrap_err().to_string();
+        assert!(unknown.contains("no profile \"boss\"") && unknown.contains("writer"), "{unknown}");
+        assert!(matches!(profile(directory, "../tester"), Err(ProfileError::Name(_))));
     }
 }

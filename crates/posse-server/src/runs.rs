@@ -36,7 +36,9 @@ pub(crate) struct Means {
 
 /// What the driver of a run is told by people.
 pub(crate) enum Command {
-    Stop { why: String },
+    Stop {
+        why: String,
+    },
     /// Somebody is there who knows the environment.
     Means(Means),
 }
@@ -45,7 +47,9 @@ pub(crate) enum Command {
 pub(crate) enum RunError {
     #[error("there is no run {0}")]
     None(RunId),
-    #[error("run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`")]
+    #[error(
+        "run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
     InUse { run: RunId, state_file: String },
     #[error("run {0} is over")]
     Over(RunId),

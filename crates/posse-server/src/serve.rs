@@ -23,6 +23,7 @@ use crate::recording::{self, Word};
 use crate::runs::Runs;
 use crate::store::{self, StoreError};
 use crate::watched_files::WatchedFiles;
+
 use crate::{hub, pump, tmux_server};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -119,6 +120,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         places: places.clone(),
         listeners: Listeners::default(),
         providers,
+        versions: Arc::default(),
         runs: Runs::new(files, places.database()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

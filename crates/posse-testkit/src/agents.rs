@@ -3,16 +3,14 @@
 //! Nothing is started here: a test hands an [`AgentHome`] to posse, with [`AgentHome::launch`] or by its command,
 //! environment and directory.
 
-mod claude;
-mod codex;
 mod home;
 mod install;
-mod others;
 
 use std::path::PathBuf;
 
 pub use home::AgentHome;
 pub use install::{InstallError, or_skip};
+pub use posse_models::agents::{Maker, Options, Permissions};
 
 use crate::models::ModelServer;
 use install::Package;
@@ -23,14 +21,6 @@ pub const CODEX: [&str; 2] = ["0.145.0", "0.166.0"];
 pub const OPENCODE: &str = "1.18.33";
 pub const QWEN: &str = "0.15.10";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Maker {
-    Claude,
-    Codex,
-    Opencode,
-    Qwen,
-}
-
 /// An agent that is installed.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -39,65 +29,32 @@ pub struct Agent {
     program: PathBuf,
 }
 
-/// How an agent is to start. By default nothing asks anything until the model wants to use a tool.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Otherwise it asks first whether it may work in its directory.
-    pub trusted: bool,
-    /// Claude Code: ask whether the key in the environment is meant.
-    pub api_key_dialog: bool,
-    /// Claude Code: ask whether permissions are really to be bypassed.
-    pub bypass_dialog: bool,
-    pub permissions: Permissions,
-    /// How often a failed request is repeated; as often as the agent likes unless given. It waits in between.
-    pub retries: Option<u32>,
-    /// More arguments for the agent.
-    pub arguments: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Permissions {
-    /// Called manual, default or on-request.
-    #[default]
-    Ask,
-    AcceptEdits,
-    Auto,
-    Plan,
-    Bypass,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            trusted: true,
-            api_key_dialog: false,
-            bypass_dialog: false,
-            permissions: Permissions::Ask,
-            retries: None,
-            arguments: Vec::new(),
-        }
-    }
-}
-
 impl Agent {
     pub fn claude(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Claude, "@anthropic-ai/claude-code", version, "claude")
+        Self::installed(Maker::Claude, version)
     }
 
     pub fn codex(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Codex, "@openai/codex", version, "codex")
+        Self::installed(Maker::Codex, version)
     }
 
     pub fn opencode(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Opencode, "opencode-ai", version, "opencode")
+        Self::installed(Maker::Opencode, version)
     }
 
     pub fn qwen(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Qwen, "@qwen-code/qwen-code", version, "qwen")
+        Self::installed(Maker::Qwen, version)
     }
 
-    fn installed(maker: Maker, package: &str, version: &str, program: &str) -> Result<Self, InstallError> {
-        let program = Package { name: package, version, program }.installed()?;
+    /// Installs it, if it is not there yet.
+    pub fn installed(maker: Maker, version: &str) -> Result<Self, InstallError> {
+        let (name, program) = match maker {
+            Maker::Claude => ("@anthropic-ai/claude-code", "claude"),
+            Maker::Codex => ("@openai/codex", "codex"),
+            Maker::Opencode => ("opencode-ai", "opencode"),
+            Maker::Qwen => ("@qwen-code/qwen-code", "qwen"),
+        };
+        let program = Package { name, version, program }.installed()?;
         Ok(Self { maker, version: version.to_owned(), program })
     }
 
@@ -105,16 +62,15 @@ impl Agent {
         &self.version
     }
 
+    /// The program itself.
+    pub fn program(&self) -> &std::path::Path {
+        &self.program
+    }
+
     /// A new home, in which the agent talks to this server.
+    #[track_caller]
     pub fn home(&self, server: &ModelServer, options: &Options) -> AgentHome {
-        let mut home = AgentHome::new(&self.program);
-        match self.maker {
-            Maker::Claude => claude::settle(&mut home, server, options),
-            Maker::Codex => codex::settle(&mut home, &self.version, server, options),
-            Maker::Opencode => others::opencode(&mut home, server, options),
-            Maker::Qwen => others::qwen(&mut home, server, options),
-        }
-        home.add(options.arguments.iter().cloned());
-        home
+        let home = self.maker.home(&self.program, &self.version, server, options);
+        AgentHome::new(home.unwrap_or_else(|error| panic!("no home for an agent: {error}")))
     }
 }

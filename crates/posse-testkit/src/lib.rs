@@ -3,17 +3,19 @@
 //! [`TestEnv`] is a home of its own in a temporary directory, with a keeper and a daemon of its own, that is gone,
 //! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
 //! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
-//! [`agents`] are the real ones, and [`models`] what they talk to; see this crate's README.
+//! [`agents`] are the real ones, and [`models`] (a crate of its own) what they talk to; see this crate's README. [`headless`] runs them without a
+//! terminal.
 
 pub mod agents;
 pub mod bench;
 pub mod conformance;
 pub mod env;
+pub mod headless;
 pub mod http;
-pub mod models;
 pub mod process;
 pub mod seat;
 pub mod stream;
 pub mod watch;
 
 pub use env::TestEnv;
+pub use posse_models as models;

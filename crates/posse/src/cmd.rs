@@ -16,6 +16,7 @@ mod logs;
 mod loop_run;
 mod ls;
 mod output;
+mod profile;
 mod provider;
 mod runs;
 mod send;
@@ -75,6 +76,7 @@ enum Command {
     Kill(kill::Args),
     Logs(logs::Args),
     Audit(audit::Args),
+    Profile(profile::Args),
     Provider(provider::Args),
     Serve(serve::Args),
     Stop(stop::Args),
@@ -115,6 +117,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
         Command::Shim(args) => shim::run(&args),
+        Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Actor(args) => actor::run(&args),

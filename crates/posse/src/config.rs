@@ -1,6 +1,9 @@
 //! What the user has written down for good: `config.toml` in the configuration directory. A flag or a variable wins over
 //! it. Never read from a project.
 
+use posse_agents::launch::Mode;
+use posse_core::nearest::nearest;
+use posse_core::rounds::config::{Notifications, UserDefaults};
 use posse_server::record::Backend;
 use serde::Deserialize;
 
@@ -14,6 +17,27 @@ pub(crate) struct Config {
     pub(crate) backend: Option<Backend>,
     /// Which tmux server they live on: `private`, `default` or a name.
     pub(crate) tmux_server: Option<String>,
+    #[serde(default)]
+    permissions: Permissions,
+    #[serde(default, rename = "loop")]
+    rounds: Rounds,
+    notifications: Option<Notifications>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Permissions {
+    /// A run answers what its agents ask with yes.
+    auto_accept: Option<bool>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rounds {
+    /// The agent of every role.
+    provider: Option<String>,
+    /// What agents may do without asking.
+    mode: Option<Mode>,
 }
 
 impl Config {
@@ -27,9 +51,30 @@ impl Config {
         }
     }
 
-    fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let meant = meant(error.message()).map(|name| format!("\ndid you mean `{name}`?"));
+            format!("{}{}", error.to_string().trim_end(), meant.unwrap_or_default())
+        })
     }
+
+    /// What runs of the loop start from.
+    pub(crate) fn for_runs(&self) -> UserDefaults {
+        UserDefaults {
+            auto_accept_permissions: self.permissions.auto_accept,
+            notifications: self.notifications.clone(),
+            mode: self.rounds.mode.map(|mode| mode.to_string()),
+            provider: self.rounds.provider.clone(),
+        }
+    }
+}
+
+/// The name that was meant, if the message is about an unknown one: serde puts that one into backticks first, and then
+/// those it knows.
+fn meant(message: &str) -> Option<&str> {
+    let mut names = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+    let unknown = names.next()?;
+    nearest(unknown, names)
 }
 
 #[cfg(test)]
@@ -37,10 +82,59 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_key_is_an_error() {
+    fn everything_can_be_written_down() {
         let config = Config::parse("backend = 'tmux'\ntmux_server = 'default'").unwrap();
-        assert_eq!(config, Config { backend: Some(Backend::Tmux), tmux_server: Some("default".into()) });
-        assert!(Config::parse("backned = 'tmux'").unwrap_err().to_string().contains("backned"));
-        assert!(Config::parse("backend = 'screen'").is_err());
+        let expected =
+            Config { backend: Some(Backend::Tmux), tmux_server: Some("default".into()), ..Config::default() };
+        assert_eq!(config, expected);
+        assert_eq!(config.for_runs(), UserDefaults::default(), "what is not written there is not said");
+
+        let text = "
+            [permissions]
+            auto_accept = true
+            [loop]
+            provider = 'claude_code'
+            mode = 'ask'
+            [notifications]
+            ntfy_topic = 'my-topic'
+            command = ['notify-send', 'posse']
+        ";
+        let expected = UserDefaults {
+            auto_accept_permissions: Some(true),
+            notifications: Some(Notifications {
+                ntfy_topic: "my-topic".into(),
+                command: vec!["notify-send".into(), "posse".into()],
+                ..Notifications::default()
+            }),
+            mode: Some("ask".into()),
+            provider: Some("claude_code".into()),
+        };
+        assert_eq!(Config::parse(text).unwrap().for_runs(), expected);
+        let text = "notifications = { ntfy_url = 'https://ntfy.example.org', webhook = 'https://example.org/hook' }";
+        let notifications = Config::parse(text).unwrap().for_runs().notifications.unwrap();
+        assert_eq!(notifications.ntfy_url, "https://ntfy.example.org");
+        assert_eq!(notifications.webhook, "https://example.org/hook");
+    }
+
+    #[test]
+    fn a_misspelt_key_is_an_error() {
+        for (text, words) in [
+            ("backned = 'tmux'", "`backned`, expected one of"),
+            ("backned = 'tmux'", "did you mean `backend`?"),
+            ("backend = 'tmxu'", "did you mean `tmux`?"),
+            ("backend = 'screen'", "unknown variant `screen`"),
+            ("[permision]", "did you mean `permissions`?"),
+            ("[permissions]\nautoaccept = true", "line 2"),
+            ("[permissions]\nautoaccept = true", "expected `auto_accept`"),
+            ("[permissions]\nauto_accept = 'yes'", "expected a boolean"),
+            ("[loop]\nmdoe = 'ask'", "did you mean `mode`?"),
+            ("[loop]\nmode = 'bypas'", "did you mean `bypass`?"),
+            ("[notifications]\nntfy_topics = 'x'", "did you mean `ntfy_topic`?"),
+            ("[notifications]\ncommand = 'notify-send'", "expected a sequence"),
+        ] {
+            let error = Config::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        assert!(!Config::parse("colour = 1").unwrap_err().contains("did you mean"));
     }
 }

@@ -105,7 +105,7 @@ impl Stage {
         let nth = self.memory.tally.get(key, Count::Answered);
         let text = answer.text.as_ref().map_or_else(
             || {
-                let due = || usual_verdict(key, nth - 1, &self.scenario.loop_play);
+                let due = || usual_verdict(key, nth.saturating_sub(1), &self.scenario.loop_play);
                 text(key, answer.verdict.unwrap_or_else(due), nth)
             },
             |text| self.fill(text),

@@ -68,6 +68,13 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
     Ok(changes)
 }
 
+/// What git ignores, if it was asked for that too.
+pub fn ignored(status: &[u8]) -> Vec<GitPath> {
+    let records = status.split(|byte| *byte == 0);
+    let paths = records.filter_map(|record| record.strip_prefix(b"! "));
+    paths.map(|path| GitPath(path.strip_suffix(b"/").unwrap_or(path).to_vec())).collect()
+}
+
 /// `1 XY sub mH mI mW hH hI path`, and the same beginning in a `2`.
 fn ordinary(fields: &[&[u8]]) -> Change {
     let (head, index, work) = (fields[3], fields[4], fields[5]);

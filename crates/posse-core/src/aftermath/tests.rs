@@ -15,7 +15,7 @@ const NONE: &str = "000000";
 
 fn before(paths: &[&str]) -> Snapshot {
     let dirty = paths.iter().map(|text| Was { path: path(text), content: "x".into() }).collect();
-    Snapshot { root: path("/r"), dirty }
+    Snapshot { root: path("/r"), dirty, ignored: vec![path(".env"), path("target")] }
 }
 
 fn check(status: &str, users: &[&str], expected: &str) {
@@ -68,9 +68,13 @@ fn every_changed_path_has_its_place() {
         ("1 .M S.M. 160000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
         ("1 A. N... 000000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
         // The user's file became a directory, and the other way round.
-        (line(deleted, "a") + "? a/b\0? ab\0", &["a"], "add:ab UsersWork:a InTheWay:a/b"),
+        (line(deleted, "a") + "? a/b\0? ab\0", &["a"], "add:ab UsersWork:a UsersWork:a/b"),
         (line(deleted, "a/b") + &line(deleted, "a/c") + "? a\0", &["a/b"], "remove:a/c InTheWay:a UsersWork:a/b"),
         (line(deleted, "a/b") + "? a\0", &[], "add:a remove:a/b"),
+        ("? nested/x\0".into(), &["nested"], "UsersWork:nested/x vanished:nested"),
+        // Ignored before; a file that was committed all the same is as any other.
+        ("? .env\0? target/x=1\0? targets\0".into(), &[], "add:targets Ignored:.env Ignored:target/x=1"),
+        (line(changed, "target/kept"), &[], "add:target/kept"),
         // Renames, should git look for them after all.
         ("2 R. N... 100644 100644 100644 0 0 R100 new\0old\0".into(), &[], "add:new remove:old"),
         ("2 C. N... 100644 100644 100644 0 0 C100 new\0old\0".into(), &[], "add:new"),
@@ -89,6 +93,13 @@ fn what_has_an_entry_in_the_index_is_tracked() {
     for (status, tracked) in [(announced, true), (added, true), (forgotten, false), ("? a\0".into(), false)] {
         assert_eq!(changes(status.as_bytes()).unwrap()[0].tracked, tracked, "{status}");
     }
+}
+
+#[test]
+fn what_is_ignored_is_not_a_change() {
+    let status = b"! .env\0! node modules/\0? a\0";
+    assert_eq!(ignored(status), [path(".env"), path("node modules")]);
+    assert_eq!(changes(status).unwrap().len(), 1);
 }
 
 #[test]

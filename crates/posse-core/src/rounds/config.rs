@@ -4,7 +4,6 @@
 mod error;
 mod keys;
 mod layers;
-mod nearest;
 #[cfg(test)]
 mod tests;
 

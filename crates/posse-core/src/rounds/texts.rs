@@ -8,6 +8,7 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use super::verdict::Review;
 use super::{Key, NO_FEEDBACK, Role, Rounds, condense};
 use parts::{Text, tagged};
 
@@ -20,6 +21,14 @@ pub(super) fn text(rounds: &Rounds, key: Key, instruction: &str) -> String {
         Key::Tester => return tester(rounds, instruction),
     };
     text.part(instruction.trim()).finish()
+}
+
+/// The form a reviewer is asked to fill in.
+pub(super) fn review_form(review: Review) -> &'static str {
+    match review {
+        Review::Analyst => ANALYST_REVIEW,
+        Review::Programmer => PROGRAMMER_REVIEW,
+    }
 }
 
 /// Who is spoken to, and where we are.

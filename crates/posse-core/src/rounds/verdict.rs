@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use regex::{RegexSet, RegexSetBuilder};
 
 use super::config::Limits;
-use super::lines::{section, value_of};
+use super::lines::{section, undressed, value_of};
+use super::texts;
 
 /// What the verdict lines of a text say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +48,19 @@ fn verdict(text: &str, words: &Words) -> Verdict {
         match (judge(value, words), &together) {
             (Judged::No, _) => return Verdict::No,
             (Judged::Yes, Verdict::Missing) => together = Verdict::Yes,
-            (Judged::Reserved, _) => together = Verdict::Unclear(line.trim().to_owned()),
-            (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(line.trim().to_owned()),
+            (Judged::Reserved, _) => together = Verdict::Unclear(shown(line)),
+            (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(shown(line)),
             _ => {}
         }
     }
     together
+}
+
+/// A line, short enough for a message.
+fn shown(line: &str) -> String {
+    let line = line.trim();
+    let end = line.char_indices().nth(120).map_or(line.len(), |(end, _)| end);
+    if end < line.len() { format!("{}…", &line[..end]) } else { line.to_owned() }
 }
 
 enum Judged {
@@ -89,25 +97,17 @@ fn judge(value: &str, words: &Words) -> Judged {
     }
 }
 
-/// Beginnings of words that take something back.
-const RESERVATIONS: [&str; 24] = [
-    "but",
+/// Words that take something back.
+const RESERVATIONS: [&str; 12] =
+    ["but", "if", "not", "though", "although", "however", "unless", "without", "only", "cannot", "until", "once"];
+/// Beginnings of such words.
+const RESERVED_STEMS: [&str; 13] = [
     "except",
-    "however",
-    "although",
-    "though",
-    "unless",
-    "if",
     "partial",
-    "not",
-    "cannot",
-    "can't",
-    "without",
     "fail",
     "pending",
     "assum",
     "condition",
-    "only",
     "skip",
     "untested",
     "block",
@@ -122,9 +122,12 @@ fn harmless(rest: &str) -> bool {
     if !rest.contains(char::is_alphanumeric) {
         return true;
     }
-    let reserved = |word: &str| word.ends_with("n't") || RESERVATIONS.iter().any(|word_of| word.starts_with(word_of));
-    rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '('])
-        && !in_words(rest).any(|word| reserved(&word))
+    let reserved = |word: String| {
+        word.ends_with("n't")
+            || RESERVATIONS.contains(&word.as_str())
+            || RESERVED_STEMS.iter().any(|stem| word.starts_with(stem))
+    };
+    rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && !in_words(rest).any(reserved)
 }
 
 fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {
@@ -178,7 +181,7 @@ fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack>
     if !limits.require_review_evidence {
         return None;
     }
-    let notes = review_notes(text);
+    let notes = review_notes(review, text);
     if notes.trim().is_empty() {
         return Some(Lack::Notes);
     }
@@ -186,13 +189,17 @@ fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack>
     (found < wanted).then_some(Lack::Evidence { found, wanted })
 }
 
-/// The notes of a review, without their heading.
-fn review_notes(text: &str) -> String {
+/// The notes of a review, without their heading, and without what is only the form handed back: our own words are no
+/// evidence.
+fn review_notes(review: Review, text: &str) -> String {
+    let form = texts::review_form(review);
+    let ours = |line: &str| form.lines().any(|known| undressed(known) == undressed(line));
     let lines: Vec<&str> = text.split('\n').collect();
     let notes = section(&lines, &["REVIEW_NOTES"], &[]);
     let Some((first, rest)) = notes.split_first() else { return String::new() };
     let beside = value_of(first, "REVIEW_NOTES").unwrap_or_default();
-    std::iter::once(beside).chain(rest.iter().copied()).collect::<Vec<_>>().join("\n")
+    let lines = std::iter::once(beside).chain(rest.iter().copied());
+    lines.filter(|line| !ours(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// How many kinds of evidence there are in the notes.

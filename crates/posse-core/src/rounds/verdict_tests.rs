@@ -52,6 +52,7 @@ fn s_177_a_verdict_may_be_dressed() {
         "RESULT: PASS.",
         "RESULT: PASS - all 5 criteria were observed",
         "RESULT: PASS (5 of 5)",
+        "RESULT: PASS - the button is shown, nothing is left open",
         "I ran everything.\n\nRESULT: PASS\nEVIDENCE:\n- Result: the page shows 3 rows",
     ] {
         assert_eq!(test_verdict(text), Verdict::Yes, "{text:?}");
@@ -165,6 +166,38 @@ fn s_181_evidence_need_not_be_asked_for() {
     let outcome = |cycle| review_outcome(Review::Analyst, "REVIEW_RESULT: APPROVED", cycle, &limits);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);
+}
+
+#[test]
+fn a_review_in_the_form_that_is_asked_for_shows_its_evidence() {
+    let analyst = "- Artifacts: proposal and design verified, tasks incomplete, spec missing
+- Traceability: P1 to P3 coverage confirmed, P4 gap
+- Downstream: the import module, its contract holds
+- Handoff: it contains 5 steps";
+    let programmer = "- Implementation: src/a.rs does what is asked
+- Validation: NOT_RUN, there is no network
+- Risk: none elsewhere
+- Issues: none";
+    assert_eq!((evidence(Review::Analyst, analyst), evidence(Review::Programmer, programmer)), (4, 4));
+}
+
+#[test]
+fn the_form_handed_back_is_no_evidence() {
+    for review in [Review::Analyst, Review::Programmer] {
+        let form = texts::review_form(review);
+        for filled in [
+            form.replace("APPROVED|REVISE", "APPROVED"),
+            form.replace("APPROVED|REVISE", "APPROVED").replace("- ", "  * "),
+        ] {
+            assert_eq!(review_outcome(review, &filled, 1, &limits()), Outcome::HeldBack(Lack::Notes), "{filled}");
+        }
+    }
+}
+
+#[test]
+fn a_line_in_a_message_is_not_endless() {
+    let Verdict::Unclear(line) = test_verdict(&format!("RESULT: {}", "é".repeat(5000))) else { panic!() };
+    assert_eq!(line.chars().count(), 121);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Spec;
+use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Role};
 use crate::time::Wall;
@@ -14,6 +15,10 @@ use crate::turn::{AnswerFrom, Cause, ErrorKind, Level};
 pub enum Entry {
     Created {
         spec: Box<Spec>,
+    },
+    /// What was uncommitted in the project before any agent touched it; nothing, if it is no repository or nobody knows.
+    Snapshot {
+        snapshot: Option<Snapshot>,
     },
     /// A terminal is about to be started for this role, under this name.
     TerminalWanted {
@@ -96,6 +101,10 @@ pub enum Entry {
         cause: Cause,
         message: String,
     },
+    /// A failed turn goes on after all: its agent is still at it, or its answer has come.
+    Reopened {
+        turn: u64,
+    },
     /// An answer that came too late is in the archive under this name.
     KeptLate {
         name: String,
@@ -137,13 +146,7 @@ pub enum Step {
     GitCommit,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepOutcome {
-    Done(String),
-    Skipped(String),
-    Failed(String),
-}
+pub use crate::aftermath::Step as StepOutcome;
 
 /// Why a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Entry, RunStatus, Spec, Step, StepOutcome, Stop};
+use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Note, Role, Rounds, Rules};
 use crate::time::Wall;
@@ -16,7 +17,10 @@ pub enum Place {
     Between,
     Turn(TurnRecord),
     /// A turn is over, and its response file is where the agent put it.
-    Unarchived { turn: u64, key: Key },
+    Unarchived {
+        turn: u64,
+        key: Key,
+    },
     /// The verdict stands.
     After(Final),
     Over(Final),
@@ -44,8 +48,7 @@ pub struct TurnRecord {
 /// A turn that failed, until it is tried again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    pub key: Key,
-    pub terminal: TerminalId,
+    pub record: TurnRecord,
     pub cause: Cause,
     pub message: String,
 }
@@ -54,6 +57,8 @@ pub struct Failed {
 pub struct Ledger {
     pub spec: Spec,
     pub rounds: Rounds,
+    /// What was uncommitted before; `None` until it is known.
+    pub snapshot: Option<Option<Snapshot>>,
     pub terminals: BTreeMap<Role, TerminalId>,
     /// How many terminals each role was given a name for.
     pub wanted: BTreeMap<Role, u32>,
@@ -90,6 +95,7 @@ impl Ledger {
         Self {
             spec,
             rounds,
+            snapshot: None,
             terminals,
             wanted: BTreeMap::new(),
             starting: BTreeMap::new(),
@@ -160,6 +166,7 @@ impl Ledger {
         match entry {
             // The first entry made this ledger.
             Entry::Created { .. } | Entry::Said { .. } => {}
+            Entry::Snapshot { snapshot } => self.snapshot = Some(snapshot.clone()),
             Entry::TerminalWanted { role, name } => {
                 *self.wanted.entry(*role).or_default() += 1;
                 self.starting.insert(*role, name.clone());
@@ -196,6 +203,12 @@ impl Ledger {
                 self.parked_times = *times;
             }
             Entry::KeptLate { .. } => self.archived += 1,
+            Entry::Reopened { .. } => {
+                if let Some(Failed { record, .. }) = self.failed.take() {
+                    // Its time begins anew: somebody has decided that it is worth it.
+                    self.place = Place::Turn(TurnRecord { sent: Some(at), ..record });
+                }
+            }
             Entry::Unparked => self.parked = None,
             Entry::Stopped { stop, why } => self.stopped = Some((*stop, why.clone())),
             Entry::Resumed => {
@@ -256,8 +269,11 @@ impl Ledger {
                 return self.rounds.answered(key, text);
             }
             Entry::TurnFailed { cause, message, .. } => {
-                let (key, terminal) = (turn.key, turn.terminal);
-                self.failed = Some(Failed { key, terminal, cause: cause.clone(), message: message.clone() });
+                // What an agent was never asked it cannot be at: then the one before it counts.
+                if turn.dispatching.is_some() || self.failed.is_none() {
+                    let record = turn.clone();
+                    self.failed = Some(Failed { record, cause: cause.clone(), message: message.clone() });
+                }
                 self.place = Place::Between;
             }
             _ => {}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ledger::{Ledger, Place};
 use super::{Entry, Spec, Step, StepOutcome, Stop};
+use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;
@@ -23,23 +24,58 @@ const DELIVERIES: u32 = 3;
 pub enum Happened {
     /// It begins, or goes on after a stop or a crash. These of its terminals live, and these were being started when posse
     /// died.
-    Go { alive: BTreeSet<TerminalId>, adopted: BTreeMap<Role, TerminalId>, can_start: bool },
+    Go {
+        alive: BTreeSet<TerminalId>,
+        adopted: BTreeMap<Role, TerminalId>,
+        can_start: bool,
+    },
     /// Somebody who knows the environment of its agents is there, or has gone.
     CanStart(bool),
-    TerminalStarted { role: Role, result: Result<TerminalId, String> },
+    TerminalStarted {
+        role: Role,
+        result: Result<TerminalId, String>,
+    },
     /// What a watched terminal is now.
-    Status { terminal: TerminalId, seen: Seen },
+    Status {
+        terminal: TerminalId,
+        seen: Seen,
+    },
     /// The response file of an earlier turn was moved away, under this name. So much had the terminal printed by then.
-    StaleCleared { turn: u64, stale: Option<String>, printed: Option<u64> },
-    Sent { turn: u64, sent: Sent },
-    Traces { turn: u64, traces: Traces },
+    StaleCleared {
+        turn: u64,
+        stale: Option<String>,
+        printed: Option<u64>,
+    },
+    Sent {
+        turn: u64,
+        sent: Sent,
+    },
+    Traces {
+        turn: u64,
+        traces: Traces,
+    },
     /// Something about the turn that is under way.
-    Turn { turn: u64, event: turn::Event },
-    Archived { turn: u64, name: Option<String> },
+    Turn {
+        turn: u64,
+        event: turn::Event,
+    },
+    Archived {
+        turn: u64,
+        name: Option<String>,
+    },
     /// An answer that came too late was kept, under this name.
-    KeptLate { turn: u64, name: Option<String> },
-    StepDone { step: Step, outcome: StepOutcome },
-    Stop { why: String },
+    KeptLate {
+        turn: u64,
+        name: Option<String>,
+    },
+    Snapshot(Option<Snapshot>),
+    StepDone {
+        step: Step,
+        outcome: StepOutcome,
+    },
+    Stop {
+        why: String,
+    },
     Time,
 }
 
@@ -69,29 +105,89 @@ pub enum Traces {
 pub enum Effect {
     /// To be durable before anything after it is done.
     Record(Entry),
-    StartTerminal { role: Role, choice: AgentChoice, name: String },
+    StartTerminal {
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    },
     /// Its status is told, now and at every change, and no other terminal's.
     Watch(TerminalId),
-    ClearStale { turn: u64, key: Key, terminal: TerminalId, number: u32 },
+    ClearStale {
+        turn: u64,
+        key: Key,
+        terminal: TerminalId,
+        number: u32,
+    },
     /// Typed once for all times, whoever asks how often.
-    Send { turn: u64, terminal: TerminalId, text: String },
-    LookForTraces { turn: u64, terminal: TerminalId, key: Key, text: String, since: Wall, printed: Option<u64> },
-    LookAtFile { turn: u64, key: Key },
-    Accept { turn: u64, terminal: TerminalId, role: Role, n: u32, cap: u32, question: Option<String>, epoch: u64 },
-    AskLastOutput { turn: u64, terminal: TerminalId },
-    Remind { turn: u64, terminal: TerminalId, n: u32, text: String },
+    Send {
+        turn: u64,
+        terminal: TerminalId,
+        text: String,
+    },
+    LookForTraces {
+        turn: u64,
+        terminal: TerminalId,
+        key: Key,
+        text: String,
+        since: Wall,
+        printed: Option<u64>,
+    },
+    LookAtFile {
+        turn: u64,
+        key: Key,
+    },
+    Accept {
+        turn: u64,
+        terminal: TerminalId,
+        role: Role,
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+        epoch: u64,
+    },
+    AskLastOutput {
+        turn: u64,
+        terminal: TerminalId,
+    },
+    Remind {
+        turn: u64,
+        terminal: TerminalId,
+        n: u32,
+        text: String,
+    },
     /// The response file goes to the archive under this number.
-    Archive { turn: u64, key: Key, number: u32 },
+    Archive {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
     /// As `Archive`, as an answer that came too late.
-    KeepLate { turn: u64, key: Key, number: u32 },
-    Notify(Notice),
+    KeepLate {
+        turn: u64,
+        key: Key,
+        number: u32,
+    },
+    /// `event` is what happened, in one word for programs.
+    Notify {
+        event: &'static str,
+        notice: Notice,
+    },
+    /// See what is uncommitted in the project.
+    TakeSnapshot,
     /// The state file is to say this, with these times.
-    Mirror { state: Box<StateFile>, at: Wall, dispatched: Option<Wall> },
-    Step(Step),
+    Mirror {
+        state: Box<StateFile>,
+        at: Wall,
+        dispatched: Option<Wall>,
+    },
+    Step {
+        step: Step,
+        before: Option<Snapshot>,
+    },
     /// Ask these to exit.
     EndTerminals(Vec<TerminalId>),
-    /// The state file goes to the archive; nothing more will come.
-    Over,
+    /// The state file goes to the archive.
+    ArchiveState,
     /// Nothing more will come until `Go`.
     Rest,
 }
@@ -100,17 +196,25 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     Resting,
+    Snapshotting,
     Starting(BTreeSet<Role>),
     /// Waits for the terminal to be quiet.
-    Settling { since: Mono, told: bool },
+    Settling {
+        since: Mono,
+        told: bool,
+    },
     Clearing,
     Sending,
     Tracing,
     Waiting(Box<Turn>),
     /// The terminal is gone; perhaps the answer is there.
     Salvaging,
+    /// A turn failed before the run stopped; perhaps its agent is at it all the same.
+    Reconsidering,
     Archiving,
-    Parked { until: Mono },
+    Parked {
+        until: Mono,
+    },
     Stepping,
 }
 
@@ -157,10 +261,20 @@ impl Run {
             Happened::Stop { why } if !matches!(self.live, Live::Resting) => self.stop(Stop::Asked, &why, wall),
             Happened::Stop { .. } => {}
             Happened::TerminalStarted { role, result } => self.terminal_started(role, result, now, wall),
+            Happened::Status { seen, .. } if matches!(self.live, Live::Reconsidering) => {
+                self.seen = Some(seen);
+                self.reconsider(now, wall);
+            }
             Happened::Status { terminal, seen } => {
                 if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) {
                     self.seen = Some(seen.clone());
                     self.status(seen, now, wall);
+                }
+            }
+            Happened::Snapshot(snapshot) => {
+                if matches!(self.live, Live::Snapshotting) {
+                    self.record(Entry::Snapshot { snapshot }, wall);
+                    self.start(self.ledger.missing(), wall);
                 }
             }
             Happened::StepDone { step, outcome } => {
@@ -212,8 +326,7 @@ impl Run {
     }
 
     pub(super) fn mirror(&mut self, wall: Wall) {
-        let (state, dispatched) = super::mirror::state_file(&self.ledger);
-        self.out.push(Effect::Mirror { state: Box::new(state), at: wall, dispatched });
+        self.out.push(super::mirror::now(&self.ledger, wall));
     }
 
     /// Goes on from between two turns.
@@ -233,7 +346,8 @@ impl Run {
     pub(super) fn start(&mut self, roles: BTreeSet<Role>, wall: Wall) {
         if !self.can_start {
             let names = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
-            let why = format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
+            let why =
+                format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
             return self.stop(Stop::Alone, &why, wall);
         }
         for role in &roles {
@@ -281,7 +395,9 @@ impl Run {
         let turn = self.ledger.turns + 1;
         let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
         // An agent whose turn broke off still has the task; one that never got it is told everything.
-        let broke_off = self.ledger.failed.as_ref().filter(|failed| failed.key == key && failed.terminal == terminal);
+        let broke_off = self.ledger.failed.as_ref().filter(|failed| {
+            failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
+        });
         let text = match broke_off {
             Some(failed) => again(&failed.message, &instruction),
             None => self.ledger.rounds.text(key, &instruction),
@@ -399,7 +515,11 @@ impl Run {
             Sent::Not(why) => {
                 self.undelivered += 1;
                 if self.undelivered >= DELIVERIES {
-                    return self.fail(runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")), now, wall);
+                    return self.fail(
+                        runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")),
+                        now,
+                        wall,
+                    );
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
                 self.live = Live::Settling { since: now, told: false };
@@ -457,14 +577,16 @@ impl Run {
         let Place::After(verdict) = self.ledger.place else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
-            return self.out.push(Effect::Step(step));
+            let before = self.ledger.snapshot.clone().flatten();
+            return self.out.push(Effect::Step { step, before });
         }
-        self.record(Entry::Finished, wall);
-        self.out.push(Effect::Notify(verdict_notice(&self.ledger, verdict)));
-        self.mirror(wall);
         self.end_terminals();
+        self.out.push(super::mirror::last(&self.ledger, verdict, wall));
+        self.out.push(Effect::ArchiveState);
+        self.record(Entry::Finished, wall);
+        self.out.push(verdict_notice(&self.ledger, verdict));
         self.live = Live::Resting;
-        self.out.push(Effect::Over);
+        self.out.push(Effect::Rest);
     }
 
     fn next_step(&self) -> Option<Step> {
@@ -495,7 +617,8 @@ impl Run {
             let id = self.ledger.spec.id;
             let over = self.ledger.status().is_over();
             let text = if over { why.to_owned() } else { format!("{why}\nGo on with: posse loop --resume {id}") };
-            self.out.push(Effect::Notify(Notice { priority: 4, title: format!("run {id} has stopped"), text }));
+            let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
+            self.out.push(Effect::Notify { event: "stopped", notice });
         }
         self.end_terminals();
         self.live = Live::Resting;
@@ -520,12 +643,12 @@ fn again(why: &str, instruction: &str) -> String {
     )
 }
 
-fn verdict_notice(ledger: &Ledger, verdict: Final) -> Notice {
+fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
     let (id, rounds) = (ledger.spec.id, ledger.rounds.round());
-    let (priority, word) = match verdict {
-        Final::Pass => (3, "PASS"),
-        Final::Fail => (4, "FAIL"),
+    let (event, priority, word) = match verdict {
+        Final::Pass => ("pass", 3, "PASS"),
+        Final::Fail => ("fail", 4, "FAIL"),
     };
     let text = format!("{word} in round {rounds}, {}", ledger.spec.directory);
-    Notice { priority, title: format!("run {id}: {word}"), text }
+    Effect::Notify { event, notice: Notice { priority, title: format!("run {id}: {word}"), text } }
 }

@@ -3,13 +3,30 @@
 use serde_json::Value;
 
 use super::ledger::{Ledger, Place};
+use super::machine::Effect;
 use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf};
 use crate::rounds::{Final, Phase};
 use crate::time::Wall;
 
+/// The file as it is now.
+pub(super) fn now(ledger: &Ledger, at: Wall) -> Effect {
+    let (state, dispatched) = state_file(ledger);
+    Effect::Mirror { state: Box::new(state), at, dispatched }
+}
+
+/// The file as it goes to the archive: only now, when all that comes after the verdict is done, does it tell of it.
+pub(super) fn last(ledger: &Ledger, verdict: Final, at: Wall) -> Effect {
+    let (mut state, dispatched) = state_file(ledger);
+    state.final_status = match verdict {
+        Final::Pass => FinalStatus::Pass,
+        Final::Fail => FinalStatus::Fail,
+    };
+    Effect::Mirror { state: Box::new(state), at, dispatched }
+}
+
 /// What the file says, but for times: those are put into words by whoever writes it. Also when the turn that is under way
 /// was dispatched.
-pub(super) fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
+fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
     let spec = &ledger.spec;
     let mut state = ledger.rounds.to_state();
     state.api = spec.config.api.clone();
@@ -21,12 +38,7 @@ pub(super) fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
     state.terminals = (ledger.terminals.iter())
         .map(|(role, id)| (*role, TerminalOf { id: id.to_string(), provider: provider(role) }))
         .collect();
-    // A verdict counts when everything that comes after it is done.
-    state.final_status = match ledger.place {
-        Place::Over(Final::Pass) => FinalStatus::Pass,
-        Place::Over(Final::Fail) => FinalStatus::Fail,
-        _ => FinalStatus::Running,
-    };
+    state.final_status = FinalStatus::Running;
     if let Place::After(_) | Place::Over(_) = ledger.place {
         state.current_phase = Phase::Done;
     }

@@ -7,6 +7,7 @@ use super::machine::{Effect, Live, Run, runtime};
 use super::{Entry, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::Role;
+use crate::status::StatusKind;
 use crate::time::{Mono, Wall};
 use crate::turn::{AnswerFrom, Cause, Level, Look, TurnError};
 
@@ -36,7 +37,15 @@ impl Run {
             self.record(Entry::TerminalLost { role, why: "it was gone when the run went on".into() }, wall);
         }
         match self.ledger.place.clone() {
-            Place::Between => self.go_between(now, wall),
+            Place::Between => match &self.ledger.failed {
+                Some(failed) if failed.record.sent.is_some() && alive.contains(&failed.record.terminal) => {
+                    let terminal = failed.record.terminal;
+                    self.live = Live::Reconsidering;
+                    self.seen = None;
+                    self.out.push(Effect::Watch(terminal));
+                }
+                _ => self.go_between(now, wall),
+            },
             Place::Turn(turn) if alive.contains(&turn.terminal) => {
                 self.seen = None;
                 match (turn.dispatching, turn.sent) {
@@ -61,7 +70,7 @@ impl Run {
                 self.record(Entry::Unsent { turn: turn.turn, why }, wall);
                 self.go_between(now, wall);
             }
-            Place::Unarchived { .. } => self.archive(wall),
+            Place::Unarchived { .. } => self.archive(),
             Place::After(_) => self.after(wall),
             Place::Over(_) => {}
         }
@@ -76,19 +85,63 @@ impl Run {
             self.live = Live::Parked { until: now + elapsed(wall, until) };
             return;
         }
+        let commits = self.ledger.spec.config.post_processing.git_commit;
+        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() {
+            self.live = Live::Snapshotting;
+            return self.out.push(Effect::TakeSnapshot);
+        }
         let missing = self.ledger.missing();
         if missing.is_empty() { self.advance(now, wall) } else { self.start(missing, wall) }
     }
 
+    /// A turn failed, its agent lives. What it is asked a second time it might do twice, so: if it is at work or waits for
+    /// an answer it is waited for; if the answer is there it is taken; otherwise it is told to take the task up again.
+    pub(super) fn reconsider(&mut self, now: Mono, wall: Wall) {
+        let Some(failed) = &self.ledger.failed else { return self.go_between(now, wall) };
+        let (turn, key) = (failed.record.turn, failed.record.key);
+        match self.seen.as_ref().and_then(|seen| seen.kind) {
+            Some(StatusKind::Processing | StatusKind::WaitingUserAnswer) => {
+                self.record(Entry::Reopened { turn }, wall);
+                self.wait(now, wall);
+            }
+            Some(_) => self.out.push(Effect::LookAtFile { turn, key }),
+            None => {}
+        }
+    }
+
+    fn reconsidered(&mut self, look: Look, now: Mono, wall: Wall) {
+        let Some(failed) = &self.ledger.failed else { return self.go_between(now, wall) };
+        let (turn, key) = (failed.record.turn, failed.record.key);
+        match look {
+            Look::Ready(text) => {
+                self.say(Level::Info, format!("the answer of the {} has come after all", key.role()), wall);
+                self.record(Entry::Reopened { turn }, wall);
+                self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
+                self.archive();
+            }
+            Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
+            _ => self.go_between(now, wall),
+        }
+    }
+
+    /// Looks at a file that nobody waits for in a turn.
+    pub(super) fn looked(&mut self, look: Look, now: Mono, wall: Wall) {
+        match self.live {
+            Live::Salvaging => self.salvaged(look, now, wall),
+            Live::Reconsidering => self.reconsidered(look, now, wall),
+            _ => {}
+        }
+    }
+
     /// The terminal of the turn is gone. If the answer is there all the same, it counts.
-    pub(super) fn salvaged(&mut self, look: Look, now: Mono, wall: Wall) {
+    fn salvaged(&mut self, look: Look, now: Mono, wall: Wall) {
         let Some(record) = self.ledger.turn() else { return };
         let (turn, role) = (record.turn, record.key.role());
         match look {
             Look::Ready(text) => {
                 self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"), wall);
                 self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
-                self.archive(wall);
+                self.archive();
             }
             // Somebody may still be writing it.
             Look::Unsettled => {

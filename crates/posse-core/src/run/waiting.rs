@@ -36,17 +36,23 @@ impl Run {
         let turn = Turn::resumed(rules, who, before, accepted_at, now);
         let terminal = record.terminal;
         self.live = Live::Waiting(Box::new(turn));
-        match self.seen.clone() {
-            Some(seen) => self.turn_event(Event::Status(seen), now, wall),
-            None => self.out.push(Effect::Watch(terminal)),
-        }
+        // What it was before the prompt is not what it is now.
+        self.seen = None;
+        self.out.push(Effect::Watch(terminal));
     }
 
     /// Something about the turn.
     pub(super) fn turn_event(&mut self, event: Event, now: Mono, wall: Wall) {
-        if let (Live::Salvaging, Event::File(look)) = (&self.live, &event) {
-            let look = look.clone();
-            return self.salvaged(look, now, wall);
+        if let (Live::Salvaging | Live::Reconsidering, Event::File(look)) = (&self.live, &event) {
+            return self.looked(look.clone(), now, wall);
+        }
+        // It went away between being found alive and being watched.
+        if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
+            let role = self.ledger.failed.as_ref().map(|failed| failed.record.key.role());
+            if let Some(role) = role {
+                self.record(Entry::TerminalLost { role, why: why.clone() }, wall);
+            }
+            return self.looked(crate::turn::Look::Absent, now, wall);
         }
         let Live::Waiting(turn) = &mut self.live else { return };
         let accepts = turn.accepts();
@@ -85,7 +91,7 @@ impl Run {
             turn::Effect::Say(level, text) => self.say(level, text, wall),
             turn::Effect::Notify(notice) => {
                 self.record(Entry::HumanTold { turn }, wall);
-                self.out.push(Effect::Notify(notice));
+                self.out.push(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::KeepLateFile => {
                 let number = self.ledger.archived + 1;
@@ -93,14 +99,14 @@ impl Run {
             }
             turn::Effect::End(Ok(answer)) => {
                 self.record(Entry::Answered { turn, text: answer.text, from: answer.from }, wall);
-                self.archive(wall);
+                self.archive();
             }
             turn::Effect::End(Err(error)) => self.fail(error, now, wall),
         }
     }
 
     /// The answer is in the journal; the file that carried it goes to the archive.
-    pub(super) fn archive(&mut self, _wall: Wall) {
+    pub(super) fn archive(&mut self) {
         if let super::Place::Unarchived { turn, key } = self.ledger.place {
             self.live = Live::Archiving;
             let number = self.ledger.archived + 1;
@@ -135,7 +141,8 @@ impl Run {
         let id = self.ledger.spec.id;
         let text = format!("{why}\nTried again in {} (time {times}).", in_words(wait));
         self.say(Level::Warning, text.clone(), wall);
-        self.out.push(Effect::Notify(Notice { priority: 3, title: format!("run {id} is parked"), text }));
+        let notice = Notice { priority: 3, title: format!("run {id} is parked"), text };
+        self.out.push(Effect::Notify { event: "parked", notice });
         self.mirror(wall);
         self.live = Live::Parked { until: now + wait };
     }

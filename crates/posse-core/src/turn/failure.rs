@@ -81,7 +81,14 @@ pub(super) fn row(words: &str) -> Option<String> {
 fn whole_row(words: &str) -> Option<String> {
     let lines: Vec<&str> = words.lines().collect();
     let is_failure = |line: &&str| PATTERNS.row.is_match(line) && !PATTERNS.interrupted.is_match(line);
-    lines.iter().rposition(is_failure).map(|at| paragraph(&lines[at..]))
+    last_said(&lines, is_failure).map(|at| paragraph(&lines[at..]))
+}
+
+/// Where the last such row is, if the agent has said nothing after it.
+fn last_said(lines: &[&str], is_it: impl Fn(&&str) -> bool) -> Option<usize> {
+    let at = lines.iter().rposition(is_it)?;
+    let said_after = |line: &&str| line.starts_with(['●', '⏺', '■', '•', '✦']);
+    (!lines[at + 1..].iter().any(said_after)).then_some(at)
 }
 
 /// The row and what was wrapped.
@@ -107,11 +114,10 @@ pub fn classify(text: &str) -> Option<ApiFailure> {
 
 /// The same for a terminal that is not in `error`: some agents return to their prompt as if nothing had happened. Only a
 /// report that is plain and the last thing they said.
-pub(super) fn standing(words: &str) -> Option<ApiFailure> {
+pub fn standing(words: &str) -> Option<ApiFailure> {
     let lines: Vec<&str> = words.lines().collect();
-    let at = lines.iter().rposition(|line| PATTERNS.standing.is_match(line))?;
-    let said_after = |line: &&str| line.starts_with(['●', '⏺', '■', '•', '✦']);
-    if lines[at + 1..].iter().any(said_after) { None } else { judge(&paragraph(&lines[at..])) }
+    let at = last_said(&lines, |line| PATTERNS.standing.is_match(line))?;
+    judge(&paragraph(&lines[at..]))
 }
 
 fn judge(row: &str) -> Option<ApiFailure> {
@@ -191,7 +197,7 @@ mod tests {
             ),
             ("  ⎿  AI usage limit reached|1762952400\n", limit("1762952400")),
             (
-                "■ You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
+                "■ You’ve hit your usage limit. Upgrade to Pro (https://example.com/pro), visit https://example.com/settings/\nusage to purchase more credits or try again at 9:52 PM.\n\n\n› Ask\n",
                 limit("at 9:52 PM"),
             ),
             ("■ You've hit your usage limit. Try again in 3 days 4 hours.\n", limit("in 3 days 4 hours")),
@@ -236,7 +242,9 @@ mod tests {
             ("the agent said failed: server_error (hook)", server("server error")),
             ("the agent said failed: authentication_failed (hook)", other("authentication failed")),
             ("the agent said failed: unknown (hook)", None),
-            // Nobody reported anything.
+            // Nobody reported anything, or something was said after it.
+            ("● API Error: 529 Overloaded.\n\n● All done.\n", None),
+            ("❯ fix this:\n  API Error: 500\n\n● Reading the log.\n", None),
             ("rule box.failed", None),
             ("■ {\"error\": {\"message\": \"mock error\"}}\n", None),
             ("■ Conversation interrupted - use /feedback\n", None),

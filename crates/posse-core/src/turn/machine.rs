@@ -40,8 +40,8 @@ pub struct Turn {
     seen: Option<Seen>,
     outage: Option<Outage>,
     pub(super) looking: Looking,
-    /// Since when only the last look at the file is missing to end the turn.
-    closing: Option<Mono>,
+    /// The agent has been quiet for too long. Since when only a look at the file is missing to draw the conclusion.
+    last_look: Option<Mono>,
     /// The last message was asked for, to be taken as the answer.
     last_output_asked: Option<Mono>,
     pub(super) complained: bool,
@@ -73,7 +73,7 @@ impl Turn {
             seen: None,
             outage: None,
             looking: Looking::No,
-            closing: None,
+            last_look: None,
             last_output_asked: None,
             complained: false,
             accepts: Accepts::new(before.accepts, accepted_at),
@@ -119,7 +119,7 @@ impl Turn {
         }
         let outage = self.outage.as_ref().map(|outage| outage.since + OUTAGE + STRICTLY);
         let again = if let Looking::Again(at) = self.looking { Some(at) } else { None };
-        let own = match self.closing {
+        let own = match self.last_look {
             Some(since) => {
                 let patience = if again.is_some() { LAST_MOMENT } else { PATIENCE };
                 Some(since + patience + STRICTLY)
@@ -186,7 +186,7 @@ impl Turn {
                 if self.is_quiet() && !self.started {
                     self.started = true;
                     self.idle_since = None;
-                    self.say(Level::Info, |who| format!("{who} has said something new: it has started"), effects);
+                    self.say(Level::Detail, |who| format!("{who} has said something new: it has started"), effects);
                     self.want_look(Wanted::Stirred, effects);
                 }
             }
@@ -208,7 +208,7 @@ impl Turn {
             self.seen = Some(seen);
         }
         if !self.is_quiet() {
-            self.closing = None;
+            self.last_look = None;
             self.looking.forget();
         } else if was != (true, self.seen.as_ref().map(|seen| seen.epoch)) {
             self.want_look(Wanted::QuietBegins, effects);
@@ -275,35 +275,45 @@ impl Turn {
         }
         if self.started {
             self.idle_since.get_or_insert(now);
-        } else if now > self.guard_since + self.rules.grace {
-            let grace = self.rules.grace.as_secs();
-            let warning =
-                |who: &str| format!("{who} never entered processing within {grace} s; its quiet counts from now on");
-            self.say(Level::Warning, warning, effects);
-            self.started = true;
-            self.idle_since = Some(now);
-            self.want_look(Wanted::Anyway, effects);
         }
         if self.started && self.looking == Looking::No && self.api_failure(seen, effects) {
             return;
         }
-        let expired = self.idle_since.is_some_and(|since| self.started && now > since + self.rules.grace);
+        let counts_from = if self.started { self.idle_since } else { Some(self.guard_since) };
+        let expired = counts_from.is_some_and(|since| now > since + self.rules.grace);
         if !expired && now <= self.last_instant {
+            self.last_look = None;
             return;
         }
-        let since = match self.closing {
-            Some(since) => since,
-            None => {
-                self.closing = Some(now);
-                self.want_look(Wanted::Anyway, effects);
-                now
-            }
-        };
-        match self.looking {
-            Looking::Asked { .. } if now <= since + PATIENCE => {}
-            Looking::Again(_) if now <= since + LAST_MOMENT => {}
-            _ => self.no_file(now, effects),
+        if self.last_look.is_none() {
+            self.want_look(Wanted::Anyway, effects);
         }
+        let since = *self.last_look.get_or_insert(now);
+        match self.looking {
+            Looking::Asked { .. } if now <= since + PATIENCE => return,
+            Looking::Again(_) if now <= since + LAST_MOMENT => return,
+            _ => {}
+        }
+        self.last_look = None;
+        self.looking.forget();
+        if !self.started && expired {
+            self.release_guard(seen, now, effects);
+            if self.over || now <= self.last_instant {
+                return;
+            }
+        }
+        self.no_file(now, effects);
+    }
+
+    /// The agent was not seen at work for so long that it will not be.
+    fn release_guard(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
+        let grace = self.rules.grace.as_secs();
+        let warning =
+            |who: &str| format!("{who} never entered processing within {grace} s; its quiet counts from now on");
+        self.say(Level::Warning, warning, effects);
+        self.started = true;
+        self.idle_since = Some(now);
+        self.api_failure(seen, effects);
     }
 
     /// The service failed, the agent went back to its prompt, and nothing was said after it. Returns whether that is so.
@@ -317,8 +327,6 @@ impl Turn {
 
     /// The agent was quiet for too long, or time is up while it is quiet.
     fn no_file(&mut self, now: Mono, effects: &mut Vec<Effect>) {
-        self.closing = None;
-        self.looking.forget();
         if self.reminders < self.rules.reminders && now <= self.last_instant {
             self.reminders += 1;
             self.idle_since = None;

@@ -117,7 +117,7 @@ fn run(rules: Rules, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Effe
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn every_turn_ends_once_and_in_time(rules in some_rules(), events in events()) {

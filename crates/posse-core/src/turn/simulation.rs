@@ -1,1 +1,190 @@
+//! The turn against the spec: the same days, once lived event by event, once polled every 50 ms by the letter of the spec.
+//!
+//! Both must come to the same end, accept and remind and warn as often, and at the same times but for the delay of polling.
+//! Days on which something changes in the very moment of a decision are left out: there the poll may see it and the event
+//! may not.
 
+mod polled;
+
+use std::time::Duration;
+
+use super::testing::{at, who, words};
+use super::*;
+use polled::polled;
+
+const DAYS: u64 = 4_000;
+/// A poll until a change is seen, and one for each time that counts from there: guard and grace, for the prompt and for two
+/// reminders. One more for what a poll does only at the next one.
+const LATE: u64 = 8 * 50;
+
+/// Small, and the same everywhere (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[(self.next() % choices.len() as u64) as usize]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Status(Option<StatusKind>),
+    /// The file is there with this text, or is not.
+    File(Option<&'static str>),
+    /// The agent's last message is another one.
+    Message,
+}
+
+#[derive(Debug)]
+struct Day {
+    rules: Rules,
+    changes: Vec<(u64, Change)>,
+}
+
+/// What was done, and when, in milliseconds.
+#[derive(Debug, Default)]
+struct Report {
+    accepts: Vec<u64>,
+    reminders: Vec<u64>,
+    warnings: Vec<u64>,
+    end: (u64, String),
+}
+
+fn day(seed: u64) -> Day {
+    use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
+    let mut dice = Dice(seed);
+    let rules = Rules {
+        grace: Duration::from_millis(dice.one_of(&[0, 1_000, 3_000, 10_000])),
+        timeout: Duration::from_millis(dice.one_of(&[700, 8_000, 60_000, 300_000])),
+        strict: dice.one_of(&[true, true, false]),
+        reminders: dice.one_of(&[0, 0, 1, 2]),
+        auto_accept: dice.one_of(&[true, false]),
+        waiting_timeout: None,
+    };
+    let (mut ms, mut quiet, mut changes) = (0, false, Vec::new());
+    // Some agents do little else than ask.
+    let asker = dice.one_of(&[true, false, false]);
+    while ms < 310_000 {
+        let change = match dice.next() % 20 {
+            0 => Change::File(Some(dice.one_of(&["one", "two"]))),
+            1 => Change::File(dice.one_of(&[None, Some(" \n")])),
+            2 if quiet => Change::Message,
+            3 => Change::Status(None),
+            4 => Change::Status(Some(dice.one_of(&[Error, Idle, Idle, Idle, Idle, Idle]))),
+            _ if asker => Change::Status(Some(dice.one_of(&[WaitingUserAnswer, WaitingUserAnswer, Processing]))),
+            _ => Change::Status(Some(dice.one_of(&[Idle, Completed, Processing, Processing, WaitingUserAnswer]))),
+        };
+        if let Change::Status(kind) = change {
+            quiet = matches!(kind, Some(Idle | Completed));
+        }
+        changes.push((ms, change));
+        // Polls see what lasts for longer than they are late.
+        let pause = dice.one_of(&[200, 1_500, 4_000, 12_000, 70_000]);
+        ms += LATE + 50 + dice.next() % pause;
+    }
+    Day { rules, changes }
+}
+
+/// The day as the turn lives it.
+fn lived(day: &Day) -> Report {
+    let mut turn = Turn::begin(day.rules, who(), None, at(0));
+    let mut report = Report::default();
+    let mut file = None;
+    let mut changes = day.changes.iter().peekable();
+    while let Some(deadline) = turn.deadline() {
+        let (now, event) = match changes.next_if(|(ms, _)| at(*ms) < deadline) {
+            Some((ms, Change::Status(kind))) => {
+                let waiting = (*kind == Some(StatusKind::WaitingUserAnswer)).then_some(WaitingKind::Permission);
+                let question = waiting.map(|_| "d".to_owned());
+                let seen = Seen { kind: *kind, waiting, question, plain_yes: true, ..Seen::default() };
+                (at(*ms), Event::Status(seen))
+            }
+            Some((ms, Change::File(text))) => {
+                file = *text;
+                (at(*ms), Event::FileStirred)
+            }
+            Some((ms, Change::Message)) => (at(*ms), Event::MessageChanged),
+            None => (deadline, Event::Time),
+        };
+        let ms = now.0.as_millis() as u64;
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for effect in turn.handle(event, now) {
+                match &effect {
+                    Effect::LookAtFile => {
+                        events.push(Event::File(file.map_or(Look::Absent, |text| Look::at(text.as_bytes()).0)));
+                    }
+                    Effect::Accept { .. } => {
+                        report.accepts.push(ms);
+                        events.push(Event::Accepted(Ok(())));
+                    }
+                    Effect::AskLastOutput => events.push(Event::LastOutput(Ok("said".into()))),
+                    Effect::Remind { .. } => {
+                        report.reminders.push(ms);
+                        events.push(Event::Reminded(Ok(())));
+                    }
+                    Effect::Say(Level::Warning, text)
+                        if text.contains("waits for an answer") || text.contains("never entered") =>
+                    {
+                        report.warnings.push(ms);
+                    }
+                    Effect::End(_) => report.end = (ms, words(&effect)),
+                    Effect::Say(..) | Effect::Notify(_) | Effect::KeepLateFile => {}
+                }
+            }
+        }
+    }
+    report
+}
+
+fn same(lived: &[u64], polled: &[u64]) -> bool {
+    let late = |(lived, polled): (&u64, &u64)| (*lived..=lived + LATE).contains(polled);
+    lived.len() == polled.len() && lived.iter().zip(polled).all(late)
+}
+
+#[test]
+fn events_and_polls_come_to_the_same_end() {
+    let mut ends = std::collections::BTreeMap::<String, u32>::new();
+    let mut compared = 0;
+    for seed in 0..DAYS {
+        let day = day(seed);
+        let lived = lived(&day);
+        let decisions = [&lived.accepts[..], &lived.reminders, &lived.warnings, &[lived.end.0]].concat();
+        let up = day.rules.timeout.as_millis() as u64;
+        let changes = day.changes.iter().map(|(ms, _)| *ms).chain([up]);
+        let tie = |ms: &u64| changes.clone().any(|change| change > *ms && change <= ms + LATE);
+        if decisions.iter().any(tie) {
+            continue;
+        }
+        compared += 1;
+        let polled = polled(&day);
+        let agree = same(&lived.accepts, &polled.accepts)
+            && same(&lived.reminders, &polled.reminders)
+            && same(&lived.warnings, &polled.warnings)
+            && same(&[lived.end.0], &[polled.end.0])
+            && lived.end.1 == polled.end.1;
+        assert!(agree, "seed {seed}:\nlived  {lived:?}\npolled {polled:?}\n{day:?}");
+        *ends.entry(lived.end.1).or_default() += 1;
+    }
+    // A simulation in which nothing happens proves nothing.
+    assert!(compared > DAYS * 3 / 4, "only {compared} days could be compared");
+    for end in [
+        "File one",
+        "File two",
+        "LastOutput said",
+        "Runtime NoFile",
+        "Runtime ErrorState",
+        "Runtime Cap",
+        "Timeout TimedOut",
+    ] {
+        assert!(ends.get(end).is_some_and(|days| *days >= 10), "{end}: {ends:?}");
+    }
+}

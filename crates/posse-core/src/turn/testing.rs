@@ -178,7 +178,7 @@ pub(super) fn words(effect: &Effect) -> String {
                 "something new",
                 "no file",
             ];
-            let level = if *level == Level::Info { "info" } else { "warning" };
+            let level = if *level == Level::Warning { "warning" } else { "info" };
             format!("{level}: {}", what.iter().find(|what| text.contains(*what)).unwrap_or(&text.as_str()))
         }
         Effect::Notify(notice) => format!("notify {}", notice.priority),

@@ -79,6 +79,7 @@ impl Waiting {
         let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
         if tried.question.as_ref() == shown {
             self.refusals += 1;
+            self.accepts = self.accepts.saturating_sub(1);
         }
     }
 }
@@ -148,10 +149,10 @@ impl Turn {
     pub(super) fn accepted(&mut self, result: Result<(), AcceptFailure>, now: Mono, effects: &mut Vec<Effect>) {
         let Some(tried) = self.accepting.take() else { return };
         match result {
-            Ok(()) => self.accepts.sent(now),
+            Ok(()) => self.sent(now),
             Err(AcceptFailure::Gone(why)) => self.gone(&why, effects),
             Err(AcceptFailure::Failed(why)) => {
-                self.accepts.sent(now);
+                self.sent(now);
                 self.say(Level::Warning, |who| format!("accepting the permission of {who} failed: {why}"), effects);
             }
             Err(AcceptFailure::Refused(why)) => {
@@ -161,6 +162,15 @@ impl Turn {
                     waiting.refused(&tried);
                 }
             }
+        }
+    }
+
+    /// A key was pressed, or may have been. Nobody is waited for any more; if the question is still there, it begins anew.
+    fn sent(&mut self, now: Mono) {
+        self.accepts.sent(now);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.refusals = 0;
+            waiting.since = now;
         }
     }
 
@@ -179,6 +189,12 @@ impl Turn {
     fn need_person(&mut self, why: &Hands, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         let Some(waiting) = &mut self.waiting else { return };
         let (since, id) = (waiting.since, self.who.terminal);
+        if self.rules.waiting_timeout.is_some_and(|timeout| now > since + timeout) {
+            let waited = now.since(since).as_secs();
+            let message =
+                format!("{} waited {waited} s for an answer ({}), and nobody gave one", self.name(), kind(seen));
+            return self.fail(Cause::Waiting, message, effects);
+        }
         if waiting.warned.is_none_or(|warned| now >= warned + WARN_AGAIN) {
             waiting.warned = Some(now);
             let what = match why {
@@ -197,12 +213,6 @@ impl Turn {
             if let Hands::Refused = why {
                 self.accept(seen, now, effects);
             }
-        }
-        if self.rules.waiting_timeout.is_some_and(|timeout| now > since + timeout) && self.accepting.is_none() {
-            let waited = now.since(since).as_secs();
-            let message =
-                format!("{} waited {waited} s for an answer ({}), and nobody gave one", self.name(), kind(seen));
-            self.fail(Cause::Waiting, message, effects);
         }
     }
 

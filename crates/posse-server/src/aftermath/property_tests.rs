@@ -124,8 +124,9 @@ fn check(users_acts: &[Act], runs_acts: &[Act]) {
         let stays = |what: &str, before: &BTreeMap<_, _>, after: &BTreeMap<_, _>| {
             assert_eq!(before.get(name), after.get(name), "{what} of {name}: {step:?}");
         };
-        let left = |user: &String| before.changed.contains_key(user) && (within(user, name) || within(name, user));
-        if users.contains(name) || (users.iter().any(left) && before.files.contains_key(name)) {
+        let in_the_way =
+            |user: &String| before.changed.contains_key(user) && within(user, name) && before.files.contains_key(name);
+        if users.iter().any(|user| user == name || within(name, user) || in_the_way(user)) {
             stays("the entry in the index", &before.index, &after.index);
             stays("the entry in HEAD", &before.head, &after.head);
             stays("the state", &before.changed, &after.changed);

@@ -232,8 +232,53 @@ async fn uncommitted_work_is_not_deleted_by_what_took_its_place() {
     repo.write("b", "x\n");
     let step = repo.commit(before.as_ref()).await;
     repo.check_commit(&step, &["M b"]);
-    assert!(text(&step).ends_with("would delete uncommitted work of yours: a/new"), "{step:?}");
+    assert!(text(&step).ends_with("which changed them too: a, a/new"), "{step:?}");
     assert_eq!(repo.git(&["ls-files", "--stage", "a"]), staged);
+
+    repo.write("d/e", "by the user\n");
+    let before = repo.begin().await;
+    fs::rename(repo.root.join("d"), repo.place.path().join("elsewhere")).unwrap();
+    repo.write("d", "x\n");
+    let (head, index) = (repo.head(), repo.index());
+    let step = repo.commit(before.as_ref()).await;
+    assert!(matches!(&step, Step::Skipped(why) if why.ends_with("delete uncommitted work of yours: d")), "{step:?}");
+    assert_eq!((repo.head(), repo.index()), (head, index));
+}
+
+/// A run that changes the rules does not get at passwords.
+#[tokio::test]
+async fn what_was_ignored_before_the_run_is_not_committed() {
+    let repo = Repo::new();
+    repo.write(".gitignore", ".env\ntarget/\n*.log\n");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "--quiet", "-m", "rules"]);
+    for name in [".env", "target/deep/out", "x.log", "d/y.log"] {
+        repo.write(name, "secret\n");
+    }
+    let before = repo.begin().await;
+    assert_eq!(before.as_ref().unwrap().ignored.len(), 4, "{before:?}");
+    repo.write(".gitignore", "\n");
+    repo.write("target/new", "x\n");
+    repo.write("new.log", "x\n");
+    let step = repo.commit(before.as_ref()).await;
+    repo.check_commit(&step, &["M .gitignore", "A new.log"]);
+    assert!(text(&step).ends_with("ignored them before the run: .env, d/y.log, target/deep/out, target/new, x.log"));
+}
+
+/// From the moment a commit begins, git itself sees to it that nobody's commit is taken back.
+#[tokio::test]
+async fn a_commit_of_somebody_else_is_not_taken_back() {
+    let repo = Repo::new();
+    let before = repo.begin().await;
+    repo.write("a", "by the run\n");
+    repo.hook(
+        "pre-commit",
+        "unset GIT_INDEX_FILE; echo theirs > b; git add b; git commit --quiet --no-verify -m theirs",
+    );
+    let step = repo.commit(before.as_ref()).await;
+    assert!(matches!(&step, Step::Failed(why) if why.contains("cannot lock ref")), "{step:?}");
+    assert_eq!(repo.committed(), ["M b"]);
+    assert_eq!(repo.status(), " M a");
 }
 
 #[tokio::test]

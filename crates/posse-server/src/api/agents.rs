@@ -44,13 +44,17 @@ pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
         (None, None) => None,
     };
     let confirmed = Confirmed { trusted: asked.trusted, mode: asked.mode.unwrap_or_default() };
-    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model: asked.model, profile, more: asked.more })))
+    let (model, more) = (asked.model, asked.more);
+    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model, profile, more, version: None })))
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
-pub(crate) async fn start(app: &App, creation: Creation) -> Result<Terminal, ApiError> {
-    let timeout = match &creation.what {
+pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal, ApiError> {
+    let timeout = match &mut creation.what {
         What::Agent(agent) => {
+            if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
+                agent.version = app.versions.find(&launch.program, &creation.environment).await;
+            }
             let start = agent.provider.manifest.start.as_ref();
             Some(start.map_or(PATIENCE, |start| start.timeout(|name| creation.environment.get(name).cloned())))
         }

@@ -98,7 +98,11 @@ pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<RunView
 /// Stop a run; it can be resumed
 #[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<types::StopRun>,
     responses((status = 200, description = "It was told to", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Params<types::StopRun>) -> Answer<Success> {
+pub(super) async fn stop(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(body): Params<types::StopRun>,
+) -> Answer<Success> {
     app.runs.show(id).await?;
     app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into()))?;
     Ok(Json(Success { success: true }))
@@ -109,7 +113,11 @@ pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Par
 /// A run that goes on already is told that somebody is there who knows the environment of its agents.
 #[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<types::MeansIn>,
     responses((status = 200, description = "It goes on", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn resume(State(app): State<App>, Run(id): Run, Params(body): Params<types::MeansIn>) -> Answer<RunView> {
+pub(super) async fn resume(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(body): Params<types::MeansIn>,
+) -> Answer<RunView> {
     Ok(Json(app.runs.resume(&app, id, means(body)?).await?))
 }
 

@@ -162,6 +162,7 @@ impl Hub {
         let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
         let wish = Wish {
             mode: agent.confirmed.mode,
+            version: agent.version.as_ref(),
             model,
             profile: agent.profile.as_ref().map(|profile| (profile.name.as_str(), profile.text.as_str())),
             mcp: mcp.as_deref(),

@@ -8,6 +8,7 @@ use posse_agents::Provider;
 use posse_agents::launch::LaunchError;
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
+use posse_agents::version::Version;
 use posse_core::audit::Note;
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::Size;
@@ -120,6 +121,8 @@ pub(crate) struct AgentStart {
     pub(crate) profile: Option<Profile>,
     /// More arguments for it, as they are.
     pub(crate) more: Vec<String>,
+    /// The version that is installed, where that decides how it is started and is known.
+    pub(crate) version: Option<Version>,
 }
 
 /// A terminal to start, checked as far as that can be done without starting it.

@@ -45,7 +45,7 @@ fn notice() -> Notice {
 }
 
 /// What was logged meanwhile.
-async fn logged(channels: Channels, notice: Notice) -> String {
+async fn logged(channels: Notifications, notice: Notice) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
     impl Write for Lines {
@@ -67,7 +67,8 @@ async fn logged(channels: Channels, notice: Notice) -> String {
 #[tokio::test]
 async fn ntfy_gets_a_title_a_priority_and_a_text() {
     let (url, requests) = server("200 OK");
-    let channels = Channels { ntfy_topic: "my-topic".into(), ntfy_url: format!("{url}/"), ..Channels::default() };
+    let channels =
+        Notifications { ntfy_topic: "my-topic".into(), ntfy_url: format!("{url}/"), ..Notifications::default() };
     assert_eq!(logged(channels.clone(), notice()).await, "");
     let request = requests.recv().unwrap();
     assert!(request.starts_with("POST /my-topic HTTP/1.1\r\n") && request.ends_with("\r\n\r\nin round 2"), "{request}");
@@ -84,7 +85,7 @@ async fn ntfy_gets_a_title_a_priority_and_a_text() {
 #[tokio::test]
 async fn a_webhook_gets_json() {
     let (url, requests) = server("204 No Content");
-    let channels = Channels { webhook: format!("{url}/hook?key=1"), ..Channels::default() };
+    let channels = Notifications { webhook: format!("{url}/hook?key=1"), ..Notifications::default() };
     assert_eq!(logged(channels, notice()).await, "");
     let request = requests.recv().unwrap();
     assert!(request.starts_with("POST /hook?key=1 ") && has_header(&request, "content-type: application/json"));
@@ -100,7 +101,7 @@ async fn a_command_gets_variables_and_json() {
     let script = "cat > \"$1\"; printf '|%s|%s|%s|%s|%s' \
                   \"$POSSE_EVENT\" \"$POSSE_TITLE\" \"$POSSE_TEXT\" \"$POSSE_PRIORITY\" \"$POSSE_RUN\" >> \"$1\"";
     let command = ["sh", "-c", script, "sh", out.to_str().unwrap()].map(str::to_owned).to_vec();
-    let channels = Channels { command, ..Channels::default() };
+    let channels = Notifications { command, ..Notifications::default() };
     let notice = Notice { text: format!("{text}\0"), ..notice() };
     assert_eq!(logged(channels.clone(), notice.clone()).await, "");
     let got = std::fs::read_to_string(&out).unwrap();
@@ -117,7 +118,7 @@ async fn a_command_gets_variables_and_json() {
 #[tokio::test]
 async fn what_is_not_configured_is_not_used() {
     let (url, requests) = server("200 OK");
-    assert_eq!(logged(Channels { ntfy_url: url, ..Channels::default() }, notice()).await, "");
+    assert_eq!(logged(Notifications { ntfy_url: url, ..Notifications::default() }, notice()).await, "");
     assert!(requests.try_recv().is_err());
 }
 
@@ -126,11 +127,16 @@ async fn what_fails_is_logged_with_its_reason_and_without_secrets() {
     let (refusing, _requests) = server("403 Forbidden");
     let (moved, _requests) = server("302 Found\r\nlocation: http://127.0.0.1:1/");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ntfy =
-        |topic: &str, url: &str| Channels { ntfy_topic: topic.into(), ntfy_url: url.into(), ..Channels::default() };
-    let webhook = |url: String| Channels { webhook: url, ..Channels::default() };
-    let command =
-        |words: &[&str]| Channels { command: words.iter().map(|&word| word.into()).collect(), ..Channels::default() };
+    let ntfy = |topic: &str, url: &str| Notifications {
+        ntfy_topic: topic.into(),
+        ntfy_url: url.into(),
+        ..Notifications::default()
+    };
+    let webhook = |url: String| Notifications { webhook: url, ..Notifications::default() };
+    let command = |words: &[&str]| Notifications {
+        command: words.iter().map(|&word| word.into()).collect(),
+        ..Notifications::default()
+    };
     for (channels, why) in [
         (ntfy("t", &refusing), "it answered with 403"),
         (ntfy("../t", &refusing), "a topic is made of"),
@@ -156,7 +162,7 @@ async fn s_205_ntfy_unreachable_is_logged_within_5_s_and_the_run_goes_on() {
     let url = format!("http://{}", silent.local_addr().unwrap());
     let (answering, requests) = server("200 OK");
     let hanging = ["sh", "-c", "sleep 60 & wait"].map(str::to_owned).to_vec();
-    let channels = Channels { ntfy_topic: "t".into(), ntfy_url: url, webhook: answering, command: hanging };
+    let channels = Notifications { ntfy_topic: "t".into(), ntfy_url: url, webhook: answering, command: hanging };
     let began = Instant::now();
     let log = logged(channels, notice()).await;
     let took = began.elapsed();
@@ -176,7 +182,7 @@ async fn https_is_spoken() {
         listener.accept().unwrap().0.read_exact(&mut first).unwrap();
         first
     });
-    let log = logged(Channels { webhook, ..Channels::default() }, notice()).await;
+    let log = logged(Notifications { webhook, ..Notifications::default() }, notice()).await;
     assert_eq!(hello.join().unwrap(), [0x16, 3, 1], "a handshake of TLS");
     assert!(log.contains("webhook: "), "{log}");
 }
@@ -195,11 +201,4 @@ fn titles_become_headers() {
     let long = header(&"✓".repeat(60));
     assert!(long.split(' ').count() > 1 && long.split(' ').all(|word| word.len() <= 75), "{long}");
     assert_eq!(long.matches("=E2=9C=93").count(), 60, "no letter is cut in two");
-}
-
-#[test]
-fn channels_have_defaults() {
-    assert_eq!(serde_json::from_str::<Channels>("{}").unwrap(), Channels::default());
-    assert_eq!(Channels::default().ntfy_url, "https://ntfy.sh");
-    assert!(serde_json::from_str::<Channels>(r#"{"ntfy_topik": "x"}"#).is_err());
 }

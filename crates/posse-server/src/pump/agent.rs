@@ -9,8 +9,8 @@ use posse_agents::Provider;
 use posse_agents::start::Confirmed;
 use posse_core::audit::{self, TAIL_LINES, Who};
 use posse_core::delivery::{
-    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing, Unanswered, Wish,
-    question, translate,
+    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
+    Unanswered, Wish, question, translate,
 };
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;

@@ -1,6 +1,9 @@
 //! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
 
+use std::path::Path;
+
 use posse_agents::launch::Mode;
+use posse_core::aftermath::{Snapshot, commit_message};
 use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, Order, Wish};
 use posse_core::ids::{RunId, TerminalId, WriterId};
@@ -8,16 +11,18 @@ use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
 use posse_core::run::{Effect, Happened, Sent, Spec, Step, StepOutcome, Traces};
 use posse_core::screen::Size;
-use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::status::StatusKind;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure, Level, Seen};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Means;
 use super::files::RunFiles;
+use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, View};
+use crate::notify;
 use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
@@ -69,7 +74,9 @@ impl Doing {
                 let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
                 Some(Happened::Traces { turn, traces })
             }
-            Effect::LookAtFile { turn, key } => of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await)),
+            Effect::LookAtFile { turn, key } => {
+                of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await))
+            }
             Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
                 let who = Who {
                     by: By::Run,
@@ -97,15 +104,12 @@ impl Doing {
             Effect::KeepLate { turn, key, number } => {
                 Some(Happened::KeptLate { turn, name: self.files.keep(key, number, Some(Suffix::Late)) })
             }
-            Effect::Notify(notice) => {
-                self.notify(notice).await;
+            Effect::Notify { event, notice } => {
+                self.notify(event, notice).await;
                 None
             }
-            Effect::Mirror { state, at, dispatched } => {
-                self.files.mirror(*state, at, dispatched);
-                None
-            }
-            Effect::Step(step) => Some(Happened::StepDone { step, outcome: self.step(step).await }),
+            Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
+            Effect::Step { step, before } => Some(Happened::StepDone { step, outcome: self.step(step, before).await }),
             Effect::EndTerminals(terminals) => {
                 for terminal in terminals {
                     let _ = terminals::ask_to_leave(&self.app, terminal).await;
@@ -113,7 +117,7 @@ impl Doing {
                 None
             }
             // The driver's own.
-            Effect::Record(_) | Effect::Watch(_) | Effect::Over | Effect::Rest => None,
+            Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
         }
     }
 
@@ -201,13 +205,37 @@ impl Doing {
         posse_core::run::judge_traces(&shown, &view.record.status, since, printed)
     }
 
-    async fn notify(&self, notice: turn::Notice) {
-        tracing::info!(run = %self.spec.id, "{}: {}", notice.title, notice.text);
+    async fn notify(&self, event: &'static str, notice: turn::Notice) {
+        let turn::Notice { priority, title, text } = notice;
+        tracing::info!(run = %self.spec.id, "{title}: {text}");
+        let run = Some(self.spec.id.to_string());
+        notify::notify(&self.spec.config.notifications, notify::Notice { event, priority, title, text, run }).await;
     }
 
-    async fn step(&self, step: Step) -> StepOutcome {
-        let _ = step;
-        StepOutcome::Skipped("not built yet".into())
+    /// What is the user's own in the project, before any agent has touched it.
+    async fn snapshot(&self) -> Option<Snapshot> {
+        aftermath::snapshot(Path::new(&self.spec.directory)).await.unwrap_or_else(|error| {
+            tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
+            None
+        })
+    }
+
+    async fn step(&self, step: Step, before: Option<Snapshot>) -> StepOutcome {
+        let directory = Path::new(&self.spec.directory);
+        let outcome = match step {
+            Step::OpenspecArchive => aftermath::openspec_archive(directory).await,
+            Step::GitCommit => {
+                let wished = &self.spec.config.post_processing.git_commit_comment;
+                let message = commit_message(wished, self.spec.id.as_str());
+                let quarantine = self.files.archive().join("quarantine");
+                aftermath::git_commit(directory, &message, &quarantine, before.as_ref()).await
+            }
+        };
+        match outcome {
+            posse_core::aftermath::Step::Done(text) => StepOutcome::Done(text),
+            posse_core::aftermath::Step::Skipped(text) => StepOutcome::Skipped(text),
+            posse_core::aftermath::Step::Failed(text) => StepOutcome::Failed(text),
+        }
     }
 }
 
@@ -243,20 +271,9 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
     if let Some(exit) = view.record.exit {
         return Err(turn::Event::Gone(format!("its program {exit}")));
     }
-    let status = view.record.status;
+    let status = &view.record.status;
     let words = if status.kind == StatusKind::Error { tail(app, terminal, FAILURE_LINES).await } else { None };
-    let plain_yes = status.waiting_kind == Some(WaitingKind::Permission)
-        && status.dialog.as_ref().is_none_or(|dialog| dialog.accepting().is_some());
-    Ok(Seen {
-        kind: Some(status.kind),
-        waiting: status.waiting_kind,
-        question: status.dialog.map(|dialog| dialog.id),
-        plain_yes,
-        epoch: status.epoch,
-        reason: status.reason,
-        words,
-        ended: false,
-    })
+    Ok(Seen { words, ..Seen::of(status) })
 }
 
 /// The agent's last message.
@@ -273,6 +290,7 @@ async fn tail(app: &App, terminal: TerminalId, lines: usize) -> Option<String> {
 /// For the daemon's log; the journal has it already.
 pub(super) fn log(run: RunId, level: Level, text: &str) {
     match level {
+        Level::Detail => tracing::debug!(%run, "{text}"),
         Level::Info => tracing::info!(%run, "{text}"),
         Level::Warning => tracing::warn!(%run, "{text}"),
     }

@@ -47,6 +47,7 @@ pub(super) struct Driver {
     /// The terminal whose status is told, and the status it had when its turn began.
     watching: Option<TerminalId>,
     first_epoch: Option<u64>,
+    watched_turn: u64,
     /// What happens to the response file of the turn.
     stirred: mpsc::UnboundedReceiver<Changed>,
     placed: bool,
@@ -85,6 +86,7 @@ impl Driver {
             means,
             watching: None,
             first_epoch: None,
+            watched_turn: 0,
             stirred: mpsc::unbounded_channel().1,
             placed: false,
         }
@@ -112,10 +114,15 @@ impl Driver {
                         }
                     }
                     Effect::Watch(terminal) => next = self.watch(terminal).await.or(next),
-                    Effect::Over => {
+                    // Here, and in order: the file must not be written again after it was archived.
+                    Effect::Mirror { state, at, dispatched } => {
+                        let files = self.files.clone();
+                        let written = tokio::task::spawn_blocking(move || files.mirror(*state, at, dispatched));
+                        let _ = written.await;
+                    }
+                    Effect::ArchiveState => {
                         let files = self.files.clone();
                         let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
-                        return Ended::Rests;
                     }
                     Effect::Rest => return Ended::Rests,
                     effect => self.doing().begin(effect),
@@ -144,7 +151,8 @@ impl Driver {
                     }
                 },
                 event = self.events.recv() => match event {
-                    Ok(event) if event.terminal.is_none() || event.terminal != self.watching => {}
+                    // What is not kept, such as titles, changes no status.
+                    Ok(event) if event.terminal != self.watching || self.watching.is_none() || event.seq.is_none() => {}
                     Err(broadcast::error::RecvError::Closed) => return None,
                     // A change of our terminal, or so much that one may have been missed.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
@@ -185,7 +193,10 @@ impl Driver {
     /// Follows this terminal from now on, and no other; and the response file of the turn.
     async fn watch(&mut self, terminal: TerminalId) -> Option<Happened> {
         self.watching = Some(terminal);
-        self.first_epoch = None;
+        let turn = self.run.ledger().turns;
+        if self.watched_turn != turn {
+            (self.watched_turn, self.first_epoch) = (turn, None);
+        }
         if let Some(turn) = self.run.ledger().turn() {
             let (tell, stirred) = mpsc::unbounded_channel();
             self.files.watch(&self.watched_files, turn.key, tell);
@@ -225,7 +236,9 @@ impl Driver {
         let mut adopted = BTreeMap::new();
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
-                view.record.name.as_str() == name && view.record.session == ledger.spec.session && view.record.exit.is_none()
+                view.record.name.as_str() == name
+                    && view.record.session == ledger.spec.session
+                    && view.record.exit.is_none()
             });
             if let Some(view) = found
                 && doing::is_alive(&self.app, view.record.id).await

@@ -145,7 +145,8 @@ pub(super) fn told(run: RunId, seq: i64, entry: &Entry) -> serde_json::Value {
         if let Entry::Created { spec } = entry {
             told.insert("spec".into(), serde_json::json!({ "directory": spec.directory }));
         }
-        if let (Entry::TurnBegun { text, .. } | Entry::Answered { text, .. }, true) = (entry, told.contains_key("text")) {
+        if let (Entry::TurnBegun { text, .. } | Entry::Answered { text, .. }, true) = (entry, told.contains_key("text"))
+        {
             told.insert("text".into(), serde_json::json!({ "bytes": text.len() }));
         }
         told.insert("run".into(), run.as_str().into());
@@ -153,4 +154,3 @@ pub(super) fn told(run: RunId, seq: i64, entry: &Entry) -> serde_json::Value {
     }
     told
 }
-

@@ -36,7 +36,8 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
     // Not "or replace": two drivers of one run must not overwrite each other.
     let insert = "INSERT INTO journal (run, seq, at, entry) VALUES (?1, ?2, ?3, ?4)";
     transaction.prepare_cached(insert)?.execute(params![entry.run.as_str(), entry.seq, entry.at.0, entry.entry])?;
-    let put = "INSERT OR REPLACE INTO runs (id, status, state_file, created, changed, view) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let put =
+        "INSERT OR REPLACE INTO runs (id, status, state_file, created, changed, view) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let row = &entry.row;
     transaction.prepare_cached(put)?.execute(params![
         row.id.as_str(),
@@ -51,7 +52,8 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 
 /// The runs that were going on when the last daemon ended.
 pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<RunId>> {
-    let mut statement = connection.prepare("SELECT id FROM runs WHERE status IN ('running', 'parked') ORDER BY created")?;
+    let mut statement =
+        connection.prepare("SELECT id FROM runs WHERE status IN ('running', 'parked') ORDER BY created")?;
     statement.query_map([], |row| text(row, "id"))?.collect()
 }
 
@@ -61,9 +63,8 @@ pub(crate) fn journal(path: &Path, run: RunId, after: i64) -> Result<Vec<(i64, W
         let connection = read_only(path)?;
         let mut statement =
             connection.prepare("SELECT seq, at, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq")?;
-        let rows = statement.query_map((run.as_str(), after), |row| {
-            Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?))
-        })?;
+        let rows = statement
+            .query_map((run.as_str(), after), |row| Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?)))?;
         rows.collect::<rusqlite::Result<_>>()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })

@@ -32,6 +32,9 @@ struct Arguments {
     /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
+    /// What else there is to say about the machine, for that page
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    note: String,
     /// Play nothing; for `--write` from what was kept
     #[arg(long)]
     no_run: bool,
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
         }
     }
     if arguments.write
-        && let Err(error) = write(&arguments.artefacts)
+        && let Err(error) = write(&arguments.artefacts, &arguments.note)
     {
         eprintln!("cannot write docs/conformance.md: {error}");
         return ExitCode::FAILURE;
@@ -98,8 +101,8 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn write(artefacts: &Path) -> std::io::Result<()> {
+fn write(artefacts: &Path, note: &str) -> std::io::Result<()> {
     let date = jiff::Zoned::now().date().to_string();
-    let document = report::document(&report::kept(artefacts)?, &Machine::this().text(), &date);
+    let document = report::document(&report::kept(artefacts)?, &Machine::this().text(), &date, note);
     std::fs::write("docs/conformance.md", document)
 }

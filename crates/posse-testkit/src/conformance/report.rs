@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use posse_core::status::StatusKind;
+
 use super::run::{Backend, Outcome};
 use super::scenarios;
 use super::score::{DIALOG_LAG, GUARD, Lag, RIGHT, percentile};
@@ -56,7 +58,9 @@ pub fn line(outcome: &Outcome) -> String {
 }
 
 /// The whole document.
-pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
+///
+/// `note` is what else there is to say about the machine.
+pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> String {
     let mut text = format!(
         "# Conformance\n\n\
          Is the status right? Real agents, talking to scripted models, and what posse told about them. The truth comes from\n\
@@ -71,13 +75,15 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
          a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
          are kept in `target/conformance`, with their recordings and timelines. A part of it is played by `./test`, all of it\n\
          with `POSSE_CONFORMANCE=all cargo nextest run -p posse --test conformance`.\n\n\
-         Measured {date} on {machine}.\n\n",
-        RIGHT * 100.0
+         Measured {date} on {machine}. {note}\n\n{}",
+        RIGHT * 100.0,
+        replays(outcomes),
     );
-    text.push_str("## In all\n\n| agent | backend | green | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n");
+    text.push_str("## In all\n\n| agent | backend | played | green | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|\n");
     for group in groups(outcomes) {
         let green = group.iter().filter(|outcome| outcome.is_green()).count();
-        let _ = writeln!(text, "| {} | {}/{} | {} |", head(group[0]), green, group.len(), figures(&group));
+        let (head, total) = (head(group[0]), group.len());
+        let _ = writeln!(text, "| {head} | {} | {green}/{total} | {} |", played(&group), figures(&group));
     }
     for group in groups(outcomes) {
         let required = if group[0].subject.required { "" } else { " (reported only)" };
@@ -91,10 +97,8 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
             let mark = if outcome.is_green() { "✓" } else { "✗" };
             let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(&[outcome]));
         }
-        if !group[0].subject.required {
-            text.push_str(
-                "\nIt tells little of itself: a quiet screen has to settle for a second before a turn is believed to be over.\n",
-            );
+        if let Some(about) = group[0].subject.about() {
+            let _ = writeln!(text, "\n{about}");
         }
         for outcome in group.iter().filter(|outcome| !outcome.is_green()) {
             let _ = write!(text, "\n- `{}`: {}", outcome.scenario, complaint(outcome));
@@ -105,6 +109,38 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str) -> String {
         text.pop();
     }
     text
+}
+
+/// From when to when, in UTC.
+fn played(outcomes: &[&Outcome]) -> String {
+    let times = || outcomes.iter().filter_map(|outcome| outcome.at);
+    let text = |at: jiff::Timestamp| at.strftime("%d %b %H:%M").to_string();
+    match (times().min(), times().max()) {
+        (Some(first), Some(last)) => format!("{} – {}", text(first), last.strftime("%H:%M")),
+        _ => "–".into(),
+    }
+}
+
+/// What became of the recordings.
+fn replays(outcomes: &[Outcome]) -> String {
+    let replayed: Vec<_> = outcomes.iter().filter_map(|one| Some((one, one.replayed.as_ref()?))).collect();
+    let (alike, other): (Vec<_>, Vec<_>) = replayed.iter().partition(|(_, replayed)| replayed.is_alike());
+    let mut text = format!(
+        "Every run is recorded, and every recording was played again with `posse explain --recording`: {} of {} told the same\n\
+         statuses in the same order as live. A recording has the terminal's bytes and their times, nothing of hooks, session files\n\
+         and processes; the end of the process is left out of the comparison.\n",
+        alike.len(),
+        replayed.len()
+    );
+    for (outcome, replayed) in other {
+        let name = format!("{} {} {}", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+        let _ = writeln!(text, "- {name}: {} instead of {}", words(&replayed.replay), words(&replayed.live));
+    }
+    text + "\n"
+}
+
+fn words(kinds: &[StatusKind]) -> String {
+    kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn head(outcome: &Outcome) -> String {

@@ -10,6 +10,7 @@ use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::replay::{Replayed, replay};
 use super::scenarios::{Act, Scenario};
 use super::score::{Score, Told, score};
 use super::subject::Subject;
@@ -62,7 +63,13 @@ pub struct Outcome {
     pub score: Score,
     /// Why it did not get to its end.
     pub stuck: Option<String>,
+    /// When it began.
+    #[serde(default)]
+    pub at: Option<jiff::Timestamp>,
     pub took: Duration,
+    /// Its recording, played again.
+    #[serde(default)]
+    pub replayed: Option<Replayed>,
     /// The timeline, for people.
     pub timeline: String,
 }
@@ -99,7 +106,7 @@ struct Known {
 
 /// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
 pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
-    let start = Instant::now();
+    let (at, start) = (Some(jiff::Timestamp::now()), Instant::now());
     let (known, stuck) = play(setup, scenario);
     let truth = truth::intervals(known.facts.clone(), known.end);
     let score = score(&truth, &known.told);
@@ -109,7 +116,9 @@ pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
         backend: setup.backend,
         score,
         stuck: stuck.map(|stuck| stuck.to_string()),
+        at,
         took: start.elapsed(),
+        replayed: replay(setup.posse, setup.subject.provider(), &artefact(setup, scenario, "cast"), &known.told),
         timeline: String::new(),
     };
     outcome.timeline = timeline(&outcome, &known, &truth);
@@ -132,6 +141,8 @@ fn artefact(setup: Setup<'_>, scenario: &Scenario, kind: &str) -> PathBuf {
 
 fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
     let mut known = Known::default();
+    // One of an earlier run would be taken for this one's.
+    let _ = std::fs::remove_file(artefact(setup, scenario, "cast"));
     let agent = match setup.subject.agent() {
         Ok(agent) => agent,
         Err(error) => return (known, Some(Stuck::Missing(error.to_string()))),
@@ -182,11 +193,6 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
 
 fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario) -> Result<Value, Stuck> {
     let size = format!("{}x{}", scenario.size.0, scenario.size.1);
-    if let Some(manifest) = setup.subject.own_manifest() {
-        let directory = env.places().providers();
-        std::fs::create_dir_all(&directory)?;
-        std::fs::write(directory.join(format!("{}.toml", setup.subject.provider())), manifest)?;
-    }
     let mut more = vec!["--size".to_owned(), size, "--backend".into(), setup.backend.name().into()];
     let arguments = (scenario.arguments)(home);
     if !arguments.is_empty() {
@@ -325,7 +331,13 @@ impl Player<'_> {
             }
             Act::Interrupt => {
                 self.note(What::Interrupting);
-                self.post("input", &json!({ "message": "\u{1b}", "raw": true, "enter": false }))?;
+                let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
+                self.post("input", &press)?;
+                if let Some(again) = self.setup.subject.interrupts_by_two_keys() {
+                    let asks = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(again));
+                    self.came("the request to press it again", asks)?;
+                    self.post("input", &press)?;
+                }
                 let lost = |log: &crate::models::Log| log.words().contains(&"connection_lost");
                 let came = self.server.comes_within(PATIENCE, lost);
                 self.came("the end of the connection", came)?;
@@ -382,6 +394,9 @@ fn timeline(outcome: &Outcome, known: &Known, truth: &[Interval]) -> String {
     }
     if score.other_kinds > 0 {
         let _ = writeln!(text, "OTHER KINDS {}", score.other_kinds);
+    }
+    if let Some(replayed) = outcome.replayed.as_ref().filter(|replayed| !replayed.is_alike()) {
+        let _ = writeln!(text, "REPLAYED {:?} instead of {:?}", replayed.replay, replayed.live);
     }
     if let Some(stuck) = &outcome.stuck {
         let _ = writeln!(text, "STUCK {stuck}");

@@ -6,13 +6,7 @@ use posse_core::status::WaitingKind;
 
 use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
-    Claude,
-    Codex,
-    Opencode,
-    Qwen,
-}
+pub use crate::agents::Maker;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
@@ -38,27 +32,27 @@ impl Subject {
     }
 
     pub fn provider(&self) -> &'static str {
-        match self.maker {
-            Maker::Claude => "claude_code",
-            Maker::Codex => "codex",
-            Maker::Opencode => "opencode",
-            Maker::Qwen => "qwen",
-        }
+        self.maker.provider()
     }
 
-    /// What its user has to say in a file of their own, laid over our manifest.
-    pub fn own_manifest(&self) -> Option<&'static str> {
-        let no_daemon_yet = self.maker == Maker::Codex && self.version == CODEX[0];
-        no_daemon_yet.then_some("[launch]\nalways = { arguments = [] }\n")
+    /// What to know about it to read its figures.
+    pub fn about(&self) -> Option<&'static str> {
+        match self.maker {
+            Maker::Opencode => Some(
+                "Only its screen tells of it, and it draws late: the answer has been over for up to a second when it shows that, more\n\
+                 on a busy machine. Which option of a question is selected only its colours tell, so posse sees its questions but\n\
+                 does not answer them: scenarios that answer one do not get to their end.",
+            ),
+            Maker::Qwen => Some(
+                "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
+                 is believed to be over, and for half a second before an error is.",
+            ),
+            Maker::Claude | Maker::Codex => None,
+        }
     }
 
     pub fn agent(&self) -> Result<Agent, InstallError> {
-        match self.maker {
-            Maker::Claude => Agent::claude(self.version),
-            Maker::Codex => Agent::codex(self.version),
-            Maker::Opencode => Agent::opencode(self.version),
-            Maker::Qwen => Agent::qwen(self.version),
-        }
+        Agent::installed(self.maker, self.version)
     }
 
     /// It takes prompts.
@@ -72,12 +66,17 @@ impl Subject {
         screen.rows.iter().any(|row| row.contains(text))
     }
 
+    /// The text with which it asks for the key that interrupts a second time.
+    pub fn interrupts_by_two_keys(&self) -> Option<&'static str> {
+        (self.maker == Maker::Opencode).then_some("again to interrupt")
+    }
+
     /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.
     pub fn shows_error(&self, screen: &Screen) -> bool {
         let texts: &[&str] = match self.maker {
             Maker::Claude => &["API Error", "Invalid API key", "limit", "run /login"],
             Maker::Codex => &["■ "],
-            Maker::Opencode => &["rror", "nauthorized", "verloaded", "imit"],
+            Maker::Opencode => &["rror", "ncorrect API key", "nauthorized", "verloaded", "imit"],
             Maker::Qwen => &["API Error", "✕"],
         };
         screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::rounds::Prompt;
-use posse_core::rounds::config::{Config as LoopConfig, UserDefaults};
+use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{MeansIn, RunIn};
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
@@ -209,7 +209,7 @@ impl Args {
         let text = self.config.as_deref().map(read_config).transpose()?;
         let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
         let environment = |name: &str| std::env::var(name).ok();
-        let resolved = LoopConfig::resolve(text.as_deref(), &environment, &defaults(&user), &providers);
+        let resolved = LoopConfig::resolve(text.as_deref(), &environment, &user.for_runs(), &providers);
         let (config, warnings) = resolved.map_err(|error| {
             let place = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
             Error::failed(format!("{place}{error}"))
@@ -243,7 +243,8 @@ impl Args {
             Some(file) => {
                 // Relative to here, then to the configuration (AMB-41).
                 let beside = self.config.as_deref().and_then(Path::parent).map(|parent| parent.join(&file));
-                let path = if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
+                let path =
+                    if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| Error::failed(format!("the prompt file {}: {error}", path.display())))?;
                 (text, format!("the prompt file {}", path.display()))
@@ -259,11 +260,6 @@ impl Args {
 }
 
 fn read_config(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
-}
-
-/// What the user has written down for good.
-fn defaults(config: &Config) -> UserDefaults {
-    let _ = config;
-    UserDefaults::default()
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
 }

@@ -187,8 +187,18 @@ fn text(view: &RunView, ui: &Ui) -> String {
     );
     let mut add = |name: &str, value: String| text.push_str(&format!("{name:<10} {value}\n"));
     if let Some(turn) = &view.turn {
-        let accepted = if turn.accepts > 0 { format!(", {} permissions accepted", turn.accepts) } else { String::new() };
-        add("turn", format!("{} of the {} in terminal {}, for {}{accepted}", turn.key, turn.role, turn.terminal, age(turn.since)));
+        let accepted =
+            if turn.accepts > 0 { format!(", {} permissions accepted", turn.accepts) } else { String::new() };
+        add(
+            "turn",
+            format!(
+                "{} of the {} in terminal {}, for {}{accepted}",
+                turn.key,
+                turn.role,
+                turn.terminal,
+                age(turn.since)
+            ),
+        );
     }
     if let Some(until) = view.parked_until {
         add("parked", format!("until {}", until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T")));
@@ -201,10 +211,14 @@ fn text(view: &RunView, ui: &Ui) -> String {
         add(role.as_str(), terminal.to_string());
     }
     for step in &view.steps {
-        let name = serde_json::to_value(step.step).ok().and_then(|s| Some(s.as_str()?.replace('_', " "))).unwrap_or_default();
+        let name =
+            serde_json::to_value(step.step).ok().and_then(|s| Some(s.as_str()?.replace('_', " "))).unwrap_or_default();
         add("after", format!("{name}: {}: {}", step.outcome, crate::ui::plain(&step.text)));
     }
-    add("accepts", if view.auto_accept { "permissions are accepted by posse".into() } else { "a person answers".into() });
+    add(
+        "accepts",
+        if view.auto_accept { "permissions are accepted by posse".into() } else { "a person answers".into() },
+    );
     add("answers", view.archive.clone());
     add("state", view.state_file.clone());
     text

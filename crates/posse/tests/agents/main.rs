@@ -3,6 +3,7 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
+mod live;
 mod providers;
 mod seen;
 
@@ -133,7 +134,7 @@ fn shows_a_refused_key(agent: &Agent, looks: &Looks) {
 /// What a test asked to be asked is on the screen, before any prompt and any request.
 fn asks_at_the_start(agent: &Agent, looks: &Looks) {
     for (question, options) in (looks.questions)() {
-        let server = ModelServer::start([]);
+        let server = ModelServer::start([]).unwrap();
         let home = agent.home(&server, &options);
         let env = env();
         let mut watch = Watch::new(&env, home.launch(&env));

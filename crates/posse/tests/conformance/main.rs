@@ -32,6 +32,9 @@ fn must_be_green(name: &str, backend: Backend, scenario: &str) {
     let scenario = scenarios::all(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
     let outcome = play(subject, backend, &scenario);
     assert!(outcome.is_green(), "{}\n{}", report::line(&outcome), outcome.timeline);
+    // The recording says the same again: nothing was decided by what nobody can look at later.
+    let replayed = outcome.replayed.as_ref().expect("a recording");
+    assert_eq!(replayed.replay, replayed.live, "{}", outcome.timeline);
 }
 
 /// All scenarios of an agent, if all were asked for.

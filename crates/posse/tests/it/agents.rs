@@ -187,6 +187,32 @@ fn a_missing_agent_says_how_to_get_it() {
 }
 
 #[test]
+fn a_live_check_without_a_model_says_what_it_can() {
+    let env = env();
+    let programs = env.work().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let check = |arguments: &[&str]| {
+        let mut command = env.command(["provider", "check", "--live"].iter().chain(arguments));
+        let output = command.env("PATH", &programs).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, missing, _) = check(&["codex"]);
+    assert_eq!(code, Some(69));
+    assert!(missing.contains("codex is not installed") && missing.contains("npm install"), "{missing}");
+    let (code, _, none) = check(&[]);
+    assert_eq!(code, Some(69));
+    assert!(none.contains("claude_code") && none.contains("kiro_cli"), "{none}");
+    assert_eq!(check(&["mole"]).0, Some(64));
+
+    let kiro = programs.join("kiro-cli");
+    fs::write(&kiro, "#!/bin/sh\necho kiro-cli 1.20.0\n").unwrap();
+    fs::set_permissions(&kiro, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, kiro, _) = check(&[]);
+    assert_eq!(code, Some(0), "{kiro}");
+    assert!(kiro.contains("kiro_cli 1.20.0") && kiro.contains("no scripted model"), "{kiro}");
+}
+
+#[test]
 fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     let env = env();
     let log = actor(&env, "claude_code", CLAUDE);

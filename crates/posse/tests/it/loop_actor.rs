@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use posse_core::turn::{failure, files};
 use posse_testkit::TestEnv;
 use posse_testkit::http::Events;
 use serde_json::{Value, json};
 
-use crate::agents::{actor, count};
+use crate::agents::actor;
 use crate::env;
 
 const PROVIDERS: [(&str, &str); 2] = [("claude_code", "claude"), ("codex", "codex")];
@@ -54,8 +55,13 @@ impl Scene {
     /// The statuses the terminal had, up to and with the one that is waited for.
     #[track_caller]
     fn until(&mut self, status: &str) -> Vec<String> {
-        let mut seen = Vec::new();
-        while seen.last().is_none_or(|last| last != status) {
+        self.until_any(&[status])
+    }
+
+    #[track_caller]
+    fn until_any(&mut self, statuses: &[&str]) -> Vec<String> {
+        let mut seen: Vec<String> = Vec::new();
+        while seen.last().is_none_or(|last| !statuses.contains(&last.as_str())) {
             let id = &self.id;
             let changed = |event: &Value| event["kind"] == "status_changed" && event["terminal"] == *id;
             let event = self.events.until(changed);
@@ -68,10 +74,17 @@ impl Scene {
         self.env.http().get(&format!("/terminals/{}", self.id)).unwrap()
     }
 
-    fn records(&self, event: &str) -> Vec<Value> {
-        let log = fs::read_to_string(&self.log).unwrap();
-        let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.filter(|record| record["event"] == event).collect()
+    /// What the agent wrote down of this kind, `count` of them and no more. It does so a moment after it has shown it.
+    #[track_caller]
+    fn records(&self, event: &str, count: usize) -> Vec<Value> {
+        let records = when(event, || {
+            let log = fs::read_to_string(&self.log).ok()?;
+            let lines = log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\"")));
+            let records: Vec<Value> = lines.map_while(|line| serde_json::from_str(line).ok()).collect();
+            (records.len() >= count).then_some(records)
+        });
+        assert_eq!(records.len(), count, "{records:?}");
+        records
     }
 }
 
@@ -83,22 +96,19 @@ fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
 
 fn prompt(file: &Path) -> String {
     let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
-    let file = file.display();
-    format!(
-        "You are one of five agents. Round 1, cycle 1.\n\n{background}\nRESPONSE FILE (mandatory): '{file}'\n\n\
-         cat > '{file}.part' <<'END_7f3a'\nRESULT: PASS|FAIL\nEND_7f3a\nmv '{file}.part' '{file}'"
-    )
+    let instruction = files::instruction(file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
+    format!("You are one of five agents. Round 1, cycle 1.\n\n{background}\n{instruction}")
 }
 
-/// Files have no events of their own here; looking again costs nothing.
+/// Files have no events of their own here; looking again costs little.
 #[track_caller]
-fn file_when(path: &Path) -> String {
+fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(20);
     loop {
-        if let Ok(text) = fs::read_to_string(path) {
-            return text;
+        if let Some(seen) = look() {
+            return seen;
         }
-        assert!(Instant::now() < give_up, "{} never came", path.display());
+        assert!(Instant::now() < give_up, "{what} never came");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -112,8 +122,7 @@ fn a_turn_is_seen_working_and_then_completed_with_its_answer() {
         assert_eq!(scene.until("completed"), ["processing", "completed"], "{provider}");
         let answer = fs::read_to_string(scene.answer_file("test_result.md")).unwrap();
         assert!(answer.starts_with("RESULT: PASS\nEVIDENCE:\n"), "{answer}");
-        let asked = scene.records("asked");
-        assert_eq!(asked.len(), 1, "{provider}");
+        let asked = scene.records("asked", 1);
         assert_eq!(asked[0]["hash"], posse_actor::hash(&prompt), "it came as it was sent");
         assert_eq!((&asked[0]["key"], &asked[0]["length"]), (&json!("tester"), &json!(prompt.len())));
         assert_eq!(asked[0]["terminal"], scene.id);
@@ -145,11 +154,10 @@ fn nine_turns_at_once() {
             fs::remove_file(scene.answer_file(file)).unwrap();
         }
         let times = |event: &str| -> Vec<u64> {
-            scene.records(event).iter().map(|record| record["ns"].as_u64().unwrap()).collect()
+            scene.records(event, files.len()).iter().map(|record| record["ns"].as_u64().unwrap()).collect()
         };
         let took = times("submitted").into_iter().zip(times("turn_ended")).map(|(from, to)| to - from);
         let took: Vec<Duration> = took.map(Duration::from_nanos).collect();
-        assert_eq!(took.len(), files.len(), "{provider}: no prompt came twice");
         assert!(took.iter().min().unwrap() < &Duration::from_millis(50), "{provider}: {took:?}");
     }
 }
@@ -171,10 +179,9 @@ fn permissions_have_a_plain_yes_and_each_is_accounted_for() {
         }
         scene.until("completed");
         assert!(scene.answer_file("programmer_summary.md").exists());
-        let closed = scene.records("dialog_closed");
-        assert_eq!(closed.len(), 3, "{closed:?}");
+        let closed = scene.records("dialog_closed", 3);
         assert!(closed.iter().all(|closed| closed["accepted"] == true && closed["choice"] == 1), "{closed:?}");
-        assert_eq!(count(&scene.log, "submitted"), 1);
+        scene.records("submitted", 1);
     }
 }
 
@@ -187,9 +194,9 @@ fn a_refusal_ends_the_turn_without_an_answer() {
             scene.until("waiting_user_answer");
         }
         scene.env.run(["deny", "a"]).ok();
-        scene.env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
+        scene.until_any(&["idle", "completed"]);
         assert!(!scene.answer_file("programmer_summary.md").exists());
-        assert_eq!(scene.records("turn_ended")[0]["outcome"], "interrupted");
+        assert_eq!(scene.records("turn_ended", 1)[0]["outcome"], "interrupted");
     }
 }
 
@@ -208,7 +215,7 @@ fn questions_and_plans_have_no_plain_yes() {
             assert_eq!(scene.shown()["waiting_kind"], kind, "{provider}");
             let refused = scene.send("y");
             assert_eq!(refused.status, 409, "{provider} {kind}: {refused:?}");
-            assert_eq!(count(&scene.log, "dialog_closed"), 0, "nothing was typed");
+            scene.records("dialog_closed", 0);
             scene.env.run(["approve", "a", "--option", "2"]).ok();
             scene.until("completed");
             assert!(scene.answer_file("analyst_summary.md").exists());
@@ -219,11 +226,17 @@ fn questions_and_plans_have_no_plain_yes() {
 #[test]
 fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
     for (provider, look) in PROVIDERS {
-        let kinds = ["500", "529", "401", "usage_limit", "dropped"];
+        let kinds = [
+            ("500", "server"),
+            ("529", "server"),
+            ("401", "other"),
+            ("usage_limit", "usage_limit"),
+            ("dropped", "dropped"),
+        ];
         let turns: String = kinds
             .iter()
             .enumerate()
-            .map(|(at, kind)| {
+            .map(|(at, (kind, _))| {
                 format!(
                     "[[turn]]\nnth = {}\nsteps = [{{ think = \"150ms\" }}, {{ say = \"Well.\" }}, {{ fail = \"{kind}\" }}]\n",
                     at + 1
@@ -233,8 +246,15 @@ fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
         // A title does not tell an error: the screen has to.
         let mut scene = Scene::open(provider, look, &format!("osc = [\"title\"]\n{turns}"));
         scene.ask_for("analyst_review.md");
-        for kind in kinds {
+        for (kind, understood) in kinds {
             assert_eq!(scene.until("error"), ["processing", "error"], "{provider} {kind}");
+            let tail: Value =
+                scene.env.http().get(&format!("/terminals/{}/output?mode=tail&lines=20", scene.id)).unwrap();
+            let failure = serde_json::to_value(failure::classify(tail["output"].as_str().unwrap())).unwrap();
+            let name = failure.as_object().and_then(|it| it.keys().next()).map(String::as_str).or(failure.as_str());
+            assert_eq!(name, Some(understood), "{provider} {kind}: {failure} {tail}");
+            let when = if provider == "codex" { "at 9:52 PM" } else { "3pm (UTC)" };
+            assert!(kind != "usage_limit" || failure["usage_limit"]["resets"] == when, "{failure}");
             assert!(!scene.answer_file("analyst_review.md").exists());
             assert_eq!(scene.send("continue").status, 200, "{provider} {kind}");
         }
@@ -264,8 +284,8 @@ fn an_answer_may_be_forgotten_come_late_or_in_pieces() {
         assert!(!file.exists(), "forgotten");
         scene.ask_for("test_result.md");
         scene.until("completed");
-        assert!(file_when(&file).starts_with("RESULT: PASS"));
-        let (ended, wrote) = (&scene.records("turn_ended")[1], &scene.records("wrote")[0]);
+        assert!(when("the answer", || fs::read_to_string(&file).ok()).starts_with("RESULT: PASS"));
+        let (ended, wrote) = (&scene.records("turn_ended", 2)[1], &scene.records("wrote", 1)[0]);
         assert!(ended["ns"].as_u64() < wrote["ns"].as_u64(), "{provider}: written after the turn");
         fs::remove_file(&file).unwrap();
         scene.ask_for("test_result.md");
@@ -279,8 +299,9 @@ fn an_agent_that_never_starts_stays_as_it_was() {
     for (provider, look) in PROVIDERS {
         let mut scene = Scene::open(provider, look, "[[turn]]\nnth = 1\nignore = true");
         scene.ask_for("test_result.md");
-        scene.env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
-        assert_eq!(scene.records("ignored").len(), 1);
+        // That it works is our belief, until the screen refutes it.
+        assert_eq!(scene.until_any(&["idle", "completed"])[0], "processing");
+        scene.records("ignored", 1);
         assert!(!scene.answer_file("test_result.md").exists());
         scene.ask_for("test_result.md");
         scene.until("completed");
@@ -310,7 +331,7 @@ fn who_replaces_a_dead_agent_carries_on() {
             scene.until("completed");
             let answer = fs::read_to_string(scene.answer_file("analyst_review.md")).unwrap();
             assert!(answer.starts_with("REVIEW_RESULT: APPROVED"), "{provider} {ending}: {answer}");
-            let asked = scene.records("asked");
+            let asked = scene.records("asked", 3);
             let numbers: Vec<u64> = asked.iter().map(|asked| asked["nth"].as_u64().unwrap()).collect();
             assert_eq!(numbers, [1, 2, 3]);
             assert_ne!(asked[1]["pid"], asked[2]["pid"]);

@@ -11,6 +11,7 @@ mod cli;
 mod disk;
 mod loop_actor;
 mod privacy;
+mod profiles;
 mod recordings;
 mod reviewed;
 mod survival;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::env;
 
 /// Listens on a port the system chooses, and says where.
-fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
+pub(crate) fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
     let arguments = ["serve", "--json", "--listen", "127.0.0.1:0"].iter().chain(more);
     let answer = env.run(arguments).json();
     answer["listening"]["address"].as_str().unwrap().parse().unwrap()
@@ -30,10 +30,10 @@ fn raw(address: SocketAddr, request: &str) -> (u16, Value) {
 }
 
 /// As a client of the original API asks: everything in the query, nothing in the body.
-struct OriginalClient(SocketAddr);
+pub(crate) struct OriginalClient(pub(crate) SocketAddr);
 
 impl OriginalClient {
-    fn call(&self, method: &str, path: &str, query: &[(&str, &str)]) -> (u16, Value) {
+    pub(crate) fn call(&self, method: &str, path: &str, query: &[(&str, &str)]) -> (u16, Value) {
         let encode = |text: &str| -> String {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~".contains(&b);
             text.bytes().map(|b| if plain(b) { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
@@ -44,7 +44,7 @@ impl OriginalClient {
     }
 
     #[track_caller]
-    fn ok(&self, method: &str, path: &str, query: &[(&str, &str)]) -> Value {
+    pub(crate) fn ok(&self, method: &str, path: &str, query: &[(&str, &str)]) -> Value {
         let (status, body) = self.call(method, path, query);
         assert!(status == 200 || status == 201, "{method} {path} {query:?}: {status} {body}");
         body

@@ -37,6 +37,8 @@ fn push() -> impl Strategy<Value = Push> {
         "stream\r",
         "flood\r",
         "\x1b]11;x\x07",
+        "\x1b[200~write '/p/test_result.md'\x1b[201~\r",
+        "\x1b[200~write '/p/analyst_review.md'\x1b[201~\r",
     ]);
     prop_oneof![
         6 => snippets.prop_map(|text| Push::Bytes(text.as_bytes().to_vec())),
@@ -61,8 +63,24 @@ steps = [{ repeat = { times = 3, steps = [{ stream = { text = "words and 日本�
 [[turn]]
 on = "flood"
 steps = [{ flood = { lines = 3000 } }, { error = "API Error: too much" }]
+"#;
+
+/// For every other prompt.
+const OTHERWISE: &str = r#"
 [[turn]]
 steps = [{ ask = { kind = "permission", command = "rm -rf something with a long name" } }, { think = "2s" }, { say = "so much for that" }]
+"#;
+
+/// For the prompts of the loop.
+const IN_THE_LOOP: &str = r#"
+[[turn]]
+key = "tester"
+nth = [1, 2]
+steps = [{ answer = { pieces = 3, gap = "200ms" } }, { answer = { late = "1s" } }, { fail = "dropped" }]
+[[turn]]
+key = "tester"
+nth = 3
+ignore = true
 "#;
 
 /// Neither ASCII nor Japanese: an emulator may see it differently.
@@ -79,9 +97,12 @@ proptest! {
     fn nothing_breaks_it(
         look in prop::sample::select(vec!["claude", "codex", "plain"]),
         alternate: bool,
+        in_the_loop: bool,
         pushes in prop::collection::vec(push(), 1..60),
     ) {
-        let mut theatre = Theatre::open(&format!("look = \"{look}\"\nalternate = {alternate}\n{MOODY}"), 80, 24);
+        let (play, rest) = if in_the_loop { ("loop", IN_THE_LOOP) } else { ("script", OTHERWISE) };
+        let head = format!("look = \"{look}\"\nalternate = {alternate}\nplay = \"{play}\"");
+        let mut theatre = Theatre::open(&format!("{head}\n{MOODY}\n{rest}"), 80, 24);
         let mut comparable = true;
         for push in pushes {
             if let Push::Bytes(bytes) = &push {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::nearest::nearest;
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("the configuration is not valid JSON: {what}, at line {line}, column {column}")]
@@ -64,6 +66,12 @@ fn range(min: u32, max: Option<u32>) -> String {
 pub struct UnknownName {
     pub name: String,
     pub meant: Option<String>,
+}
+
+impl UnknownName {
+    pub(super) fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { name: name.to_owned(), meant: nearest(name, known).map(str::to_owned) }
+    }
 }
 
 fn listed(names: &[UnknownName]) -> String {

@@ -351,3 +351,15 @@ fn the_examples_are_sound() {
     assert!(!explore.contains("sent to nobody"));
     assert!(Prompt::parse(&incremental.config.prompt).unwrap().scenario.contains("--format csv"));
 }
+
+#[test]
+fn every_key_is_documented() {
+    let text = include_str!("../../../../../docs/loop-configuration.md");
+    let documented = text.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(documented, KEYS.len());
+    for key in KEYS {
+        let variable = key.variable.map(|name| format!("`{name}` ")).unwrap_or_default();
+        let row = format!("| `{}` | {variable}| `{}` |", key.path, at(&Config::default(), key.path));
+        assert!(text.contains(&row), "docs/loop-configuration.md has no row {row}");
+    }
+}

@@ -33,7 +33,14 @@ impl Text {
     }
 }
 
+/// The most characters of somebody else's that are passed on at once. No sensible answer is as long, and a terminal takes no
+/// input of more than a mebibyte.
+const MOST: usize = 200_000;
+
 /// Somebody else's words.
 pub(super) fn tagged(tag: &str, text: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", text.trim_matches('\n'))
+    let text = text.trim_matches('\n');
+    let Some((end, _)) = text.char_indices().nth(MOST) else { return format!("<{tag}>\n{text}\n</{tag}>") };
+    let cut = text[end..].chars().count();
+    format!("<{tag}>\n{}\n[{cut} characters cut]\n</{tag}>", &text[..end])
 }

@@ -139,6 +139,12 @@ fn a_reviewer_sees_everything() {
     assert!(!text.contains("the end") && text.contains("[463 lines cut]"), "{text}");
 }
 
+#[test]
+fn no_answer_is_too_long_to_be_reviewed() {
+    let (_, text) = after(false, "", &["é".repeat(1_000_000).as_str()]);
+    assert!(text.len() < 1 << 19 && text.contains("[800000 characters cut]"), "{}", text.len());
+}
+
 /// An agent that hands our own text back has decided nothing.
 #[test]
 fn no_text_is_a_verdict() {

@@ -7,9 +7,12 @@ use super::super::testing::{
     saying, unknown, who, words,
 };
 use super::super::{AcceptFailure, Before, Effect, Event, Rules, Seen, Turn};
-use crate::permission::COOLDOWN;
+use crate::detect::Dialog;
+use crate::detect::dialog::{Choosable, Meaning};
+use crate::status::Status;
 use crate::status::StatusKind::WaitingUserAnswer;
-use crate::status::WaitingKind::{Plan, Question, Startup};
+use crate::status::WaitingKind::{Permission, Plan, Question, Startup};
+use crate::time::Wall;
 
 const WAITS: &str = "warning: waits for an answer";
 const NOTIFY: &str = "notify 5";
@@ -88,6 +91,23 @@ fn accepts_that_go_wrong() {
 }
 
 #[test]
+fn one_accept_at_a_time() {
+    let mut turn = Turn::begin(on(), who(), None, at(0));
+    let status = |question| match asks(Some(question)) {
+        Do::Is(seen) => Event::Status(seen),
+        _ => unreachable!(),
+    };
+    assert_eq!(turn.handle(status("d"), at(0)).len(), 1);
+    // It takes long, and another question is there meanwhile. Which one was accepted is not known yet.
+    assert_eq!(turn.handle(Event::Time, at(6_000)), []);
+    assert_eq!(turn.handle(status("e"), at(7_000)), []);
+    assert_eq!(turn.handle(Event::Accepted(Ok(())), at(8_000)), []);
+    assert_eq!(turn.deadline(), Some(at(13_000)));
+    let next: Vec<_> = turn.handle(Event::Time, at(13_000)).iter().map(words).collect();
+    assert_eq!(next, ["accept 2/20 e"]);
+}
+
+#[test]
 fn what_is_refused_again_is_for_a_person() {
     let on_impatient = impatient(on());
     let many: Vec<_> = (0..30).map(|_| (0, refused())).chain([(0, asks(Some("d")))]).collect();
@@ -108,11 +128,25 @@ fn what_is_refused_again_is_for_a_person() {
     assert_eq!(told[..9], expected, "S-153");
     assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting")));
     assert!(error.unwrap().message.contains("600 s"));
+    assert!(told.iter().all(|(_, words)| *words != "warning: no effect"), "refusals are no accepts: {told:?}");
     // What could not be read is tried, and tried anew when it can be.
     let drawn = [(0, refused()), (0, asks(None)), (9_000, asks(Some("d")))];
     let expected =
         [(1_500, "accept 1/20 ?"), (1_500, "warning: not accepted"), (6_500, "accept 1/20 ?"), (9_500, "File a")];
     check("LOOP-42", on_impatient, &then_done(&drawn, 9_500), &expected);
+}
+
+#[test]
+fn what_is_accepted_at_last_is_waited_for_no_longer() {
+    let before = Before { accepts: 19, ..Before::default() };
+    let rules = Rules { waiting_timeout: Some(Duration::from_secs(65)), ..on() };
+    // Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
+    // twentieth; the question stays all the same, and the next would be one too many.
+    let script = [(0, refused()), (0, refused()), (0, asks(Some("d")))];
+    let turn = Turn::resumed(rules, who(), before, None, at(0));
+    let (told, _) = play(turn, &script);
+    let ends: Vec<_> = told.iter().filter(|(_, words)| words.starts_with("Runtime")).collect();
+    assert_eq!(ends, [&(70_000, "Runtime Cap".to_owned())], "{told:?}");
 }
 
 #[test]
@@ -212,7 +246,6 @@ fn time_goes_on_while_a_question_waits() {
     let late = turn.handle(Event::Time, at(7_200_000));
     let late: Vec<_> = late.iter().map(words).collect();
     assert_eq!(late, TIMEOUT.map(|(_, words)| words));
-    assert_eq!(COOLDOWN, Duration::from_secs(5));
 }
 
 #[test]
@@ -224,4 +257,43 @@ fn a_failure_of_the_service_is_no_permission() {
     assert_eq!(told.len(), 1, "S-156: {told:?}");
     assert!(told[0].1.starts_with("Runtime Api(Server("), "S-156: {told:?}");
     check("error comes first", on(), &[(0, asks(None)), (100, error())], &[(100, "Runtime ErrorState")]);
+}
+
+#[test]
+fn a_status_says_whether_a_yes_is_plain() {
+    let option = |label: &str, meaning| Choosable {
+        label: label.into(),
+        meaning,
+        key: None,
+        then_enter: false,
+        selected: false,
+    };
+    let dialog = |kind, options| Dialog {
+        id: "d".into(),
+        kind,
+        title: String::new(),
+        question: String::new(),
+        detail: Vec::new(),
+        tool: None,
+        subject: None,
+        options,
+    };
+    let status = |kind, dialog| Status {
+        kind: WaitingUserAnswer,
+        reason: "rule menu".into(),
+        waiting_kind: Some(kind),
+        dialog,
+        since: Wall(0),
+        epoch: 9,
+    };
+    let plain = |kind, dialog| {
+        let seen = Seen::of(&status(kind, dialog));
+        (seen.question, seen.plain_yes)
+    };
+    let yes = || vec![option("Yes", Meaning::Accept), option("No", Meaning::Deny)];
+    let wide = vec![option("Yes, and always", Meaning::Widen), option("No", Meaning::Deny)];
+    assert_eq!(plain(Permission, Some(dialog(Permission, yes()))), (Some("d".into()), true));
+    assert_eq!(plain(Permission, Some(dialog(Permission, wide))), (Some("d".into()), false));
+    assert_eq!(plain(Startup, Some(dialog(Startup, yes()))), (Some("d".into()), false));
+    assert_eq!(plain(Permission, None), (None, false));
 }

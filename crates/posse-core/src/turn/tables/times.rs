@@ -27,6 +27,14 @@ fn lenient() -> Rules {
 }
 
 #[test]
+fn the_defaults_are_the_specs() {
+    let Rules { grace, timeout, strict, reminders, auto_accept, waiting_timeout } = Rules::default();
+    assert_eq!((grace.as_secs(), timeout.as_secs(), reminders), (30, 1800, 0));
+    assert!(strict && !auto_accept);
+    assert_eq!(waiting_timeout, Some(Duration::from_secs(600)));
+}
+
+#[test]
 fn at_exactly_the_grace_nothing_has_expired() {
     let mut turn = Turn::begin(rules(), who(), None, at(0));
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });

@@ -20,20 +20,15 @@ use crate::ui::Ui;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Follows a run until it is over or has stopped. A signal stops it; a second one leaves at once.
-pub(super) async fn to_the_end(
-    mut client: Client,
-    view: &RunView,
-    means: MeansIn,
-    ui: &Ui,
-) -> Result<RunView, Error> {
+pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansIn, ui: &Ui) -> Result<RunView, Error> {
     client.only_running();
     let id = view.id;
     let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
     tokio::select! {
-        ended = follower.follow() => return ended,
+        ended = follower.follow() => ended,
         asked = asked_to_end() => match asked {
             // A closed window is no reason for a night's work to stop.
-            Error::HungUp => return Err(Error::HungUp),
+            Error::HungUp => Err(Error::HungUp),
             asked => {
                 follower.live.clear();
                 ui.say(&format!("stopping run {id} …"));

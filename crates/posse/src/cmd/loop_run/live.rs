@@ -73,12 +73,19 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, columns: usize, u
         let mark = if turn { ui.paint("▸", Colour::Blue) } else { " ".into() };
         let status = terminal.status.status;
         let painted = ui.paint(&format!("{status:<20}"), colour_of(status));
-        let asks = terminal.status.dialog.as_ref().map(|dialog| {
-            format!("asks: {}  (posse approve {})", plain(&dialog.question), terminal.id)
-        });
+        let asks = terminal
+            .status
+            .dialog
+            .as_ref()
+            .map(|dialog| format!("asks: {}  (posse approve {})", plain(&dialog.question), terminal.id));
         let what = asks.unwrap_or_else(|| plain(&terminal.title));
         let what = cut(&what, columns.saturating_sub(52));
-        text.push_str(&format!("{mark} {role:<16} {painted} {:>4}  {} {}\n", age(terminal.status.since), terminal.id, dim(&what)));
+        text.push_str(&format!(
+            "{mark} {role:<16} {painted} {:>4}  {} {}\n",
+            age(terminal.status.since),
+            terminal.id,
+            dim(&what)
+        ));
     }
     for line in tail.lines() {
         text.push_str(&format!("{}\n", dim(&format!("  │ {}", cut(&plain(line), columns.saturating_sub(4))))));

@@ -17,7 +17,11 @@ pub(super) enum Known {
     Nothing,
     /// It has ended; with PASS or not.
     Over(bool),
-    Running { run: Option<RunId>, prompt: Prompt, text: String },
+    Running {
+        run: Option<RunId>,
+        prompt: Prompt,
+        text: String,
+    },
 }
 
 /// Looks at the state file. One that cannot be read is put aside, and nothing is begun in its place unseen.

@@ -28,13 +28,13 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
             plain(format!("turn {turn}: {key} (try {attempt})"))
         }
         Entry::TurnBegun { turn, key, .. } => plain(format!("turn {turn}: {key}")),
-        Entry::Dispatching { stale: Some(stale), .. } => plain(format!("an older answer was in the way: kept as {stale}")),
+        Entry::Dispatching { stale: Some(stale), .. } => {
+            plain(format!("an older answer was in the way: kept as {stale}"))
+        }
         Entry::Accepting { n, .. } => coloured(format!("accepting a permission ({n})"), Colour::Yellow),
         Entry::Accepted { why: Some(why), .. } => coloured(format!("not accepted: {why}"), Colour::Yellow),
         Entry::Reminding { n, .. } => coloured(format!("no answer; reminder {n}"), Colour::Yellow),
-        Entry::Answered { turn, text, .. } => {
-            plain(format!("turn {turn}: answered, {} lines", text.lines().count()))
-        }
+        Entry::Answered { turn, text, .. } => plain(format!("turn {turn}: answered, {} lines", text.lines().count())),
         Entry::TurnFailed { turn, message, .. } => coloured(format!("turn {turn} failed: {message}"), Colour::Red),
         Entry::KeptLate { name } => plain(format!("an answer that came too late is kept as {name}")),
         Entry::Said { level: Level::Info, text } => plain(text.clone()),

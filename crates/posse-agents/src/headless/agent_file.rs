@@ -1,0 +1,174 @@
+//! Agents of a project: Markdown files with a few fields on top, `.claude/agents/NAME.md`. The text is the role that a
+//! session is told; the fields say what it may do.
+
+use serde::Deserialize;
+
+use crate::profile::split_fields;
+
+/// An agent, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFile {
+    pub name: String,
+    pub description: String,
+    /// The tools it wants. It gets those of them that its profile has.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    /// The permission profile it wants. Counts where no map knows the agent.
+    pub profile: Option<String>,
+    /// Globs of what it writes.
+    pub writes: Vec<String>,
+    /// Whether its work is validated; as the plan says, unless given.
+    pub validate: Option<bool>,
+    pub text: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadAgentFile {
+    #[error("it does not begin with `---` and fields that end at a line `---`")]
+    NoFields,
+    #[error("the fields are not valid: {0}")]
+    Fields(String),
+    #[error("it says nothing below its fields: the text there is what the session is told")]
+    NoText,
+}
+
+/// What may stand on top. Fields for other tools are allowed and left alone.
+#[derive(Deserialize)]
+struct Fields {
+    name: Option<String>,
+    #[serde(default)]
+    description: String,
+    tools: Option<Words>,
+    model: Option<String>,
+    profile: Option<String>,
+    #[serde(default)]
+    writes: Option<Words>,
+    validate: Option<bool>,
+}
+
+/// A list, or words with commas between them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words {
+    List(Vec<String>),
+    Text(String),
+}
+
+impl Words {
+    fn list(self) -> Vec<String> {
+        let words = match self {
+            Words::List(words) => words,
+            Words::Text(text) => split_at_commas(&text),
+        };
+        words.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+    }
+}
+
+/// `Read, Bash(git diff:*, git log:*)` are two.
+fn split_at_commas(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match words.last_mut() {
+            Some(word) if c != ',' || depth > 0 => word.push(c),
+            _ => words.push(String::new()),
+        }
+    }
+    words
+}
+
+impl AgentFile {
+    /// `stem` is the file's name without `.md`, by which plans know the agent.
+    pub fn parse(stem: &str, text: &str) -> Result<Self, BadAgentFile> {
+        let (fields, body) = split_fields(text).ok_or(BadAgentFile::NoFields)?;
+        let fields: Fields =
+            serde_saphyr::from_str(&fields).map_err(|error| BadAgentFile::Fields(error.to_string()))?;
+        if body.trim().is_empty() {
+            return Err(BadAgentFile::NoText);
+        }
+        // `*` is everything, which is what no list means.
+        let tools = fields.tools.map(Words::list).filter(|tools| !tools.iter().any(|tool| tool == "*"));
+        Ok(Self {
+            name: fields.name.unwrap_or_else(|| stem.to_owned()),
+            description: fields.description,
+            tools,
+            model: fields.model.filter(|model| model != "inherit"),
+            profile: fields.profile,
+            writes: fields.writes.map(Words::list).unwrap_or_default(),
+            validate: fields.validate,
+            text: body.trim().to_owned(),
+        })
+    }
+}
+
+/// The agents we ship, so that a project without any works.
+pub const BUILT_IN: [(&str, &str); 5] = [
+    ("coder", include_str!("../../agents/coder.md")),
+    ("validator", include_str!("../../agents/validator.md")),
+    ("verifier", include_str!("../../agents/verifier.md")),
+    ("planner", include_str!("../../agents/planner.md")),
+    ("code-reviewer", include_str!("../../agents/code-reviewer.md")),
+];
+
+/// An agent we ship.
+pub fn built_in(name: &str) -> Option<Result<AgentFile, BadAgentFile>> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(name, text)| AgentFile::parse(name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_we_ship_are_right() {
+        for (name, _) in BUILT_IN {
+            let agent = built_in(name).unwrap().unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(agent.name, name);
+            assert!(!agent.description.is_empty() && agent.text.len() > 100, "{name}");
+        }
+    }
+
+    #[test]
+    fn tools_are_a_list_or_words() {
+        for (written, tools) in [
+            ("tools: Read, Grep", Some(vec!["Read", "Grep"])),
+            ("tools: [Read, 'Bash(git diff:*)']", Some(vec!["Read", "Bash(git diff:*)"])),
+            ("tools: Read, Bash(git diff:*, git log:*),", Some(vec!["Read", "Bash(git diff:*, git log:*)"])),
+            ("tools: '*'", None),
+            ("model: inherit", None),
+        ] {
+            let agent = AgentFile::parse("x", &format!("---\n{written}\n---\nYou do.\n")).unwrap();
+            let tools = tools.map(|tools| tools.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!((agent.name.as_str(), agent.tools, agent.model), ("x", tools, None), "{written}");
+        }
+    }
+
+    /// The original split at the first `---` anywhere.
+    #[test]
+    fn fields_end_at_a_line_of_three_dashes() {
+        let text = "---\nname: a\ndescription: 'reads --- and writes'\nprofile: DESIGN\nwrites: docs/**\nvalidate: false\ncolor: red\n---\nA\n---\nB\n";
+        let agent = AgentFile::parse("file", text).unwrap();
+        assert_eq!(agent.description, "reads --- and writes");
+        assert_eq!(agent.text, "A\n---\nB");
+        assert_eq!((agent.profile.as_deref(), agent.validate), (Some("DESIGN"), Some(false)));
+        assert_eq!(agent.writes, ["docs/**"]);
+    }
+
+    #[test]
+    fn what_is_no_agent_says_why() {
+        for (text, why) in [
+            ("You do.", "does not begin"),
+            ("---\nname: x\nYou do.", "does not begin"),
+            ("---\ntools: {a: 1}\n---\nYou do.", "not valid"),
+            ("---\nname: x\n---\n \n", "says nothing"),
+        ] {
+            let error = AgentFile::parse("x", text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A look at the finished command line before anything is started: could this session do its work with nobody there?
+//!
+//! It does not trust whoever built the flags. A session that fails this would burn money and do nothing, or do too much.
+
+use super::Dialect;
+use super::flags::{
+    ACCEPT_EDITS, ADD_DIR, ALLOWED_TOOLS, CLAUDE_BYPASS, CODEX_BYPASS, CODEX_CONFIG, CODEX_SANDBOX, DISALLOWED_TOOLS,
+    NEVER_ASK, PERMISSION_MODE, READ_ONLY_SANDBOX, Request, TOOLS, WRITE_SANDBOX,
+};
+use super::outside::is_below;
+use super::switch::Sandbox;
+
+/// How a session hands over what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deliverables<'a> {
+    /// At the end of what it says. Needs no permission.
+    LastWords,
+    /// In these files.
+    Files(&'a [&'a str]),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FailedCheck {
+    #[error("approval is open: {flag} is missing, and nobody is there to answer")]
+    NoApproval { flag: &'static str },
+    #[error("approval is answered twice: by {bypass} and by {flag}")]
+    TwoApprovals { bypass: &'static str, flag: &'static str },
+    #[error("{bypass} is there though the sandbox is on")]
+    Bypass { bypass: &'static str },
+    #[error("the sandbox is off, and {bypass} is missing")]
+    NoBypass { bypass: &'static str },
+    #[error("{flag} is {value:?}, with which a session waits for a person or does more than it should")]
+    BadMode { flag: &'static str, value: String },
+    #[error("{flag} is missing or has no values")]
+    Empty { flag: &'static str },
+    #[error("the prompt is not the one argument behind `--`; {flag} could take it for a value")]
+    PromptSwallowed { flag: String },
+    #[error("{ADD_DIR} {directory}: there is no such directory")]
+    NoDirectory { directory: String },
+    #[error("{ADD_DIR} {directory}: this is not in the scope of the session")]
+    OutsideScope { directory: String },
+    #[error("{ADD_DIR} {directory} is missing, where the session works")]
+    ScopeMissing { directory: String },
+    #[error(
+        "{path} is to be written, and these flags do not allow it; let the agent write there or report in its last message"
+    )]
+    Undeliverable { path: String },
+}
+
+/// Checks a command line without its program. `exists` says whether a directory is there.
+pub fn check_flags(
+    arguments: &[String],
+    request: &Request<'_>,
+    deliverables: Deliverables<'_>,
+    exists: impl Fn(&str) -> bool,
+) -> Result<(), FailedCheck> {
+    let flags = prompt_apart(arguments)?;
+    let directories = match request.dialect {
+        Dialect::Claude => claude(flags, request.sandbox)?,
+        Dialect::Codex => codex(flags, request.sandbox)?,
+    };
+    let scope: Vec<&str> = request.scope.directories().collect();
+    for directory in directories.iter().chain(&scope) {
+        if !exists(directory) {
+            return Err(FailedCheck::NoDirectory { directory: (*directory).into() });
+        }
+    }
+    if request.sandbox == Sandbox::Off {
+        return Ok(());
+    }
+    if let Some(directory) = directories.iter().find(|directory| !scope.contains(directory)) {
+        return Err(FailedCheck::OutsideScope { directory: (*directory).into() });
+    }
+    // Codex works in its directory without being told.
+    let must_be_told = scope.iter().skip(usize::from(request.dialect == Dialect::Codex));
+    let can_write = can_write(flags, request.dialect);
+    if let Some(directory) = must_be_told
+        .copied()
+        .find(|directory| !directories.contains(directory) && (can_write || request.dialect == Dialect::Claude))
+    {
+        return Err(FailedCheck::ScopeMissing { directory: directory.into() });
+    }
+    if let Deliverables::Files(paths) = deliverables {
+        let deliverable = |path: &&str| can_write && scope.iter().any(|directory| is_below(path, directory));
+        if let Some(path) = paths.iter().find(|path| !deliverable(path)) {
+            return Err(FailedCheck::Undeliverable { path: (*path).into() });
+        }
+    }
+    Ok(())
+}
+
+/// The arguments before `--`, behind which there is the prompt and nothing else.
+fn prompt_apart(arguments: &[String]) -> Result<&[String], FailedCheck> {
+    let last_flag = |arguments: &[String]| {
+        arguments.iter().rev().find(|word| word.starts_with('-') && *word != "--").cloned().unwrap_or_default()
+    };
+    match arguments.split_last_chunk::<2>() {
+        Some((flags, [dashes, _])) if dashes == "--" && !flags.iter().any(|word| word == "--") => {
+            let flag = last_flag(flags);
+            let takes_lists = [ALLOWED_TOOLS, DISALLOWED_TOOLS, TOOLS, ADD_DIR].contains(&flag.as_str());
+            if takes_lists { Err(FailedCheck::PromptSwallowed { flag }) } else { Ok(flags) }
+        }
+        _ => Err(FailedCheck::PromptSwallowed { flag: last_flag(arguments) }),
+    }
+}
+
+/// The values behind a flag, up to the next one.
+fn values<'a>(flags: &'a [String], name: &str) -> Option<Vec<&'a str>> {
+    let mut found = None;
+    for (place, _) in flags.iter().enumerate().filter(|(_, word)| *word == name) {
+        let rest = flags[place + 1..].iter().map(String::as_str).take_while(|word| !word.starts_with('-'));
+        found.get_or_insert_with(Vec::new).extend(rest);
+    }
+    found
+}
+
+fn has(flags: &[String], name: &str) -> bool {
+    flags.iter().any(|word| word == name)
+}
+
+fn bypass(
+    flags: &[String],
+    sandbox: Sandbox,
+    bypass: &'static str,
+    approval: Option<&'static str>,
+) -> Result<(), FailedCheck> {
+    match (has(flags, bypass), sandbox, approval) {
+        (true, _, Some(flag)) => Err(FailedCheck::TwoApprovals { bypass, flag }),
+        (true, Sandbox::On, None) => Err(FailedCheck::Bypass { bypass }),
+        (false, Sandbox::Off, _) => Err(FailedCheck::NoBypass { bypass }),
+        _ => Ok(()),
+    }
+}
+
+/// The directories it is given.
+fn claude(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> {
+    let mode = values(flags, PERMISSION_MODE);
+    bypass(flags, sandbox, CLAUDE_BYPASS, mode.as_ref().map(|_| PERMISSION_MODE))?;
+    if sandbox == Sandbox::On {
+        match mode.as_deref() {
+            None => return Err(FailedCheck::NoApproval { flag: PERMISSION_MODE }),
+            Some([ACCEPT_EDITS]) => {}
+            Some(others) => {
+                return Err(FailedCheck::BadMode { flag: PERMISSION_MODE, value: others.join(" ") });
+            }
+        }
+        for flag in [ALLOWED_TOOLS, ADD_DIR] {
+            if values(flags, flag).is_none_or(|values| values.is_empty() || values.contains(&"")) {
+                return Err(FailedCheck::Empty { flag });
+            }
+        }
+        if values(flags, TOOLS).is_some_and(|values| values.is_empty() || values.contains(&"")) {
+            return Err(FailedCheck::Empty { flag: TOOLS });
+        }
+    }
+    Ok(values(flags, ADD_DIR).unwrap_or_default())
+}
+
+/// The directories it is given besides its own.
+fn codex(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> {
+    let never_asks = flags.windows(2).any(|words| words[0] == CODEX_CONFIG && words[1] == NEVER_ASK);
+    bypass(flags, sandbox, CODEX_BYPASS, never_asks.then_some(NEVER_ASK))?;
+    if sandbox == Sandbox::On {
+        if !never_asks {
+            return Err(FailedCheck::NoApproval { flag: NEVER_ASK });
+        }
+        match values(flags, CODEX_SANDBOX).as_deref() {
+            None => return Err(FailedCheck::Empty { flag: CODEX_SANDBOX }),
+            Some([READ_ONLY_SANDBOX | WRITE_SANDBOX]) => {}
+            Some(others) => return Err(FailedCheck::BadMode { flag: CODEX_SANDBOX, value: others.join(" ") }),
+        }
+    }
+    Ok(values(flags, ADD_DIR).unwrap_or_default())
+}
+
+/// Whether these flags allow writing a new file at all.
+fn can_write(flags: &[String], dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Claude => {
+            let lists = |flag: &str| values(flags, flag).is_some_and(|tools| tools.contains(&"Write"));
+            lists(ALLOWED_TOOLS) && !lists(DISALLOWED_TOOLS)
+        }
+        Dialect::Codex => values(flags, CODEX_SANDBOX).is_some_and(|mode| mode == [WRITE_SANDBOX]),
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

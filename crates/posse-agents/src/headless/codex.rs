@@ -1,0 +1,145 @@
+//! `codex exec --json`, versions 0.145.0 and 0.166.0.
+//!
+//! Things to know: failures are texts and nothing else, also limits. A patch that is refused, or a command that asks for more
+//! than the sandbox, does not appear in the stream at all; it is told on standard error. A command that the sandbox stops
+//! is one that failed, if it appears: some do not, and some begin and never end. No prices are told. Tokens that came out of
+//! the cache are among the input tokens.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::event::{End, Event, Limit, LimitSource, Reason, Tokens, Usage};
+use super::fields::{list, number, owned, shortened, text};
+use super::texts::Texts;
+
+/// What has to be remembered of a session.
+#[derive(Debug, Default)]
+pub struct Stream {
+    begun: BTreeSet<String>,
+    last_words: String,
+}
+
+impl Stream {
+    pub fn line(&mut self, line: &Value, texts: &Texts) -> Vec<Event> {
+        match text(line, "type").unwrap_or_default() {
+            "thread.started" => {
+                vec![Event::Started { session: owned(line, "thread_id"), model: None, version: None }]
+            }
+            "turn.started" => Vec::new(),
+            "item.started" | "item.updated" | "item.completed" => {
+                let over = text(line, "type") == Some("item.completed");
+                line.get("item").map(|item| self.item(item, over)).unwrap_or_default()
+            }
+            "error" => {
+                let message = plain(text(line, "message"));
+                vec![match texts.retry(&message) {
+                    Some((attempt, of)) => Event::Retry { attempt, of, status: texts.status(&message), wait_ms: None },
+                    None => Event::Warning(message),
+                }]
+            }
+            "turn.completed" => self.completed(line),
+            "turn.failed" => failed(line, texts),
+            kind => vec![Event::Unknown(kind.to_owned())],
+        }
+    }
+
+    fn item(&mut self, item: &Value, over: bool) -> Vec<Event> {
+        let (name, summary) = match text(item, "type").unwrap_or_default() {
+            "agent_message" => {
+                let said = owned(item, "text").filter(|_| over);
+                self.last_words = said.clone().unwrap_or_else(|| std::mem::take(&mut self.last_words));
+                return said.map(Event::Said).into_iter().collect();
+            }
+            "error" => return owned(item, "message").map(Event::Warning).into_iter().collect(),
+            "reasoning" | "todo_list" => return Vec::new(),
+            "command_execution" => ("command", command(text(item, "command").unwrap_or_default())),
+            "file_change" => ("file_change", changes(item)),
+            "web_search" => ("web_search", shortened(text(item, "query").unwrap_or_default())),
+            "mcp_tool_call" => {
+                let part = |name| text(item, name).unwrap_or_default();
+                ("mcp_tool_call", format!("{}.{}", part("server"), part("tool")))
+            }
+            kind => return vec![Event::Unknown(format!("item/{kind}"))],
+        };
+        let id = owned(item, "id").unwrap_or_default();
+        let mut events = Vec::new();
+        // Some end without having begun.
+        if self.begun.insert(id.clone()) {
+            events.push(Event::ToolUse { id: id.clone(), name: name.into(), summary: summary.clone() });
+        }
+        if over {
+            self.begun.remove(&id);
+            if text(item, "status") == Some("declined") {
+                let why = owned(item, "aggregated_output").filter(|text| !text.is_empty());
+                let why = why.unwrap_or_else(|| "declined".into());
+                events.push(Event::ToolDenied { name: Some(name.into()), summary: Some(summary), why });
+            }
+            events.push(Event::ToolDone { id, ok: matches!(text(item, "status"), None | Some("completed")) });
+        }
+        events
+    }
+
+    fn completed(&mut self, line: &Value) -> Vec<Event> {
+        let usage = line.get("usage").unwrap_or(&Value::Null);
+        let cached = number(usage, "cached_input_tokens");
+        let tokens = Tokens {
+            input: number(usage, "input_tokens").map(|all| all.saturating_sub(cached.unwrap_or(0))),
+            output: number(usage, "output_tokens"),
+            cache_read: cached,
+            cache_write: number(usage, "cache_write_input_tokens"),
+        };
+        let (models, text) = (Vec::new(), std::mem::take(&mut self.last_words));
+        vec![
+            Event::Usage(Usage { tokens, models, partial: false }),
+            Event::Cost(None),
+            Event::Ended(End {
+                ok: true,
+                text,
+                reason: Reason::Completed,
+                turns: None,
+                duration_ms: None,
+                api_ms: None,
+            }),
+        ]
+    }
+}
+
+fn failed(line: &Value, texts: &Texts) -> Vec<Event> {
+    let said = plain(line.get("error").and_then(|error| text(error, "message")));
+    let status = texts.status(&said);
+    let limit = texts.limit(&said).or_else(|| {
+        let text = Some(said.clone());
+        (status == Some(429)).then_some(Limit { source: LimitSource::Status, kind: None, resets_at: None, text })
+    });
+    let reason = match status {
+        _ if limit.is_some() => Reason::Limit,
+        Some(401 | 403) => Reason::SignedOut,
+        _ if texts.signed_out(&said) => Reason::SignedOut,
+        status => Reason::Api { status },
+    };
+    let mut events: Vec<Event> = limit.map(Event::Limit).into_iter().collect();
+    events.push(Event::Cost(None));
+    events.push(Event::Ended(End { ok: false, text: said, reason, turns: None, duration_ms: None, api_ms: None }));
+    events
+}
+
+/// An error in words. Some are the JSON that the server answered with.
+fn plain(message: Option<&str>) -> String {
+    let message = message.unwrap_or_default();
+    let answer: Option<Value> = serde_json::from_str(message).ok();
+    let inner = answer.as_ref().and_then(|answer| answer.pointer("/error/message")?.as_str());
+    inner.unwrap_or(message).to_owned()
+}
+
+/// The command itself: `/bin/bash -lc 'make test'` is around all of them.
+fn command(line: &str) -> String {
+    let inner = line.split_once(" -lc ").map_or(line, |(_, command)| command);
+    let unquoted = inner.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    shortened(unquoted.unwrap_or(inner))
+}
+
+fn changes(item: &Value) -> String {
+    let one = |change| format!("{} {}", text(change, "kind").unwrap_or("?"), text(change, "path").unwrap_or("?"));
+    shortened(&list(item, "changes").map(one).collect::<Vec<_>>().join(", "))
+}

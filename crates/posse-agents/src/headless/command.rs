@@ -1,0 +1,120 @@
+//! The whole command of a session: permission flags, model, limits, format, and the prompt behind a `--`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::Dialect;
+use super::flags::{FlagError, Request, build_permission_flags};
+use super::switch::Sandbox;
+
+/// One argument may have 128 KiB on Linux, and everybody on the machine can read it. Longer prompts go into a file.
+pub const PROMPT_LIMIT: usize = 100 * 1024;
+
+/// What a session is asked, and how far it may go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    pub prompt: &'a str,
+    pub model: Option<&'a str>,
+    /// Claude Code only; Codex cannot be limited.
+    pub max_turns: Option<u32>,
+    /// Claude Code only. It notices after the fact, so a little more may be spent.
+    pub max_budget_usd: Option<f64>,
+}
+
+/// What a session reads from its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// The null device. There is nothing else: an open pipe makes Codex wait for ever and Claude Code for three seconds, and a
+    /// terminal could be asked questions.
+    Null,
+}
+
+/// What is to be started. Whoever does it gives the process a group of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// The program first.
+    pub argv: Vec<String>,
+    pub directory: String,
+    /// On top of our own environment.
+    pub set: BTreeMap<String, String>,
+    /// Taken out of it.
+    pub unset: Vec<String>,
+    pub stdin: Stdin,
+}
+
+/// The prompt, or if it is too long for an argument one that points to a file. Whoever gets an owned one writes the file.
+pub fn prompt_or_pointer<'a>(prompt: &'a str, file: &str) -> Cow<'a, str> {
+    if prompt.len() <= PROMPT_LIMIT {
+        return prompt.into();
+    }
+    format!("Your task is written in the file {file}. Read all of it first, then carry it out as if it stood here.")
+        .into()
+}
+
+/// The arguments of a session, without the program.
+pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {
+    // `-` tells Codex to read its prompt from stdin, where there is nothing.
+    if matches!(asked.prompt.trim(), "" | "-") {
+        return Err(FlagError::NoPrompt);
+    }
+    if asked.prompt.len() > PROMPT_LIMIT {
+        return Err(FlagError::LongPrompt(asked.prompt.len()));
+    }
+    let mut arguments = Vec::new();
+    if request.dialect == Dialect::Codex {
+        arguments.push("exec".to_owned());
+    }
+    arguments.extend(build_permission_flags(request)?);
+    if let Some(model) = asked.model {
+        if model.is_empty() || model.starts_with('-') || model.chars().any(char::is_control) {
+            return Err(FlagError::Model(model.into()));
+        }
+        arguments.extend(["--model".into(), model.to_owned()]);
+    }
+    match request.dialect {
+        Dialect::Claude => {
+            if let Some(turns) = asked.max_turns {
+                arguments.extend(["--max-turns".into(), turns.to_string()]);
+            }
+            if let Some(budget) = asked.max_budget_usd {
+                arguments.extend(["--max-budget-usd".into(), budget.to_string()]);
+            }
+            arguments.extend(["--output-format", "stream-json", "--verbose", "--print"].map(str::to_owned));
+        }
+        Dialect::Codex => arguments.push("--json".into()),
+    }
+    // Flags with lists of values end here, so that none of them takes the prompt for one.
+    arguments.extend(["--".into(), asked.prompt.to_owned()]);
+    Ok(arguments)
+}
+
+impl Spawn {
+    /// A session of the program at this path. `set` and `unset` are what it is told besides, by its manifest and the plan.
+    pub fn new(
+        program: &str,
+        request: &Request<'_>,
+        asked: &Asked<'_>,
+        set: BTreeMap<String, String>,
+        unset: Vec<String>,
+    ) -> Result<Self, FlagError> {
+        let mut spawn = Self {
+            argv: vec![program.to_owned()],
+            directory: request.scope.directory.clone(),
+            set,
+            unset,
+            stdin: Stdin::Null,
+        };
+        spawn.argv.extend(command_line(request, asked)?);
+        let keeps_out_of_tmp =
+            request.dialect == Dialect::Codex && request.sandbox == Sandbox::On && request.policy.strict;
+        if let Some(results) = request.scope.results.clone().filter(|_| keeps_out_of_tmp) {
+            // The sandbox lets nothing into /tmp, and compilers and tests need a place.
+            spawn.set.entry("TMPDIR".into()).or_insert(results);
+        }
+        Ok(spawn)
+    }
+}
+
+#[cfg(test)]
+#[path = "command_tests.rs"]
+mod tests;

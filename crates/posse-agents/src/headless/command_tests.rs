@@ -1,0 +1,73 @@
+use super::*;
+use crate::headless::{Abilities, Policy, Scope};
+
+fn with_request<T>(dialect: Dialect, sandbox: Sandbox, look: impl FnOnce(&Request<'_>) -> T) -> T {
+    let policy = Policy::default();
+    let granted = policy.grant("coder", None).unwrap();
+    let scope = Scope { directory: "/w".into(), results: Some("/r".into()) };
+    let (profile, abilities) = (&granted.profile, Abilities::default());
+    look(&Request { dialect, sandbox, profile, scope: &scope, policy: &policy, abilities })
+}
+
+fn line(dialect: Dialect, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {
+    with_request(dialect, Sandbox::On, |request| command_line(request, asked))
+}
+
+#[test]
+fn the_prompt_stands_alone_at_the_end() {
+    let asked = Asked { prompt: "--help me", model: Some("opus"), max_turns: Some(3), max_budget_usd: Some(0.5) };
+    let claude = line(Dialect::Claude, &asked).unwrap();
+    let end =
+        "--model opus --max-turns 3 --max-budget-usd 0.5 --output-format stream-json --verbose --print -- --help me";
+    assert!(claude.join(" ").ends_with(end), "{claude:?}");
+    assert_eq!(claude[0], "--allowedTools");
+    let codex = line(Dialect::Codex, &asked).unwrap();
+    assert_eq!(codex[..3], ["exec", "--sandbox", "workspace-write"]);
+    assert_eq!(codex[codex.len() - 5..], ["--model", "opus", "--json", "--", "--help me"]);
+}
+
+#[test]
+fn without_a_model_none_is_said() {
+    let claude = line(Dialect::Claude, &Asked { prompt: "go", ..Asked::default() }).unwrap();
+    assert!(!claude.iter().any(|word| word == "--model" || word == "--max-turns"), "{claude:?}");
+}
+
+#[test]
+fn what_cannot_be_said_is_an_error() {
+    let asked = |prompt, model| Asked { prompt, model, ..Asked::default() };
+    let long = "x".repeat(PROMPT_LIMIT + 1);
+    for dialect in [Dialect::Claude, Dialect::Codex] {
+        assert_eq!(line(dialect, &asked(" \n", None)), Err(FlagError::NoPrompt));
+        assert_eq!(line(dialect, &asked("-", None)), Err(FlagError::NoPrompt));
+        assert_eq!(line(dialect, &asked(&long, None)), Err(FlagError::LongPrompt(PROMPT_LIMIT + 1)));
+        assert_eq!(line(dialect, &asked("go", Some("--x"))), Err(FlagError::Model("--x".into())));
+    }
+}
+
+/// T07, as far as it is decided here.
+#[test]
+fn a_session_reads_nothing_and_has_a_place_for_temporary_files() {
+    let asked = Asked { prompt: "go", ..Asked::default() };
+    let set = BTreeMap::from([("POSSE_RUN_ID".to_owned(), "7".to_owned())]);
+    let spawn = |dialect, sandbox| {
+        with_request(dialect, sandbox, |request| {
+            Spawn::new("/bin/agent", request, &asked, set.clone(), vec!["CLAUDECODE".into()]).unwrap()
+        })
+    };
+    let claude = spawn(Dialect::Claude, Sandbox::On);
+    assert_eq!((claude.stdin, claude.directory.as_str()), (Stdin::Null, "/w"));
+    assert_eq!((claude.set.len(), claude.unset.as_slice()), (1, ["CLAUDECODE".to_owned()].as_slice()));
+    assert_eq!(claude.argv[0], "/bin/agent");
+    assert_eq!(spawn(Dialect::Codex, Sandbox::On).set.get("TMPDIR").map(String::as_str), Some("/r"));
+    assert_eq!(spawn(Dialect::Codex, Sandbox::Off).set.get("TMPDIR"), None);
+}
+
+/// T39.
+#[test]
+fn a_long_prompt_is_a_file() {
+    let long = "x".repeat(300 * 1024);
+    let pointer = prompt_or_pointer(&long, "/r/prompt.md");
+    assert!(pointer.contains("/r/prompt.md") && pointer.len() < 200, "{pointer}");
+    assert!(line(Dialect::Claude, &Asked { prompt: &pointer, ..Asked::default() }).is_ok());
+    assert!(matches!(prompt_or_pointer("short", "/r/prompt.md"), Cow::Borrowed("short")));
+}

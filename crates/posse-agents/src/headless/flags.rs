@@ -1,0 +1,226 @@
+//! The one place where permission flags are written.
+//!
+//! Claude Code has a flag for each of the two questions: `--allowedTools` (what may be used) and `--permission-mode` (what
+//! happens when something needs approval). Codex has a sandbox for the first and an approval policy for the second.
+//! Measured on Claude Code 2.1.197 and 2.1.325 and on Codex 0.145.0 and 0.166.0: docs/decisions/0007-headless.md.
+
+use super::outside::deny_edits_outside;
+use super::permission::{BASH, PermissionProfile, Policy, WRITE_TOOLS};
+use super::switch::Sandbox;
+use super::{Dialect, permission};
+
+pub(super) const ALLOWED_TOOLS: &str = "--allowedTools";
+pub(super) const DISALLOWED_TOOLS: &str = "--disallowedTools";
+pub(super) const TOOLS: &str = "--tools";
+pub(super) const ADD_DIR: &str = "--add-dir";
+pub(super) const PERMISSION_MODE: &str = "--permission-mode";
+pub(super) const ACCEPT_EDITS: &str = "acceptEdits";
+pub(super) const CLAUDE_BYPASS: &str = "--dangerously-skip-permissions";
+
+pub(super) const CODEX_SANDBOX: &str = "--sandbox";
+pub(super) const READ_ONLY_SANDBOX: &str = "read-only";
+pub(super) const WRITE_SANDBOX: &str = "workspace-write";
+pub(super) const CODEX_CONFIG: &str = "-c";
+/// `codex exec` has no flag for it, only the setting.
+pub(super) const NEVER_ASK: &str = r#"approval_policy="never""#;
+const NOT_ALL_OF_TMP: &str = "sandbox_workspace_write.exclude_slash_tmp=true";
+const IGNORE_RULES: &str = "--ignore-rules";
+pub(super) const CODEX_BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
+
+/// What no session does, whoever it is.
+const NEVER: [&str; 2] = ["Bash(git push:*)", "Bash(sudo:*)"];
+
+/// Where a session may work: real paths, without symbolic links. Claude Code looks at where a path leads, and would find
+/// everything outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Its working directory: the worktree, never the checkout that the worktree was made from.
+    pub directory: String,
+    /// Where it leaves its result.
+    pub results: Option<String>,
+}
+
+impl Scope {
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        [Some(self.directory.as_str()), self.results.as_deref()].into_iter().flatten()
+    }
+}
+
+/// What the installed version can do beyond what all do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Claude Code: it can be told which tools exist.
+    pub tool_list: bool,
+}
+
+impl Default for Abilities {
+    fn default() -> Self {
+        Self { tool_list: true }
+    }
+}
+
+impl Abilities {
+    /// As its `--help` says.
+    pub fn from_help(help: &str) -> Self {
+        Self { tool_list: help.split_whitespace().any(|word| word == TOOLS) }
+    }
+}
+
+/// What a session is to be allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub dialect: Dialect,
+    pub sandbox: Sandbox,
+    pub profile: &'a PermissionProfile,
+    pub scope: &'a Scope,
+    pub policy: &'a Policy,
+    pub abilities: Abilities,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlagError {
+    #[error("there is no permission profile {name:?}; there are {known}")]
+    UnknownProfile { name: String, known: String },
+    #[error("nothing of what agent {agent} lists as its tools is in profile {profile}; correct `tools` in its file")]
+    NothingLeft { agent: String, profile: String },
+    #[error("permission profile {0} has no tools; a session without tools can do nothing")]
+    NoTools(String),
+    #[error("{0:?} is no name or rule of a tool; correct it in [sandbox]")]
+    Tool(String),
+    #[error("{0:?} cannot be the directory of a session; it must be an absolute path below /")]
+    Directory(String),
+    #[error("{0:?} is no name of a model")]
+    Model(String),
+    #[error("the prompt is empty")]
+    NoPrompt,
+    #[error("the prompt has {0} bytes; more than {limit} go into a file", limit = super::command::PROMPT_LIMIT)]
+    LongPrompt(usize),
+}
+
+/// A flag with its values, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Flag {
+    pub(super) words: Vec<String>,
+    pub(super) why: &'static str,
+}
+
+fn flag<S: Into<String>>(name: &str, values: impl IntoIterator<Item = S>, why: &'static str) -> Flag {
+    let words = std::iter::once(name.to_owned()).chain(values.into_iter().map(Into::into)).collect();
+    Flag { words, why }
+}
+
+/// The permission flags of a session. With the sandbox off exactly one, which allows everything; with it on never that one.
+pub fn build_permission_flags(request: &Request<'_>) -> Result<Vec<String>, FlagError> {
+    Ok(explained(request)?.into_iter().flat_map(|flag| flag.words).collect())
+}
+
+/// The same, flag by flag.
+pub(super) fn explained(request: &Request<'_>) -> Result<Vec<Flag>, FlagError> {
+    match (request.sandbox, request.dialect) {
+        (Sandbox::Off, Dialect::Claude) => Ok(vec![flag(CLAUDE_BYPASS, [""; 0], OFF)]),
+        (Sandbox::Off, Dialect::Codex) => Ok(vec![flag(CODEX_BYPASS, [""; 0], OFF)]),
+        (Sandbox::On, dialect) => {
+            check_words(request)?;
+            Ok(match dialect {
+                Dialect::Claude => claude(request),
+                Dialect::Codex => codex(request),
+            })
+        }
+    }
+}
+
+const OFF: &str = "the sandbox is off: everything is allowed, nothing is asked";
+
+/// What goes into flags must not be able to become one.
+fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
+    let Request { profile, scope, policy, .. } = request;
+    if profile.tools.is_empty() {
+        return Err(FlagError::NoTools(profile.name.clone()));
+    }
+    let rules = policy.bash_rules(&profile.bash);
+    for word in profile.tools.iter().chain(&policy.deny).chain(&rules) {
+        let name = permission::tool_name(word);
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+            && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let is_rule = name.len() == word.len() || word.ends_with(')');
+        if !is_name || !is_rule || word.chars().any(char::is_control) {
+            return Err(FlagError::Tool(word.clone()));
+        }
+    }
+    for directory in scope.directories() {
+        let names = || directory.split('/').filter(|name| !name.is_empty());
+        let is_plain = directory.starts_with('/') && !names().any(|name| name == "." || name == "..");
+        if !is_plain || names().next().is_none() || directory.chars().any(char::is_control) {
+            return Err(FlagError::Directory(directory.into()));
+        }
+    }
+    Ok(())
+}
+
+fn claude(request: &Request<'_>) -> Vec<Flag> {
+    let Request { profile, scope, policy, abilities, .. } = *request;
+    let commands = policy.bash_rules(&profile.bash);
+    let mut usable = Vec::new();
+    for tool in &profile.tools {
+        if tool == BASH {
+            usable.extend(commands.iter().cloned());
+        } else {
+            usable.push(tool.clone());
+        }
+    }
+    let mut flags = vec![
+        flag(ALLOWED_TOOLS, usable, "may be used without approval"),
+        flag(ADD_DIR, scope.directories(), "where it works: its directory and that of its result"),
+        flag(
+            PERMISSION_MODE,
+            [ACCEPT_EDITS],
+            "nobody is there to approve edits, so those in these directories are accepted",
+        ),
+    ];
+    if policy.strict {
+        let mut denied: Vec<String> = Vec::new();
+        if !profile.writes() {
+            denied.extend(WRITE_TOOLS.map(str::to_owned));
+        }
+        denied.extend(NEVER.map(str::to_owned));
+        denied.extend(policy.deny.iter().cloned());
+        // A profile that writes nothing has no place to write: the mode would accept `touch` and `>` otherwise.
+        let places = scope.directories().filter(|_| profile.writes());
+        denied.extend(deny_edits_outside(places));
+        flags.push(flag(DISALLOWED_TOOLS, denied, "never, whatever else allows it; the paths are all those outside"));
+        if abilities.tool_list {
+            let has = |tool: &&String| *tool != BASH || !commands.is_empty();
+            flags.push(flag(TOOLS, profile.tools.iter().filter(has).cloned(), "no other tools exist"));
+        }
+    }
+    flags
+}
+
+fn codex(request: &Request<'_>) -> Vec<Flag> {
+    let Request { profile, scope, policy, .. } = *request;
+    let mut flags = Vec::new();
+    if profile.writes() {
+        flags.push(flag(CODEX_SANDBOX, [WRITE_SANDBOX], "it may write in its directory, and nowhere else"));
+        for directory in scope.directories().skip(1) {
+            flags.push(flag(ADD_DIR, [directory], "and where its result goes"));
+        }
+    } else {
+        flags.push(flag(
+            CODEX_SANDBOX,
+            [READ_ONLY_SANDBOX],
+            "its profile writes nothing; there are no finer sandboxes",
+        ));
+    }
+    flags.push(flag(CODEX_CONFIG, [NEVER_ASK], "nobody is there to approve anything: what the sandbox stops fails"));
+    if policy.strict {
+        if profile.writes() {
+            flags.push(flag(CODEX_CONFIG, [NOT_ALL_OF_TMP], "/tmp belongs to everybody"));
+        }
+        flags.push(flag(IGNORE_RULES, [""; 0], "rules of the project could let commands out of the sandbox"));
+    }
+    flags
+}
+
+#[cfg(test)]
+#[path = "flags_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::headless::permission::Bash;
+
+fn scope() -> Scope {
+    Scope { directory: "/w".into(), results: None }
+}
+
+fn flags(dialect: Dialect, sandbox: Sandbox, agent: &str, policy: &Policy, scope: &Scope) -> Vec<String> {
+    let granted = policy.grant(agent, None).unwrap();
+    let abilities = Abilities::default();
+    build_permission_flags(&Request { dialect, sandbox, profile: &granted.profile, scope, policy, abilities }).unwrap()
+}
+
+fn claude_flags(agent: &str, policy: &Policy) -> Vec<String> {
+    flags(Dialect::Claude, Sandbox::On, agent, policy, &scope())
+}
+
+fn lenient() -> Policy {
+    Policy { strict: false, ..Policy::default() }
+}
+
+/// Seed 003 and T01.
+#[test]
+fn tools_directories_and_approval_in_this_order() {
+    let seed = "--allowedTools Read Grep Glob Write Edit Bash NotebookEdit --add-dir /w --permission-mode acceptEdits";
+    assert_eq!(claude_flags("coder", &lenient()).join(" "), seed);
+    let hardened = claude_flags("coder", &Policy::default()).join(" ");
+    let rest = hardened.strip_prefix(seed).unwrap();
+    assert!(rest.starts_with(" --disallowedTools Bash(git push:*) Bash(sudo:*) Edit(//"), "{rest}");
+    assert!(rest.ends_with(" --tools Read Grep Glob Write Edit Bash NotebookEdit"), "{rest}");
+}
+
+/// T02.
+#[test]
+fn who_only_reads_is_denied_everything_that_writes() {
+    let flags = claude_flags("code-reviewer", &Policy::default());
+    let text = flags.join(" ");
+    assert!(text.starts_with("--allowedTools Read Grep Glob Bash(git diff:*) "), "{text}");
+    let place = |word: &str| flags.iter().position(|flag| flag == word).unwrap();
+    let allowed = &flags[1..place("--add-dir")];
+    assert!(allowed[3..].iter().all(|rule| rule.starts_with("Bash(")), "{allowed:?}");
+    assert_eq!(flags[place("--permission-mode") + 1], "acceptEdits");
+    let denied = &flags[place("--disallowedTools") + 1..place("--tools")];
+    let expected = ["Write", "Edit", "NotebookEdit", "MultiEdit", "Bash(git push:*)", "Bash(sudo:*)", "Edit(//**)"];
+    assert_eq!(denied, expected);
+    assert_eq!(flags[place("--tools") + 1..], ["Read", "Grep", "Glob", "Bash"]);
+}
+
+/// T03.
+#[test]
+fn without_a_sandbox_there_is_one_flag() {
+    for agent in ["coder", "code-reviewer", "stranger"] {
+        for policy in [lenient(), Policy::default()] {
+            let off = |dialect| flags(dialect, Sandbox::Off, agent, &policy, &scope());
+            assert_eq!(off(Dialect::Claude), ["--dangerously-skip-permissions"]);
+            assert_eq!(off(Dialect::Codex), ["--dangerously-bypass-approvals-and-sandbox"]);
+        }
+    }
+}
+
+/// T10.
+#[test]
+fn a_worktree_is_all_that_a_worker_gets() {
+    let scope = Scope { directory: "/app/.posse/w/1".into(), results: Some("/app/.posse/runs/7".into()) };
+    let flags = flags(Dialect::Claude, Sandbox::On, "coder", &lenient(), &scope);
+    let place = flags.iter().position(|flag| flag == "--add-dir").unwrap();
+    assert_eq!(flags[place + 1..place + 4], ["/app/.posse/w/1", "/app/.posse/runs/7", "--permission-mode"]);
+}
+
+#[test]
+fn codex_has_the_same_two_axes() {
+    let scope = Scope { directory: "/w".into(), results: Some("/r".into()) };
+    let codex = |agent, policy: &Policy| flags(Dialect::Codex, Sandbox::On, agent, policy, &scope).join(" ");
+    let write = r#"--sandbox workspace-write --add-dir /r -c approval_policy="never""#;
+    assert_eq!(codex("coder", &lenient()), write);
+    let strict = format!("{write} -c sandbox_workspace_write.exclude_slash_tmp=true --ignore-rules");
+    assert_eq!(codex("coder", &Policy::default()), strict);
+    assert_eq!(codex("validator", &lenient()), r#"--sandbox read-only -c approval_policy="never""#);
+    assert_eq!(codex("stranger", &lenient()), r#"--sandbox read-only -c approval_policy="never""#);
+}
+
+#[test]
+fn what_the_version_does_not_know_is_not_said() {
+    let policy = Policy::default();
+    let granted = policy.grant("coder", None).unwrap();
+    let scope = scope();
+    let request = |help: &str| Request {
+        dialect: Dialect::Claude,
+        sandbox: Sandbox::On,
+        profile: &granted.profile,
+        scope: &scope,
+        policy: &policy,
+        abilities: Abilities::from_help(help),
+    };
+    let has = |help| build_permission_flags(&request(help)).unwrap().contains(&TOOLS.to_owned());
+    assert!(has("  --tools <tools...>   Specify the list"));
+    assert!(!has("  --allowedTools, --allowed-tools <tools...>"));
+}
+
+#[test]
+fn nothing_can_become_a_flag() {
+    let policy = |deny: &str| Policy { deny: vec![deny.into()], ..Policy::default() };
+    let profile = |tool: &str| PermissionProfile { name: "x".into(), tools: vec![tool.into()], bash: Bash::None };
+    let built = |profile: &PermissionProfile, policy: &Policy, directory: &str| {
+        let scope = Scope { directory: directory.into(), results: None };
+        let (dialect, sandbox, abilities) = (Dialect::Claude, Sandbox::On, Abilities::default());
+        build_permission_flags(&Request { dialect, sandbox, profile, scope: &scope, policy, abilities })
+    };
+    let fine = Policy::default();
+    for word in ["--dangerously-skip-permissions", "", "Bash(", "Read\n", "Read Write", "(x)"] {
+        assert_eq!(built(&profile(word), &fine, "/w"), Err(FlagError::Tool(word.into())), "{word:?}");
+        assert_eq!(built(&profile("Read"), &policy(word), "/w"), Err(FlagError::Tool(word.into())), "{word:?}");
+    }
+    for directory in ["", "/", "w", "--x", "/a/../b", "/a/./b", "/a\nb"] {
+        let error = Err(FlagError::Directory(directory.into()));
+        assert_eq!(built(&profile("Read"), &fine, directory), error, "{directory:?}");
+    }
+    let empty = PermissionProfile { tools: Vec::new(), ..profile("Read") };
+    assert_eq!(built(&empty, &fine, "/w"), Err(FlagError::NoTools("x".into())));
+    assert!(built(&profile("mcp__server__tool"), &fine, "/w").is_ok());
+}
+
+proptest! {
+    /// Whoever asks: with the sandbox on nothing is bypassed, and approval is answered once.
+    #[test]
+    fn never_bypassed(agent in ".{0,20}", tools in prop::collection::vec("[A-Za-z()*: -]{0,12}", 0..4), strict: bool) {
+        let text = format!("---\ntools: {tools:?}\n---\nYou do it.\n");
+        let file = crate::headless::AgentFile::parse("x", &text).unwrap();
+        let policy = Policy { strict, ..Policy::default() };
+        let Ok(granted) = policy.grant(&agent, Some(&file)) else { return Ok(()) };
+        let scope = scope();
+        for (dialect, approval) in [(Dialect::Claude, PERMISSION_MODE), (Dialect::Codex, NEVER_ASK)] {
+            let (sandbox, abilities) = (Sandbox::On, Abilities::default());
+            let request =
+                Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy, abilities };
+            let Ok(flags) = build_permission_flags(&request) else { continue };
+            prop_assert!(!flags.iter().any(|flag| flag.contains("dangerously")));
+            prop_assert_eq!(flags.iter().filter(|flag| *flag == approval).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Which session gets which tools: profiles, and the agents that have them.
+//!
+//! What is not known gets the narrowest profile or an error, never a wider one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent_file::AgentFile;
+use super::flags::FlagError;
+
+/// What a session may use, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionProfile {
+    #[serde(default)]
+    pub name: String,
+    /// In the order in which they are said. `Bash` stands for what `bash` allows.
+    pub tools: Vec<String>,
+    #[serde(default)]
+    pub bash: Bash,
+}
+
+/// Which commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bash {
+    #[default]
+    None,
+    /// Looking at the project and its history.
+    ReadOnly,
+    /// The same, and finding one's way around.
+    Exploration,
+    /// Looking, the project's own commands, and commits.
+    BuildTest,
+    Full,
+    /// These rules and no others.
+    Rules(Vec<String>),
+}
+
+/// The tools by which files are changed. `MultiEdit` is gone from today's versions, and harmless to name.
+pub(super) const WRITE_TOOLS: [&str; 4] = ["Write", "Edit", "NotebookEdit", "MultiEdit"];
+pub(super) const BASH: &str = "Bash";
+
+const LOOKING: [&str; 11] =
+    ["git diff", "git log", "git show", "git status", "git blame", "ls", "rg", "grep", "wc", "head", "tail"];
+const EXPLORING: [&str; 8] =
+    ["git ls-files", "git grep", "git rev-parse", "git describe", "tree", "file", "stat", "pwd"];
+const COMMITTING: [&str; 2] = ["git add", "git commit"];
+
+pub const READ_ONLY: &str = "READ_ONLY";
+
+/// The profiles we ship. `planner` and `verifier` are what the pipeline calls its own two.
+fn built_in() -> [PermissionProfile; 6] {
+    let profile = |name: &str, tools: &str, bash| PermissionProfile {
+        name: name.into(),
+        tools: tools.split(' ').map(str::to_owned).collect(),
+        bash,
+    };
+    [
+        profile(READ_ONLY, "Read Grep Glob Bash", Bash::ReadOnly),
+        profile("VERIFICATION", "Read Grep Glob Bash", Bash::BuildTest),
+        profile("DESIGN", "Read Grep Glob Write Bash", Bash::Exploration),
+        profile("WRITE", "Read Grep Glob Write Edit Bash NotebookEdit", Bash::Full),
+        profile("planner", "Read Grep Glob Write Bash", Bash::Exploration),
+        profile("verifier", "Read Grep Glob Bash", Bash::BuildTest),
+    ]
+}
+
+/// From narrow to wide. An agent that only lists its tools gets the first that has them all.
+const BY_WIDTH: [&str; 4] = [READ_ONLY, "VERIFICATION", "DESIGN", "WRITE"];
+
+/// Agents of the original tool, and ours.
+const AGENTS: [(&str, &[&str]); 4] = [
+    (
+        READ_ONLY,
+        &[
+            "code-reviewer",
+            "systems-designer",
+            "ux-reviewer",
+            "spec-verifier",
+            "e2e-analyzer",
+            "qa-auditor",
+            "code-explorer",
+            "code-architect",
+        ],
+    ),
+    ("WRITE", &["coder", "frontend-coder"]),
+    ("VERIFICATION", &["validator", "issue-verifier", "verifier"]),
+    ("DESIGN", &["ux-designer", "ux-implementer", "planner"]),
+];
+
+/// What the user's configuration says about permissions. Nothing of it comes from the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Whether the flags are hardened beyond what makes a session work.
+    pub strict: bool,
+    /// More profiles, or other ones under our names.
+    pub profiles: BTreeMap<String, PermissionProfile>,
+    /// Agent → profile, before our own map.
+    pub agents: BTreeMap<String, String>,
+    /// Rules that nobody gets around.
+    pub deny: Vec<String>,
+    /// The commands that build and test this project.
+    pub gates: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { strict: true, profiles: BTreeMap::new(), agents: BTreeMap::new(), deny: Vec::new(), gates: Vec::new() }
+    }
+}
+
+/// What an agent gets, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    pub profile: PermissionProfile,
+    pub because: Because,
+    /// The agent's own list of tools took something away.
+    pub narrowed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// The user's configuration says so.
+    Configured,
+    /// It is one of the agents that we know.
+    Known,
+    /// Its own file names the profile.
+    Named,
+    /// It is the smallest profile with all the tools that its file lists.
+    Covers,
+    /// Nothing is known about it. People are warned.
+    Unknown,
+}
+
+impl std::fmt::Display for Because {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Because::Configured => "your configuration says so",
+            Because::Known => "posse knows this agent",
+            Because::Named => "its file names it",
+            Because::Covers => "the smallest that has the tools its file lists",
+            Because::Unknown => {
+                "nothing is known about this agent; name a `profile` in its file, or map it in [sandbox.agents]"
+            }
+        })
+    }
+}
+
+impl Policy {
+    /// A profile by its name, in any case.
+    pub fn profile(&self, name: &str) -> Result<PermissionProfile, FlagError> {
+        let same = |known: &str| known.eq_ignore_ascii_case(name);
+        if let Some((known, profile)) = self.profiles.iter().find(|(known, _)| same(known)) {
+            return Ok(PermissionProfile { name: known.clone(), ..profile.clone() });
+        }
+        built_in()
+            .into_iter()
+            .find(|profile| same(&profile.name))
+            .ok_or_else(|| FlagError::UnknownProfile { name: name.into(), known: self.names().join(", ") })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let ours = built_in().into_iter().map(|profile| profile.name);
+        let mut names: Vec<String> = ours.chain(self.profiles.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// What an agent gets. Its own file can narrow what the maps give it; only where they are silent does it choose.
+    pub fn grant(&self, agent: &str, file: Option<&AgentFile>) -> Result<Granted, FlagError> {
+        let known = AGENTS.iter().find(|(_, agents)| agents.contains(&agent)).map(|(profile, _)| *profile);
+        let listed = file.and_then(|file| file.tools.as_deref());
+        let (profile, because) = if let Some(name) = self.agents.get(agent) {
+            (self.profile(name)?, Because::Configured)
+        } else if let Some(name) = known {
+            (self.profile(name)?, Because::Known)
+        } else if let Some(name) = file.and_then(|file| file.profile.as_deref()) {
+            (self.profile(name)?, Because::Named)
+        } else if let Some(profile) = listed.and_then(|tools| self.covering(tools)) {
+            (profile, Because::Covers)
+        } else {
+            (self.profile(READ_ONLY)?, Because::Unknown)
+        };
+        let narrow = listed.map_or_else(|| profile.clone(), |tools| self.narrowed(&profile, tools));
+        if narrow.tools.is_empty() {
+            return Err(FlagError::NothingLeft { agent: agent.into(), profile: profile.name });
+        }
+        Ok(Granted { narrowed: narrow != profile, profile: narrow, because })
+    }
+
+    fn covering(&self, tools: &[String]) -> Option<PermissionProfile> {
+        let profiles = BY_WIDTH.iter().filter_map(|name| self.profile(name).ok());
+        profiles
+            .into_iter()
+            .find(|profile| tools.iter().all(|tool| profile.tools.iter().any(|known| known == tool_name(tool))))
+    }
+
+    /// A profile with no more than these tools. Rules for single commands stay if the profile allows them.
+    pub fn narrowed(&self, profile: &PermissionProfile, tools: &[String]) -> PermissionProfile {
+        let listed = |tool: &str| tools.iter().any(|one| one == tool);
+        let commands: Vec<String> =
+            tools.iter().filter(|tool| tool_name(tool) == BASH && *tool != BASH).cloned().collect();
+        let bash = match &profile.bash {
+            bash if listed(BASH) => bash.clone(),
+            Bash::Full => Bash::Rules(commands),
+            bash => {
+                let allowed = self.bash_rules(bash);
+                Bash::Rules(commands.into_iter().filter(|rule| allowed.contains(rule)).collect())
+            }
+        };
+        let bash = if self.bash_rules(&bash).is_empty() { Bash::None } else { bash };
+        let keeps = |tool: &str| if tool == BASH { bash != Bash::None } else { listed(tool) };
+        let tools = profile.tools.iter().filter(|tool| keeps(tool)).cloned().collect();
+        PermissionProfile { name: profile.name.clone(), tools, bash }
+    }
+
+    /// The rules for commands, as Claude Code reads them.
+    pub(super) fn bash_rules(&self, bash: &Bash) -> Vec<String> {
+        let gates = self.gates.iter().flat_map(|gate| commands(gate));
+        let looking = LOOKING.iter().map(|&command| command.to_owned());
+        let prefixes: Vec<String> = match bash {
+            Bash::None => Vec::new(),
+            Bash::Full => return vec![BASH.into()],
+            Bash::Rules(rules) => return rules.clone(),
+            Bash::ReadOnly => looking.collect(),
+            Bash::Exploration => looking.chain(EXPLORING.iter().map(|&command| command.to_owned())).collect(),
+            Bash::BuildTest => {
+                looking.chain(gates).chain(COMMITTING.iter().map(|&command| command.to_owned())).collect()
+            }
+        };
+        prefixes.into_iter().map(|prefix| format!("{BASH}({prefix}:*)")).collect()
+    }
+}
+
+impl PermissionProfile {
+    /// Whether it has a tool by which files are changed.
+    pub fn writes(&self) -> bool {
+        self.tools.iter().any(|tool| WRITE_TOOLS.contains(&tool.as_str()))
+    }
+}
+
+/// `Bash` of `Bash(git diff:*)`.
+pub(super) fn tool_name(rule: &str) -> &str {
+    rule.split_once('(').map_or(rule, |(name, _)| name)
+}
+
+/// The commands of a line with `&&`, `;` and pipes: each is looked up by itself. What could end a rule is left out.
+fn commands(line: &str) -> impl Iterator<Item = String> {
+    let parts = line.split(['&', '|', ';', '\n']).map(str::trim);
+    parts.filter(|part| !part.is_empty() && !part.contains(['(', ')'])).map(str::to_owned)
+}
+
+#[cfg(test)]
+#[path = "permission_tests.rs"]
+mod tests;

@@ -1,0 +1,99 @@
+use super::*;
+
+fn file(fields: &str) -> AgentFile {
+    AgentFile::parse("any", &format!("---\nname: any\n{fields}\n---\nYou do it.\n")).unwrap()
+}
+
+fn granted(agent: &str, fields: Option<&str>) -> (String, String, Because) {
+    let file = fields.map(file);
+    let granted = Policy::default().grant(agent, file.as_ref()).unwrap();
+    (granted.profile.name, granted.profile.tools.join(" "), granted.because)
+}
+
+#[test]
+fn who_gets_what() {
+    let write = "Read Grep Glob Write Edit Bash NotebookEdit";
+    let read = "Read Grep Glob Bash";
+    for (agent, fields, profile, tools, because) in [
+        ("coder", None, "WRITE", write, Because::Known),
+        ("frontend-coder", None, "WRITE", write, Because::Known),
+        ("code-reviewer", None, "READ_ONLY", read, Because::Known),
+        ("qa-auditor", None, "READ_ONLY", read, Because::Known),
+        ("issue-verifier", None, "VERIFICATION", read, Because::Known),
+        ("planner", None, "DESIGN", "Read Grep Glob Write Bash", Because::Known),
+        // Its own file cannot widen what is known.
+        ("code-reviewer", Some("profile: WRITE"), "READ_ONLY", read, Because::Known),
+        // T05.
+        ("stranger", None, "READ_ONLY", read, Because::Unknown),
+        ("stranger", Some("description: x"), "READ_ONLY", read, Because::Unknown),
+        ("stranger", Some("profile: design"), "DESIGN", "Read Grep Glob Write Bash", Because::Named),
+        ("stranger", Some("tools: Read, Grep"), "READ_ONLY", "Read Grep", Because::Covers),
+        ("stranger", Some("tools: Read, Write"), "DESIGN", "Read Write", Because::Covers),
+        ("stranger", Some("tools: Edit, Bash(cargo doc:*)"), "WRITE", "Edit Bash", Because::Covers),
+        ("stranger", Some("tools: Read, WebFetch"), "READ_ONLY", "Read", Because::Unknown),
+        // T12.
+        ("coder", Some("tools: Read, Grep"), "WRITE", "Read Grep", Because::Known),
+        ("coder", Some("tools: '*'"), "WRITE", write, Because::Known),
+    ] {
+        let expected = (profile.to_owned(), tools.to_owned(), because);
+        assert_eq!(granted(agent, fields), expected, "{agent} {fields:?}");
+    }
+}
+
+/// T06.
+#[test]
+fn a_profile_that_does_not_exist_is_an_error() {
+    let error = Policy::default().profile("admin").unwrap_err().to_string();
+    assert!(error.contains("\"admin\"") && error.contains("READ_ONLY") && error.contains("verifier"), "{error}");
+    let named = Policy::default().grant("stranger", Some(&file("profile: ADMIN")));
+    assert!(matches!(named, Err(FlagError::UnknownProfile { .. })), "{named:?}");
+    let nothing = Policy::default().grant("code-reviewer", Some(&file("tools: Write, WebFetch")));
+    assert!(matches!(nothing, Err(FlagError::NothingLeft { .. })), "{nothing:?}");
+}
+
+#[test]
+fn the_user_comes_first() {
+    let text = r#"
+        agents = { stranger = "docs" }
+        deny = ["WebFetch"]
+        [profiles.docs]
+        tools = ["Read", "Write"]
+        [profiles.READ_ONLY]
+        tools = ["Read"]
+    "#;
+    let policy: Policy = toml::from_str(text).unwrap();
+    assert!(policy.strict, "unless said otherwise");
+    let granted = policy.grant("stranger", Some(&file("profile: WRITE"))).unwrap();
+    assert_eq!((granted.profile.name.as_str(), granted.because), ("docs", Because::Configured));
+    assert_eq!(policy.grant("code-reviewer", None).unwrap().profile.tools, ["Read"]);
+    assert!(toml::from_str::<Policy>("agent = {}").is_err(), "a mistake is told");
+}
+
+#[test]
+fn commands_are_a_real_policy() {
+    let gates = vec!["cargo build && cargo test --all".into(), "make lint".into(), "echo $(date)".into()];
+    let policy = Policy { gates, ..Policy::default() };
+    let rules = |bash| policy.bash_rules(&bash).join(" ");
+    assert_eq!(rules(Bash::None), "");
+    assert_eq!(rules(Bash::Full), "Bash");
+    assert!(rules(Bash::ReadOnly).starts_with("Bash(git diff:*) Bash(git log:*) Bash(git show:*)"));
+    assert!(!rules(Bash::ReadOnly).contains("cargo") && !rules(Bash::Exploration).contains("commit"));
+    assert!(rules(Bash::Exploration).contains("Bash(git grep:*)"));
+    let build = rules(Bash::BuildTest);
+    let expected = "Bash(cargo build:*) Bash(cargo test --all:*) Bash(make lint:*) Bash(git add:*) Bash(git commit:*)";
+    assert!(build.ends_with(expected), "{build}");
+}
+
+#[test]
+fn single_commands_stay_if_the_profile_has_them() {
+    let policy = Policy::default();
+    let narrowed = |profile: &str, tools: &[&str]| {
+        let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
+        policy.narrowed(&policy.profile(profile).unwrap(), &tools).bash
+    };
+    let rule = || Bash::Rules(vec!["Bash(git log:*)".into()]);
+    assert_eq!(narrowed("WRITE", &["Read", "Bash(git log:*)"]), rule());
+    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash(git log:*)", "Bash(rm:*)"]), rule());
+    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash(rm:*)"]), Bash::None);
+    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash"]), Bash::ReadOnly);
+}

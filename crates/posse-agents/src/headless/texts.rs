@@ -1,0 +1,114 @@
+//! What a manifest says about sessions without a terminal: whose words are spoken, and what texts mean where a tool tells
+//! something in no other way. They are looked for in errors only, never in what a model says.
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::Dialect;
+use super::event::{Limit, LimitSource};
+
+/// `[headless]`, as written. Texts are patterns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadlessRules {
+    pub dialect: Dialect,
+    /// Variables it must not find, besides those of `launch`.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    /// An error that means: the account has reached a limit.
+    #[serde(default)]
+    pub limit: Vec<String>,
+    /// An error that means: a person has to sign in.
+    #[serde(default)]
+    pub signed_out: Vec<String>,
+    /// The answer of a tool that was not allowed to do its work. If there is a group, it is the reason.
+    #[serde(default)]
+    pub denied: Vec<String>,
+    /// The same, on standard error.
+    #[serde(default)]
+    pub denied_on_stderr: Vec<String>,
+    /// An error after which it tries again; groups `attempt` and `of`.
+    #[serde(default)]
+    pub retry: Vec<String>,
+    /// Where an error has the status of an HTTP answer; the first group.
+    #[serde(default)]
+    pub status: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("[headless] {field}: {error}")]
+pub struct BadHeadless {
+    field: &'static str,
+    error: Box<regex::Error>,
+}
+
+/// The same, ready for use.
+#[derive(Debug)]
+pub struct Texts {
+    pub dialect: Dialect,
+    limit: Vec<Regex>,
+    signed_out: Vec<Regex>,
+    denied: Vec<Regex>,
+    denied_on_stderr: Vec<Regex>,
+    retry: Vec<Regex>,
+    status: Vec<Regex>,
+}
+
+impl Texts {
+    pub fn new(rules: &HeadlessRules) -> Result<Self, BadHeadless> {
+        let compiled = |field, patterns: &[String]| -> Result<Vec<Regex>, BadHeadless> {
+            let compile =
+                |pattern: &String| Regex::new(pattern).map_err(|error| BadHeadless { field, error: error.into() });
+            patterns.iter().map(compile).collect()
+        };
+        Ok(Self {
+            dialect: rules.dialect,
+            limit: compiled("limit", &rules.limit)?,
+            signed_out: compiled("signed_out", &rules.signed_out)?,
+            denied: compiled("denied", &rules.denied)?,
+            denied_on_stderr: compiled("denied_on_stderr", &rules.denied_on_stderr)?,
+            retry: compiled("retry", &rules.retry)?,
+            status: compiled("status", &rules.status)?,
+        })
+    }
+
+    /// Whether an error means a limit. Whoever asks has made sure that it is an error: the answer of a request, or what a
+    /// session that failed left on standard error. Each line may begin with it.
+    pub fn limit(&self, error: &str) -> Option<Limit> {
+        let line = error.lines().map(str::trim).find(|line| any(&self.limit, line))?;
+        Some(Limit { source: LimitSource::Text, kind: None, resets_at: None, text: Some(line.to_owned()) })
+    }
+
+    pub(super) fn signed_out(&self, error: &str) -> bool {
+        any(&self.signed_out, error)
+    }
+
+    /// Why a tool was not allowed, if its answer says so.
+    pub(super) fn denied(&self, answer: &str) -> Option<String> {
+        reason(&self.denied, answer)
+    }
+
+    pub(super) fn denied_on_stderr(&self, line: &str) -> Option<String> {
+        reason(&self.denied_on_stderr, line)
+    }
+
+    /// Which attempt failed, and how many there are.
+    pub(super) fn retry(&self, error: &str) -> Option<(Option<u32>, Option<u32>)> {
+        let found = self.retry.iter().find_map(|pattern| pattern.captures(error))?;
+        let number = |name| found.name(name).and_then(|group| group.as_str().parse().ok());
+        Some((number("attempt"), number("of")))
+    }
+
+    pub(super) fn status(&self, error: &str) -> Option<u16> {
+        self.status.iter().find_map(|pattern| pattern.captures(error)?.get(1)?.as_str().parse().ok())
+    }
+}
+
+fn any(patterns: &[Regex], text: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.is_match(text))
+}
+
+fn reason(patterns: &[Regex], text: &str) -> Option<String> {
+    let found = patterns.iter().find_map(|pattern| pattern.captures(text))?;
+    Some(found.get(1).map_or(text, |group| group.as_str()).trim().to_owned())
+}

@@ -1,0 +1,187 @@
+//! The circuit breaker: when attempts fail one after the other, whatever the task, something is wrong that no attempt will
+//! mend. Then nothing is started for a while, one session is let through to see, and after the second time the run ends.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Wall;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Failures in a row.
+    pub threshold: u32,
+    /// How long nothing is started.
+    pub reset: Duration,
+    /// At this trip the run ends instead of waiting.
+    pub max_trips: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { threshold: 3, reset: Duration::from_secs(300), max_trips: 2 }
+    }
+}
+
+/// Kept with the run, so that a restart does not forgive. Its times are of the wall clock because they outlive the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breaker {
+    state: State,
+    trips: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Closed {
+        failures: u32,
+    },
+    Open {
+        until: Wall,
+    },
+    /// One session is on its way to find out.
+    HalfOpen,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::Closed { failures: 0 }
+    }
+}
+
+/// What an attempt means for the breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    Success,
+    Failure,
+    /// A stop, a used-up quota, a validator that found fault: no sign that nothing works.
+    Nothing,
+}
+
+/// Whether a session may be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    Open,
+    /// One, and no second beside it.
+    Probe,
+    /// None before then.
+    Wait(Wall),
+    /// None any more: the run ends as `circuit_open`.
+    Broken,
+}
+
+impl Breaker {
+    pub fn gate(&self, now: Wall, settings: &Settings) -> Gate {
+        match self.state {
+            _ if self.trips >= settings.max_trips => Gate::Broken,
+            State::Closed { .. } => Gate::Open,
+            State::Open { until } if now < until => Gate::Wait(until),
+            State::Open { .. } => Gate::Probe,
+            // The probe is out. Nothing beside it; its end will be told.
+            State::HalfOpen => Gate::Wait(Wall(i64::MAX)),
+        }
+    }
+
+    /// A session is started. Only while the gate lets it.
+    pub fn started(&mut self) {
+        if matches!(self.state, State::Open { .. }) {
+            self.state = State::HalfOpen;
+        }
+    }
+
+    pub fn ended(&mut self, counts: Counts, now: Wall, settings: &Settings) {
+        let open = State::Open { until: Wall(now.0.saturating_add(millis(settings.reset))) };
+        self.state = match (self.state, counts) {
+            (_, Counts::Success) => State::Closed { failures: 0 },
+            (State::Closed { failures }, Counts::Failure) if failures + 1 >= settings.threshold => {
+                self.trips += 1;
+                open
+            }
+            (State::Closed { failures }, Counts::Failure) => State::Closed { failures: failures + 1 },
+            (State::HalfOpen, Counts::Failure) => {
+                self.trips += 1;
+                open
+            }
+            // The probe found nothing out; the next may go at once.
+            (State::HalfOpen, Counts::Nothing) => State::Open { until: now },
+            // A session that was on its way when it tripped.
+            (state @ State::Open { .. }, Counts::Failure) | (state, Counts::Nothing) => state,
+        };
+    }
+
+    pub fn trips(&self) -> u32 {
+        self.trips
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    enum Do {
+        Start,
+        End(Counts),
+    }
+
+    /// What is done at which second, and how the gate stands then.
+    #[track_caller]
+    fn check(steps: &[(i64, Do, Gate)]) {
+        let (mut breaker, settings) = (Breaker::default(), Settings::default());
+        for (i, (second, step, gate)) in steps.iter().enumerate() {
+            let now = Wall(second * 1000);
+            match step {
+                Do::Start => breaker.started(),
+                Do::End(counts) => breaker.ended(*counts, now, &settings),
+            }
+            assert_eq!(breaker.gate(now, &settings), *gate, "step {i}");
+        }
+    }
+
+    const FAIL: Do = Do::End(Counts::Failure);
+
+    fn wait(second: i64) -> Gate {
+        Gate::Wait(Wall(second * 1000))
+    }
+
+    #[test]
+    fn t60_three_failures_a_pause_a_probe_and_the_end() {
+        check(&[
+            (0, FAIL, Gate::Open),
+            (1, FAIL, Gate::Open),
+            (2, FAIL, wait(302)),
+            (301, Do::End(Counts::Nothing), wait(302)),
+            (302, Do::End(Counts::Nothing), Gate::Probe),
+            (302, Do::Start, Gate::Wait(Wall(i64::MAX))),
+            (310, FAIL, Gate::Broken),
+        ]);
+    }
+
+    #[test]
+    fn a_success_closes_it_and_what_is_no_failure_does_not_count() {
+        check(&[
+            (0, FAIL, Gate::Open),
+            (1, FAIL, Gate::Open),
+            (2, Do::End(Counts::Nothing), Gate::Open),
+            (3, Do::End(Counts::Success), Gate::Open),
+            (4, FAIL, Gate::Open),
+            (5, FAIL, Gate::Open),
+            (6, FAIL, wait(306)),
+            (7, FAIL, wait(306)),
+            (306, Do::Start, Gate::Wait(Wall(i64::MAX))),
+            (320, Do::End(Counts::Nothing), Gate::Probe),
+            (321, Do::Start, Gate::Wait(Wall(i64::MAX))),
+            (330, Do::End(Counts::Success), Gate::Open),
+        ]);
+        // In a batch any success resets.
+        check(&[
+            (0, FAIL, Gate::Open),
+            (0, FAIL, Gate::Open),
+            (0, Do::End(Counts::Success), Gate::Open),
+            (0, FAIL, Gate::Open),
+        ]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Money: what may be spent, and one ledger of what was. Every total is a sum over the ledger, so no session is forgotten:
+//! failed ones, ended ones, validators. What a tool does not say is unknown, which is not zero.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::BudgetMeta;
+use crate::time::Wall;
+
+/// What one session used, as its tool reports it. Costs are estimates of the tool at API prices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    pub cost_usd: Option<f64>,
+    pub turns: Option<u32>,
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_read_tokens: Option<u64>,
+    pub cache_creation_tokens: Option<u64>,
+    pub api_seconds: Option<f64>,
+    /// The session was ended before it could say it all; this is what was seen until then.
+    pub partial: bool,
+}
+
+/// What a session was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Intake,
+    Planning,
+    Task,
+    Validation,
+    Verification,
+}
+
+/// One line of the ledger: one session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    pub at: Wall,
+    pub run: String,
+    pub item: Option<String>,
+    pub plan: Option<String>,
+    pub section: Option<String>,
+    pub task: Option<String>,
+    pub attempt: Option<u32>,
+    pub phase: Phase,
+    pub agent: String,
+    pub model: Option<String>,
+    pub outcome: String,
+    pub seconds: f64,
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+/// A sum over sessions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Total {
+    pub sessions: u32,
+    pub cost_usd: f64,
+    /// Sessions whose cost nobody knows. The sum is without them.
+    pub cost_unknown: u32,
+    /// Sessions that were ended before they could say all.
+    pub partial: u32,
+    pub turns: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_creation_tokens: u64,
+    pub api_seconds: f64,
+    pub seconds: f64,
+}
+
+impl Total {
+    pub fn of<'l>(lines: impl IntoIterator<Item = &'l Line>) -> Self {
+        let mut total = Self::default();
+        for line in lines {
+            total.add(line);
+        }
+        total
+    }
+
+    /// The same, one sum for each value of something: a section, a task, a model.
+    pub fn by<'l, K: Ord>(lines: impl IntoIterator<Item = &'l Line>, key: impl Fn(&'l Line) -> K) -> BTreeMap<K, Self> {
+        let mut totals: BTreeMap<K, Self> = BTreeMap::new();
+        for line in lines {
+            totals.entry(key(line)).or_default().add(line);
+        }
+        totals
+    }
+
+    fn add(&mut self, line: &Line) {
+        self.add_usage(&line.usage);
+        self.seconds += line.seconds;
+    }
+
+    /// One more session.
+    pub fn add_usage(&mut self, usage: &Usage) {
+        self.sessions += 1;
+        self.cost_usd += usage.cost_usd.unwrap_or(0.0);
+        self.cost_unknown += u32::from(usage.cost_usd.is_none());
+        self.partial += u32::from(usage.partial);
+        self.turns += u64::from(usage.turns.unwrap_or(0));
+        self.input_tokens += usage.input_tokens.unwrap_or(0);
+        self.output_tokens += usage.output_tokens.unwrap_or(0);
+        self.cache_read_tokens += usage.cache_read_tokens.unwrap_or(0);
+        self.cache_creation_tokens += usage.cache_creation_tokens.unwrap_or(0);
+        self.api_seconds += usage.api_seconds.unwrap_or(0.0);
+    }
+
+    /// The cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
+    pub fn cost(&self) -> String {
+        match (self.cost_unknown, self.sessions) {
+            (0, _) => format!("{:.2} USD", self.cost_usd),
+            (unknown, all) if unknown == all => "unknown".into(),
+            (1, _) => format!("{:.2} USD and one session of unknown cost", self.cost_usd),
+            (unknown, _) => format!("{:.2} USD and {unknown} sessions of unknown cost", self.cost_usd),
+        }
+    }
+
+    /// Which share of what was read came from the cache.
+    pub fn cache_hits(&self) -> Option<f64> {
+        let read = self.cache_read_tokens + self.input_tokens;
+        #[allow(clippy::cast_precision_loss)] // A share for people.
+        (read > 0).then(|| self.cache_read_tokens as f64 / read as f64)
+    }
+}
+
+/// How much may be spent on one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    pub ceiling_usd: f64,
+    pub percent: f64,
+    pub reserved_usd: f64,
+}
+
+impl Budget {
+    /// What is said on the command line goes before what the plan says. Zero there is said too: no limit.
+    pub fn new(meta: BudgetMeta, given: BudgetMeta) -> Self {
+        Self {
+            ceiling_usd: given.ceiling_usd.or(meta.ceiling_usd).unwrap_or(0.0),
+            percent: given.percent.or(meta.percent).unwrap_or(100.0),
+            reserved_usd: given.reserved_usd.or(meta.reserved_usd).unwrap_or(0.0),
+        }
+    }
+
+    /// The most that may be spent, if there is a limit.
+    pub fn limit(&self) -> Option<f64> {
+        if self.ceiling_usd <= 0.0 {
+            return None;
+        }
+        let share = self.ceiling_usd * self.percent / 100.0;
+        let rest = if self.reserved_usd > 0.0 { self.ceiling_usd - self.reserved_usd } else { share };
+        Some(share.min(rest).max(0.0))
+    }
+}
+
+/// A limit on one level: this invocation, this plan, this item, the last days.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Level {
+    pub name: String,
+    pub limit_usd: Option<f64>,
+    pub spent: Total,
+}
+
+/// The first level whose money is spent, in words. Asked before every session, whatever it is for.
+pub fn exhausted(levels: &[Level]) -> Option<String> {
+    levels.iter().find_map(|level| {
+        let limit = level.limit_usd?;
+        (level.spent.cost_usd >= limit)
+            .then(|| format!("{}: {} of {limit:.2} USD are spent", level.name, level.spent.cost()))
+    })
+}
+
+/// Lines of the ledger that are not older than a window.
+pub fn within(lines: &[Line], window: Duration, now: Wall) -> impl Iterator<Item = &Line> {
+    let window = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
+    lines.iter().filter(move |line| line.at.0 > now.0.saturating_sub(window))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(at: i64, phase: Phase, cost_usd: Option<f64>) -> Line {
+        Line {
+            at: Wall(at),
+            run: "r".into(),
+            item: None,
+            plan: Some("p".into()),
+            section: None,
+            task: Some("1.1".into()),
+            attempt: Some(1),
+            phase,
+            agent: "coder".into(),
+            model: None,
+            outcome: "failed".into(),
+            seconds: 1.0,
+            usage: Usage { cost_usd, ..Usage::default() },
+        }
+    }
+
+    #[test]
+    fn t73_limits() {
+        let budget = |ceiling_usd, percent, reserved_usd| Budget { ceiling_usd, percent, reserved_usd };
+        for (budget, limit) in [
+            (budget(10.0, 80.0, 3.0), Some(7.0)),
+            (budget(10.0, 60.0, 3.0), Some(6.0)),
+            (budget(10.0, 100.0, 0.0), Some(10.0)),
+            (budget(10.0, 100.0, 30.0), Some(0.0)),
+            (budget(0.0, 80.0, 3.0), None),
+        ] {
+            assert_eq!(budget.limit(), limit, "{budget:?}");
+        }
+        let level = |cost| Level {
+            name: "plan".into(),
+            limit_usd: Some(7.0),
+            spent: Total::of(&[line(0, Phase::Task, Some(cost))]),
+        };
+        assert_eq!(exhausted(&[level(6.99)]), None);
+        assert_eq!(exhausted(&[level(7.0)]), Some("plan: 7.00 USD of 7.00 USD are spent".into()));
+        assert_eq!(exhausted(&[Level { limit_usd: None, ..level(900.0) }]), None);
+    }
+
+    #[test]
+    fn what_is_said_on_the_command_line_counts_even_if_it_is_zero() {
+        let meta = BudgetMeta { ceiling_usd: Some(5.0), percent: Some(50.0), reserved_usd: None };
+        assert_eq!(Budget::new(meta, BudgetMeta::default()).limit(), Some(2.5));
+        assert_eq!(Budget::new(meta, BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() }).limit(), None);
+    }
+
+    #[test]
+    fn t74_every_session_counts() {
+        let ledger = [
+            line(1, Phase::Task, Some(0.5)),
+            line(2, Phase::Task, Some(0.25)),
+            line(3, Phase::Task, Some(1.0)),
+            line(4, Phase::Validation, Some(0.25)),
+        ];
+        let total = Total::of(&ledger);
+        assert_eq!((total.sessions, total.cost_usd), (4, 2.0));
+        let by_task = Total::by(&ledger, |line| line.task.as_deref());
+        assert_eq!(by_task[&Some("1.1")].cost(), "2.00 USD");
+    }
+
+    #[test]
+    fn t75_t76_what_is_not_known_is_not_zero() {
+        let mut ended = line(1, Phase::Task, Some(0.5));
+        ended.usage.partial = true;
+        let total = Total::of(&[ended, line(2, Phase::Task, None)]);
+        assert_eq!((total.partial, total.cost_unknown), (1, 1));
+        assert_eq!(total.cost(), "0.50 USD and one session of unknown cost");
+        assert_eq!(Total::of(&[line(2, Phase::Task, None)]).cost(), "unknown");
+        assert_eq!(total.cache_hits(), None);
+        let written = serde_json::to_value(line(2, Phase::Task, None)).unwrap();
+        assert_eq!(written["cost_usd"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn t77_the_window_reaches_back_beyond_this_process() {
+        let day = 86_400_000;
+        let ledger = [line(0, Phase::Task, Some(4.0)), line(3 * day, Phase::Task, Some(6.0))];
+        let spent = |now| Total::of(within(&ledger, Duration::from_secs(7 * 86_400), Wall(now))).cost_usd;
+        assert_eq!(spent(5 * day), 10.0);
+        assert_eq!(spent(8 * day), 6.0);
+        assert_eq!(spent(11 * day), 0.0);
+    }
+}

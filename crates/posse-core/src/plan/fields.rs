@@ -1,0 +1,249 @@
+//! Reading a map of a plan field by field. What does not fit is reported and read as absent, so that one mistake does not
+//! hide the next.
+
+use std::time::Duration;
+
+use super::near::nearest;
+use super::yaml::{Entry, Node, Value};
+use super::{Place, Problem, Warning};
+
+/// What was found wrong so far.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Which keys a map may have.
+pub(super) struct Keys {
+    /// What the map is, for messages.
+    pub(super) of: &'static str,
+    pub(super) known: &'static [&'static str],
+    /// Other names that are read as a known one: alias, name.
+    pub(super) aliases: &'static [(&'static str, &'static str)],
+    /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
+    pub(super) elsewhere: &'static [(&'static str, &'static str)],
+}
+
+pub(super) struct Fields<'n, 'f> {
+    node: &'n Node,
+    keys: &'static Keys,
+    pub(super) found: &'f mut Found,
+}
+
+impl<'n, 'f> Fields<'n, 'f> {
+    /// Looks at the keys first: unknown, misspelt, given twice.
+    pub(super) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut Found) -> Option<Self> {
+        if !matches!(node.value, Value::Map(..)) {
+            found.problems.push(Problem::new(node.at, format!("{} should be a map, this is {}", keys.of, node.kind())));
+            return None;
+        }
+        let mut seen: Vec<(&str, &Entry)> = Vec::new();
+        for entry in node.entries() {
+            let Some(typed) = entry.name() else {
+                found.problems.push(Problem::new(entry.key.at, "a key should be a word"));
+                continue;
+            };
+            let alias = keys.aliases.iter().find(|(alias, _)| *alias == typed);
+            let name = alias.map_or(typed, |(_, name)| name);
+            if keys.known.contains(&name) {
+                if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
+                    found.problems.push(
+                        Problem::new(entry.key.at, format!("`{name}` is given twice"))
+                            .also(first.key.at, "first")
+                            .hint("keep one of them"),
+                    );
+                }
+                seen.push((name, entry));
+                continue;
+            }
+            let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
+            match elsewhere.or_else(|| nearest(typed, keys.known.iter().copied())) {
+                Some(meant) => found.problems.push(
+                    Problem::new(entry.key.at, format!("{} has no `{typed}`", keys.of))
+                        .hint(format!("did you mean `{meant}`?")),
+                ),
+                None => found
+                    .warnings
+                    .push(Problem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of))),
+            }
+        }
+        Some(Self { node, keys, found })
+    }
+
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.found.problems.push(problem);
+    }
+
+    pub(super) fn at(&self) -> Place {
+        self.node.at
+    }
+
+    /// The value of a field, if it has one.
+    pub(super) fn node(&self, key: &str) -> Option<&'n Node> {
+        debug_assert!(self.keys.known.contains(&key), "{key} is not among the known keys");
+        self.node
+            .get(key)
+            .or_else(|| {
+                let mut aliases = self.keys.aliases.iter().filter(|(_, name)| *name == key);
+                aliases.find_map(|(alias, _)| self.node.get(alias))
+            })
+            .map(|entry| &entry.value)
+            .filter(|node| !node.is_null())
+    }
+
+    fn wrong<T>(&mut self, node: &Node, key: &str, wanted: &str) -> Option<T> {
+        let shown = match &node.value {
+            Value::Scalar { text, .. } => format!("`{}`", text.chars().take(40).collect::<String>()),
+            _ => node.kind().to_owned(),
+        };
+        self.problem(Problem::new(node.at, format!("`{key}` should be {wanted}, this is {shown}")));
+        None
+    }
+
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        self.text_at(key).map(|(text, _)| text)
+    }
+
+    pub(super) fn text_at(&mut self, key: &str) -> Option<(String, Place)> {
+        let node = self.node(key)?;
+        match &node.value {
+            Value::Scalar { text, .. } => Some((text.clone(), node.at)),
+            _ => self.wrong(node, key, "text"),
+        }
+    }
+
+    /// Text that may be left empty.
+    pub(super) fn words(&mut self, key: &str) -> Option<String> {
+        self.text(key).filter(|text| !text.trim().is_empty())
+    }
+
+    fn read<T>(&mut self, key: &str, wanted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let node = self.node(key)?;
+        let value = match &node.value {
+            Value::Scalar { text, .. } => read(text),
+            _ => None,
+        };
+        value.or_else(|| self.wrong(node, key, wanted))
+    }
+
+    pub(super) fn count(&mut self, key: &str) -> Option<u32> {
+        self.read(key, "a whole number, 0 or more", |text| text.parse().ok())
+    }
+
+    pub(super) fn count_from_1(&mut self, key: &str) -> Option<u32> {
+        self.read(key, "a whole number, 1 or more", |text| text.parse().ok().filter(|n| *n >= 1))
+    }
+
+    /// Money and shares of it.
+    pub(super) fn amount(&mut self, key: &str) -> Option<f64> {
+        self.read(key, "a number, 0 or more", |text| text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0))
+    }
+
+    pub(super) fn switch(&mut self, key: &str) -> Option<bool> {
+        self.read(key, "true or false", as_bool)
+    }
+
+    pub(super) fn duration(&mut self, key: &str) -> Option<Duration> {
+        self.read(key, "a duration such as 90s, 15m or 1h30m", |text| duration(text).filter(|d| !d.is_zero()))
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        let node = self.node(key)?;
+        let Value::Scalar { text, .. } = &node.value else { return self.wrong(node, key, "a word") };
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| word == text) {
+            return Some(*choice);
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let problem = Problem::new(node.at, format!("`{text}` is no {key}"));
+        self.problem(match nearest(text, words.iter().copied()) {
+            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+            None => problem.hint(format!("one of {}", words.join(", "))),
+        });
+        None
+    }
+
+    /// A list of words. A single word is a list of one.
+    pub(super) fn list(&mut self, key: &str) -> Option<Vec<&'n Node>> {
+        let node = self.node(key)?;
+        let items: Vec<&Node> = match &node.value {
+            Value::Scalar { .. } => vec![node],
+            Value::List(items) => items.iter().collect(),
+            Value::Map(..) => return self.wrong(node, key, "a list"),
+        };
+        let (words, others): (Vec<&Node>, Vec<&Node>) =
+            items.into_iter().partition(|item| matches!(item.value, Value::Scalar { .. }) && !item.is_null());
+        for other in others {
+            self.problem(Problem::new(other.at, format!("`{key}` lists words, this is {}", other.kind())));
+        }
+        Some(words)
+    }
+
+    pub(super) fn words_of(&mut self, key: &str) -> Option<Vec<String>> {
+        Some(self.list(key)?.into_iter().map(word).collect())
+    }
+
+    pub(super) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<Fields<'n, '_>> {
+        let node = self.node(key)?;
+        Fields::open(node, keys, self.found)
+    }
+}
+
+pub(super) fn word(node: &Node) -> String {
+    match &node.value {
+        Value::Scalar { text, .. } => text.clone(),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn as_bool(text: &str) -> Option<bool> {
+    // The words of YAML 1.1 too: the files of the tool we follow were read by that.
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// `90`, `90s`, `15m`, `1h30m`, `2d`. A bare number is seconds.
+pub fn duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|at| *at > 0)?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
+        let seconds = match rest[digits..unit].trim() {
+            "s" | "sec" => 1,
+            "m" | "min" => 60,
+            "h" => 3600,
+            "d" => 86400,
+            _ => return None,
+        };
+        total = total.checked_add(Duration::from_secs(number.checked_mul(seconds)?))?;
+        rest = &rest[unit..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, seconds) in
+            [("90", Some(90)), ("90s", Some(90)), ("15m", Some(900)), ("1h30m", Some(5400)), ("2d", Some(172_800))]
+        {
+            assert_eq!(duration(text), seconds.map(Duration::from_secs), "{text}");
+        }
+        for text in ["", "m", "15 minutes", "-5", "1x", "99999999999999999999d", "nan"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}

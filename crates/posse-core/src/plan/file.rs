@@ -1,0 +1,305 @@
+//! A plan as a value.
+//!
+//! What a plan leaves out stays out here too (`None`): the configuration may say it, and only then the default holds. The
+//! defaults are in `plan::settings`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Place, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning, read};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// From `meta.name`, or the name of the file without its ending.
+    pub name: String,
+    pub meta: Meta,
+    pub sections: Vec<Section>,
+    /// What the plan names that must exist elsewhere.
+    #[serde(skip)]
+    pub(super) mentions: Vec<Mention>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Meta {
+    pub description: String,
+    /// The design document that every session is pointed to.
+    pub plan_doc: Option<String>,
+    pub created: Option<String>,
+    /// The backlog item this plan is for.
+    pub source_item: Option<String>,
+    pub requirements_path: Option<String>,
+    pub max_attempts: Option<u32>,
+    pub timeout: Option<Duration>,
+    pub status: Option<PlanStatus>,
+    pub pause_reason: Option<String>,
+    pub failure_reason: Option<String>,
+    pub breaker_threshold: Option<u32>,
+    pub breaker_reset: Option<Duration>,
+    pub backoff_base: Option<Duration>,
+    pub backoff_max: Option<Duration>,
+    pub budget: BudgetMeta,
+    pub validation: Validation,
+    pub escalation: Escalation,
+    /// Replaces the model of tasks that plan or judge.
+    pub judge_model: Option<String>,
+    /// Whether every success is told. Unset: only in long plans.
+    pub step_notifications: Option<bool>,
+    /// Only a label; nothing is mailed.
+    pub notification_email: Option<String>,
+    pub parallel: Option<Parallel>,
+    pub isolation: Option<Isolation>,
+    pub gates: Vec<Gate>,
+}
+
+/// What we wrote on top of a plan when a run of it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    Failed,
+    PausedQuota,
+    Stopped,
+    Completed,
+}
+
+impl PlanStatus {
+    pub const ALL: [PlanStatus; 4] = [Self::Failed, Self::PausedQuota, Self::Stopped, Self::Completed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::PausedQuota => "paused_quota",
+            Self::Stopped => "stopped",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// Money, in US dollars. Absent and zero both mean no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BudgetMeta {
+    pub ceiling_usd: Option<f64>,
+    pub percent: Option<f64>,
+    pub reserved_usd: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validation {
+    pub enabled: bool,
+    /// Tasks of these agents are validated.
+    pub run_after: Vec<String>,
+    /// Run in this order; the first FAIL ends it.
+    pub validators: Vec<String>,
+    pub max_attempts: u32,
+    pub on_warning: OnWarning,
+}
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            run_after: vec!["coder".into()],
+            validators: vec!["validator".into()],
+            max_attempts: 2,
+            on_warning: OnWarning::Accept,
+        }
+    }
+}
+
+/// What a WARN of a validator means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnWarning {
+    Accept,
+    /// Once more, then accept.
+    Retry,
+    Fail,
+}
+
+/// When a task is given to a stronger model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Escalation {
+    pub enabled: bool,
+    /// After so many failures, one tier up.
+    pub after: u32,
+    pub max_model: String,
+    pub validation_model: String,
+    pub starting_model: String,
+}
+
+impl Default for Escalation {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            after: 2,
+            max_model: "opus".into(),
+            validation_model: "sonnet".into(),
+            starting_model: "sonnet".into(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parallel {
+    Off,
+    /// As many sessions as the configuration allows.
+    On,
+    Workers(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    Worktree,
+    InPlace,
+}
+
+/// A command that we run ourselves to see whether work holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gate {
+    pub name: String,
+    pub command: String,
+    pub when: GateWhen,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateWhen {
+    AfterTask,
+    AfterPlan,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Section {
+    pub id: String,
+    pub name: String,
+    pub tasks: Vec<Task>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Task {
+    pub id: TaskId,
+    pub name: String,
+    pub description: String,
+    pub depends_on: Vec<TaskId>,
+    pub parallel_group: Option<String>,
+    pub exclusive_resources: Vec<String>,
+    /// The files it will write, as globs.
+    pub files: Vec<String>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub max_attempts: Option<u32>,
+    pub timeout: Option<Duration>,
+    /// As written; only readers care.
+    pub notes: Option<String>,
+    /// Ids of the acceptance criteria it covers.
+    pub target_acs: Vec<String>,
+    pub permissions: Option<Permissions>,
+    /// What the file says has become of it.
+    pub record: Record,
+    #[serde(skip)]
+    pub(super) at: TaskPlaces,
+}
+
+/// What a session of the task may do, if less than its agent may.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permissions {
+    Profile(String),
+    Tools(Vec<String>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TaskPlaces {
+    pub(super) id: Place,
+    pub(super) depends_on: Vec<Place>,
+}
+
+/// Something that a plan names and that must exist.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mention {
+    pub(super) what: Mentioned,
+    pub(super) name: String,
+    pub(super) at: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mentioned {
+    Agent,
+    File,
+}
+
+/// The agent of a task that names none.
+pub const DEFAULT_AGENT: &str = "coder";
+
+impl Plan {
+    /// Reads a plan. `file` is its name, for messages and as the plan's own name if it has no other. All problems that can
+    /// be found at once are reported at once.
+    pub fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+        read::read(file, text)
+    }
+
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.sections.iter().flat_map(|section| &section.tasks)
+    }
+
+    pub fn task(&self, id: &str) -> Option<&Task> {
+        self.tasks().find(|task| task.id.as_str() == id)
+    }
+
+    /// The section a task is in.
+    pub fn section_of(&self, id: &TaskId) -> Option<&Section> {
+        self.sections.iter().find(|section| section.tasks.iter().any(|task| task.id == *id))
+    }
+
+    /// What the plan names and what does not exist. Who calls knows which agents and files there are.
+    pub fn missing(&self, agent_exists: impl Fn(&str) -> bool, file_exists: impl Fn(&str) -> bool) -> Vec<Problem> {
+        let mut missing = Vec::new();
+        for mention in &self.mentions {
+            let name = &mention.name;
+            match mention.what {
+                Mentioned::Agent if !agent_exists(name) => {
+                    missing.push(Problem::new(mention.at, format!("there is no agent `{name}`")).hint(format!(
+                        "write {name}.md into the agents directory, or name another agent; a task without a role is not run"
+                    )));
+                }
+                Mentioned::File if !file_exists(name) => missing.push(
+                    Problem::new(mention.at, format!("{name} does not exist"))
+                        .hint("paths are relative to the project; create the file or remove the line"),
+                ),
+                Mentioned::Agent | Mentioned::File => {}
+            }
+        }
+        missing
+    }
+
+    /// Whether tasks of this agent are validated before they count.
+    pub fn validates(&self, task: &Task) -> bool {
+        let validation = &self.meta.validation;
+        validation.enabled && validation.run_after.iter().any(|agent| agent == task.agent())
+    }
+}
+
+impl Task {
+    pub fn agent(&self) -> &str {
+        self.agent.as_deref().unwrap_or(DEFAULT_AGENT)
+    }
+}
+
+/// The status of a section follows from its tasks, whatever a file says.
+pub fn section_status(tasks: impl IntoIterator<Item = TaskStatus>) -> TaskStatus {
+    let tasks: Vec<TaskStatus> = tasks.into_iter().collect();
+    let any = |status| tasks.contains(&status);
+    let done =
+        |status: &TaskStatus| matches!(status, TaskStatus::Verified | TaskStatus::Completed | TaskStatus::Skipped);
+    if tasks.iter().all(done) {
+        TaskStatus::Completed
+    } else if any(TaskStatus::Failed) {
+        TaskStatus::Failed
+    } else if tasks.iter().all(|status| *status == TaskStatus::Pending) {
+        TaskStatus::Pending
+    } else {
+        TaskStatus::InProgress
+    }
+}

@@ -1,0 +1,277 @@
+//! Plans as people write them, and what is said about those that do not hold. The names T15 … are those of the scenarios
+//! the plan format was specified with.
+
+use std::time::Duration;
+
+use super::file::{Gate, GateWhen, Parallel, section_status};
+use super::{Plan, PlanProblems, TaskStatus, cannot_fail};
+
+/// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
+pub(super) const OLD: &str = r#"# Sample plan
+meta:
+  name: Sandbox fix   # shown in reports
+  description: One flag is missing
+  plan_doc: docs/plans/2026-02-24-sandbox-design.md
+  created: 2026-02-24
+  max_attempts_default: 3
+  validation:
+    enabled: true
+    run_after:
+      - coder
+    validators: [validator]
+    max_validation_attempts: 1
+
+sections:
+  - id: phase-1
+    name: 'Phase 1: fix'
+    status: completed
+    tasks:
+      - id: '1.1'
+        name: Add the flag
+        agent: coder
+        status: completed
+        attempts: 1
+        last_attempt: '2026-02-24T10:00:00.123456'
+        completed_at: '2026-02-24T10:05:00'
+        result_message: Added
+        description: |
+          In both functions append the mode.
+
+          Files: scripts/plan-orchestrator.py, scripts/auto-pipeline.py
+      # reviewed by hand
+      - id: '1.2'
+        name: Tests
+        description: >-
+          Update the tests,
+          and run them.
+        depends_on: ['1.1']
+        status: pending
+        attempts: 0
+  - id: phase-2
+    tasks:
+      - id: '2.1'
+        name: Docs
+        dependencies:
+          - '1.2'
+        parallel_group: docs
+        exclusive_resource: database
+        priority: low
+      - {id: 3, name: Release notes, parallel_group: docs, files: [CHANGELOG.md], timeout: 1h, model: opus}
+"#;
+
+#[test]
+fn old_plans_load() {
+    let (plan, warnings) = Plan::read("plans/fix.yaml", OLD).unwrap();
+    assert_eq!(plan.name, "Sandbox fix");
+    assert_eq!(plan.meta.created.as_deref(), Some("2026-02-24"));
+    assert!(plan.meta.validation.enabled);
+    assert_eq!(plan.meta.validation.max_attempts, 1);
+    let ids: Vec<&str> = plan.tasks().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["1.1", "1.2", "2.1", "3"]);
+    let first = plan.task("1.1").unwrap();
+    assert_eq!((first.record.status, first.record.attempts), (TaskStatus::Completed, 1));
+    assert!(first.description.ends_with("auto-pipeline.py\n"));
+    assert_eq!(plan.task("1.2").unwrap().description, "Update the tests, and run them.");
+    assert_eq!(plan.task("3").unwrap().timeout, Some(Duration::from_secs(3600)));
+    assert_eq!(plan.sections[1].name, "phase-2");
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["49:9: a task has no `priority`; it has no effect"]);
+}
+
+/// T18, and the other alias.
+#[test]
+fn t18_other_names_are_honoured() {
+    let (plan, _) = Plan::read("x", OLD).unwrap();
+    let task = plan.task("2.1").unwrap();
+    assert_eq!(task.depends_on, ["1.2".parse().unwrap()]);
+    assert_eq!(task.exclusive_resources, ["database"]);
+}
+
+/// A plan around tasks. They begin in line 4.
+fn with(tasks: &str) -> String {
+    format!("meta: {{name: x}}\nsections:\n  - {{id: s, tasks: [\n{tasks}\n  ]}}\n")
+}
+
+fn problems(text: &str) -> PlanProblems {
+    match Plan::read("p.yaml", text) {
+        Ok((plan, _)) => panic!("accepted: {plan:?}"),
+        Err(problems) => problems,
+    }
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &[&str]) {
+    let shown = problems(text).to_string();
+    let shown: Vec<&str> = shown.lines().collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn t15_two_tasks_with_one_id_are_both_named() {
+    refused(
+        &with("{id: a, name: A},\n{id: b, name: B},\n{id: a, name: C}"),
+        &["p.yaml:6:6: there are two tasks a; the first at 4:6 (ids are unique in the whole plan)"],
+    );
+}
+
+#[test]
+fn t16_a_dependency_must_exist() {
+    refused(
+        &with("{id: '1.1', name: A},\n{id: '1.2', name: B, depends_on: [1-1, '9']}"),
+        &[
+            "p.yaml:5:35: task 1.2 depends on 1-1, which does not exist (did you mean 1.1?)",
+            "p.yaml:5:40: task 1.2 depends on 9, which does not exist",
+        ],
+    );
+    refused(&with("{id: a, name: A, depends_on: a}"), &["p.yaml:4:30: task a depends on itself"]);
+}
+
+#[test]
+fn t17_a_cycle_is_printed() {
+    refused(
+        &with(
+            "{id: '1.1', name: A, depends_on: ['1.2']},\n{id: '1.2', name: B, depends_on: ['1.1']},\n{id: c, name: C, depends_on: ['1.2']}",
+        ),
+        &["p.yaml:4:6: tasks wait for each other: 1.1 -> 1.2 -> 1.1; 1.2 at 5:6 (remove one of these dependencies)"],
+    );
+}
+
+#[test]
+fn t19_a_misspelt_key_is_an_error() {
+    refused(
+        &with("{id: a, name: A, depend_on: [b], needs: [b], retires: 3}"),
+        &[
+            "p.yaml:4:18: a task has no `depend_on` (did you mean `depends_on`?)",
+            "p.yaml:4:34: a task has no `needs` (did you mean `depends_on`?)",
+        ],
+    );
+}
+
+#[test]
+fn t20_ids_that_are_numbers_must_be_quoted() {
+    for id in ["1.10", "1.1", "1e3", ".5", "007"] {
+        let found = problems(&with(&format!("{{id: {id}, name: A}}")));
+        assert_eq!(found.problems.len(), 1, "{found}");
+        assert_eq!(found.problems[0].hint, Some(format!("quote the id: \"{id}\"")));
+        assert_eq!((found.problems[0].at.line, found.problems[0].at.column), (4, 6));
+    }
+    for id in ["1", "'1.10'", "1.1a", "1.1.1", "e"] {
+        assert!(Plan::read("p", &with(&format!("{{id: {id}, name: A}}"))).is_ok(), "{id}");
+    }
+    assert_eq!(problems(&with("{id: a, name: A, depends_on: [1.1]}")).problems.len(), 1);
+}
+
+/// T22: whatever is left of a file that was cut off, it is never a plan with nothing to do.
+#[test]
+fn t22_no_piece_of_a_plan_is_taken_for_a_finished_one() {
+    let text = OLD.replace("status: pending", "status: verified").replace("attempts: 0", "attempts: 1");
+    let all = Plan::read("p", &text).unwrap().0.tasks().count();
+    for cut in (0..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+        if let Ok((plan, _)) = Plan::read("p", &text[..cut]) {
+            let tasks = plan.tasks().count();
+            assert!(tasks < all || cut + 80 > text.len(), "{cut}");
+        }
+    }
+    assert!(Plan::read("p", "").is_err());
+    assert!(Plan::read("p", "meta: {name: x}\nsections: []\n").is_err());
+}
+
+#[test]
+fn every_mistake_is_found_at_once_with_its_place() {
+    refused(
+        "meta:\n  max_attempts_default: 0\n  timeout_default: soon\n  parallel: many\n  status: fialed\n  name: a\n  name: b\n  budget: {quota_ceiling_usd: -1}\nsections:\n  - name: no id\n  - id: s\n    tasks:\n      - name: no id\n      - id: a b\n      - id: c\n        status: blocked\n        files: {x: y}\n",
+        &[
+            "p.yaml:2:25: `max_attempts_default` should be a whole number, 1 or more, this is `0`",
+            "p.yaml:3:20: `timeout_default` should be a duration such as 90s, 15m or 1h30m, this is `soon`",
+            "p.yaml:4:13: `parallel` should be a whole number, 0 or more, this is `many`",
+            "p.yaml:5:11: `fialed` is no status (did you mean `failed`?)",
+            "p.yaml:7:3: `name` is given twice; first at 6:3 (keep one of them)",
+            "p.yaml:8:31: `quota_ceiling_usd` should be a number, 0 or more, this is `-1`",
+            "p.yaml:10:5: the section has no `id` (give it one that no other section has)",
+            "p.yaml:13:9: the task has no `id` (give it one that no other task of the plan has)",
+            "p.yaml:14:13: an id may not contain ' '; use letters, digits, '.', '-' and '_'",
+            "p.yaml:15:13: task c has no `name`",
+            "p.yaml:16:17: `blocked` is no status (one of pending, in_progress, completed, verified, failed, skipped, suspended)",
+            "p.yaml:17:16: `files` should be a list, this is a map",
+        ],
+    );
+    refused("- a\n", &["p.yaml:1:1: a plan should be a map, this is a list"]);
+    refused(
+        "sections: {}\n",
+        &[
+            "p.yaml:1:1: the plan has no `meta` (begin with `meta:` and a `name:` in it)",
+            "p.yaml:1:11: `sections` should be a list of at least one, this is a map (each section is `- id: …` with its `tasks:`)",
+        ],
+    );
+}
+
+#[test]
+fn success_without_a_session_is_refused() {
+    refused(
+        &with("{id: a, name: A, status: verified},\n{id: b, name: B, status: skipped}"),
+        &[
+            "p.yaml:4:26: task a is verified, but no session ever ran it (to leave it out write `status: skipped` and a `skip_reason`)",
+            "p.yaml:5:26: task b is skipped and nobody says why (add `skip_reason:`)",
+        ],
+    );
+}
+
+#[test]
+fn what_must_exist_elsewhere_is_asked_for() {
+    let (plan, _) = Plan::read("p", OLD).unwrap();
+    assert!(plan.missing(|_| true, |_| true).is_empty());
+    let missing = plan.missing(|agent| agent != "validator", |_| false);
+    let lines: Vec<(usize, &str)> = missing.iter().map(|problem| (problem.at.line, problem.message.as_str())).collect();
+    assert_eq!(
+        lines,
+        [(5, "docs/plans/2026-02-24-sandbox-design.md does not exist"), (12, "there is no agent `validator`")]
+    );
+}
+
+#[test]
+fn members_of_a_group_that_need_each_other_are_warned_of() {
+    let text = with("{id: a, name: A, parallel_group: g},\n{id: b, name: B, parallel_group: g, depends_on: a}");
+    let (_, warnings) = Plan::read("p", &text).unwrap();
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].message.contains("they run in turn"));
+}
+
+#[test]
+fn t51_a_gate_that_cannot_fail_is_warned_of() {
+    for (command, hollow) in [
+        ("pytest || echo ok", true),
+        ("make test || true", true),
+        ("make test||:", true),
+        ("make || exit 0", true),
+        ("true", true),
+        ("  ", true),
+        ("make || exit 1", false),
+        ("make test", false),
+        ("a || b", false),
+        ("echo start && make", false),
+    ] {
+        assert_eq!(cannot_fail(command).is_some(), hollow, "{command}");
+    }
+    let text = "meta:\n  parallel: 6\n  gates:\n    - {name: tests, cmd: pytest || echo ok}\n    - cmd: make\n      when: after_plan\nsections: [{id: s}]\n";
+    let (plan, warnings) = Plan::read("p", text).unwrap();
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(plan.meta.parallel, Some(Parallel::Workers(6)));
+    assert_eq!(plan.meta.gates[1], Gate { name: "make".into(), command: "make".into(), when: GateWhen::AfterPlan });
+}
+
+/// T30 is in `select`: what a section says of itself is not even kept.
+#[test]
+fn t31_the_status_of_a_section_follows_from_its_tasks() {
+    use TaskStatus::{Completed, Failed, InProgress, Pending, Skipped, Suspended, Verified};
+    for (tasks, section) in [
+        (vec![Completed, Skipped], Completed),
+        (vec![Verified, Verified], Completed),
+        (vec![Verified, Failed, InProgress], Failed),
+        (vec![Pending, InProgress], InProgress),
+        (vec![Pending, Pending], Pending),
+        (vec![Pending, Verified], InProgress),
+        (vec![Suspended], InProgress),
+    ] {
+        assert_eq!(section_status(tasks.clone()), section, "{tasks:?}");
+    }
+}

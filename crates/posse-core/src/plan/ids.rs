@@ -1,0 +1,120 @@
+//! The name of a task.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest accepted id, in bytes. It becomes part of a branch and a directory.
+const ID_MAX: usize = 64;
+
+/// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskId(String);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTaskId {
+    #[error("an id may not be empty")]
+    Empty,
+    #[error("an id has at most {ID_MAX} bytes, this one has {0}")]
+    TooLong(usize),
+    #[error("an id may not contain {0:?}; use letters, digits, '.', '-' and '_'")]
+    Character(char),
+}
+
+impl TaskId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as part of a path or a branch. Different ids never give the same: what is neither a letter, a digit nor `-`
+    /// is written as `_` and its bytes in hex, but for a dot between digits, which harms nobody.
+    pub fn slug(&self) -> String {
+        let bytes = self.0.as_bytes();
+        let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
+        let mut slug = String::with_capacity(bytes.len());
+        for (i, byte) in bytes.iter().enumerate() {
+            match byte {
+                b'-' if i == 0 => slug.push_str("_2d"),
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => slug.push(*byte as char),
+                b'.' if i > 0 && digit(i - 1) && digit(i + 1) => slug.push('.'),
+                _ => slug.push_str(&format!("_{byte:02x}")),
+            }
+        }
+        slug
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = BadTaskId;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        if s.is_empty() {
+            return Err(BadTaskId::Empty);
+        }
+        if s.len() > ID_MAX {
+            return Err(BadTaskId::TooLong(s.len()));
+        }
+        match s.chars().find(|c| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '@' | '#' | '/' | ':'))) {
+            Some(c) => Err(BadTaskId::Character(c)),
+            None => Ok(Self(s.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = BadTaskId;
+    fn try_from(s: String) -> Result<Self, Self::Error> {
+        s.parse()
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> Self {
+        id.0
+    }
+}
+
+/// So that maps can be asked with plain text.
+impl Borrow<str> for TaskId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_safe_and_tell_ids_apart() {
+        let ids = ["1.1", "1-1", "1_1", "1_2d1", "a.lock", "..", "../x", "-rf", "é", "a/b", "a:b", "A", "a"];
+        let mut slugs: Vec<String> = ids.iter().map(|id| id.parse::<TaskId>().unwrap().slug()).collect();
+        assert_eq!(slugs[0], "1.1");
+        for slug in &slugs {
+            assert!(!slug.contains("..") && !slug.contains('/') && !slug.starts_with('-'), "{slug}");
+            assert!(!slug.ends_with(".lock") && slug.is_ascii(), "{slug}");
+        }
+        slugs.sort();
+        slugs.dedup();
+        assert_eq!(slugs.len(), ids.len());
+    }
+
+    #[test]
+    fn what_cannot_be_an_id() {
+        for (id, why) in
+            [("", BadTaskId::Empty), ("a b", BadTaskId::Character(' ')), ("a\n", BadTaskId::Character('\n'))]
+        {
+            assert_eq!(id.parse::<TaskId>(), Err(why));
+        }
+        assert_eq!("x".repeat(65).parse::<TaskId>(), Err(BadTaskId::TooLong(65)));
+    }
+}

@@ -1,0 +1,220 @@
+//! Usage limits: when a session ended because the quota is used up, and when it comes back.
+//!
+//! What a model writes is never searched: tasks about rate limits exist. The tool's own structured word comes first; text is
+//! looked at only when the session failed, and only where the tool itself speaks, and only for whole sentences at the
+//! beginning of a line.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use jiff::civil::{Date, Time};
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, Zoned};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::time::Wall;
+
+/// No session before then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    pub until: Wall,
+    /// For people.
+    pub reason: String,
+    /// The tool said when the quota comes back. Otherwise `until` is only when to try again.
+    pub known: bool,
+}
+
+/// What a session leaves behind that can tell of a limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Signs<'a> {
+    /// The last word of the tool about its limits, if it says such things.
+    pub event: Option<LimitEvent<'a>>,
+    /// The session failed: the process did not exit with 0, or the tool says that the result is an error.
+    pub failed: bool,
+    /// The status of the failed request (`api_error_status`).
+    pub api_status: Option<u16>,
+    /// The kind of error, as the tool names it.
+    pub error_type: Option<&'a str>,
+    pub stderr: &'a str,
+    /// The text of the tool's own result. Only looked at if the session failed: else it is the model's.
+    pub result_text: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitEvent<'a> {
+    pub status: &'a str,
+    /// Seconds since the epoch.
+    pub resets_at: Option<i64>,
+    /// `five_hour`, `seven_day`.
+    pub kind: Option<&'a str>,
+}
+
+/// Added to a reset, because clocks differ.
+const BUFFER: Duration = Duration::from_secs(30);
+/// If the reset is past already: soon, but not at once.
+const JUST_PAST: Duration = Duration::from_secs(60);
+/// No wait is shorter, so that nothing spins, and none is longer: the longest window known is a week.
+const SHORTEST: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(8 * 86_400);
+/// If nobody says when: first try, and the longest pause between tries.
+const PROBE: Duration = Duration::from_secs(300);
+const PROBE_MAX: Duration = Duration::from_secs(3600);
+/// A time of day that was this short a time ago is meant, not the same tomorrow: no window lasts a day, and sessions need a
+/// moment to end.
+const STILL_MEANT: i64 = 10 * 60;
+
+/// The hold that these signs ask for. `local` is the zone of this machine, for times without one; `probes` is how often in a
+/// row nobody said when the quota comes back.
+pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32) -> Option<Hold> {
+    if let Some(event) = signs.event
+        && event.status == "rejected"
+    {
+        let reason = format!("usage limit{}", event.kind.map(|kind| format!(" ({kind})")).unwrap_or_default());
+        return Some(match event.resets_at {
+            Some(seconds) => known(Wall(seconds.saturating_mul(1000)), now, reason),
+            None => probe(now, probes, reason),
+        });
+    }
+    if !signs.failed {
+        return None;
+    }
+    let told = signs.api_status == Some(429) || matches!(signs.error_type, Some("rate_limit" | "rate_limit_error"));
+    let sentence = [signs.stderr, signs.result_text].into_iter().find_map(sentence);
+    let text = match (sentence, told) {
+        (Some(sentence), _) => sentence,
+        (None, true) => signs.result_text.lines().next().unwrap_or_default(),
+        (None, false) => return None,
+    };
+    let reason = if text.trim().is_empty() { "too many requests".to_owned() } else { text.trim().to_owned() };
+    Some(match reset(text, now, local) {
+        Some(reset) => {
+            known(reset.at, now, if reset.zone_is_a_guess { format!("{reason} (in local time)") } else { reason })
+        }
+        None => probe(now, probes, reason),
+    })
+}
+
+/// Of two holds the one that lasts longer.
+pub fn longer(a: Hold, b: Hold) -> Hold {
+    if b.until > a.until { b } else { a }
+}
+
+fn later(now: Wall, by: Duration) -> Wall {
+    Wall(now.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
+fn known(reset: Wall, now: Wall, reason: String) -> Hold {
+    let until = if reset <= now { later(now, JUST_PAST) } else { later(reset, BUFFER) };
+    Hold { until: until.clamp(later(now, SHORTEST), later(now, LONGEST)), reason, known: true }
+}
+
+fn probe(now: Wall, probes: u32, reason: String) -> Hold {
+    let pause = PROBE.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX);
+    Hold { until: later(now, pause), reason, known: false }
+}
+
+/// The line in which a tool says that the quota is used up.
+fn sentence(text: &str) -> Option<&str> {
+    static SENTENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(concat!(
+            r"(?im)^[ \t]*(?:error:?[ \t]+)?(?:",
+            r"you['’]ve hit your (?:session |weekly )?limit",
+            r"|(?:claude (?:ai )?)?usage limit reached",
+            r"|5-hour limit reached|weekly limit reached",
+            r"|(?:you['’]re )?out of extra usage",
+            r").*$"
+        ))
+        .ok()
+    });
+    SENTENCE.as_ref()?.find(text).map(|found| found.as_str())
+}
+
+struct Reset {
+    at: Wall,
+    zone_is_a_guess: bool,
+}
+
+/// When the quota comes back, if the sentence says it in a way that is understood.
+fn reset(text: &str, now: Wall, local: &TimeZone) -> Option<Reset> {
+    static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)limit reached\|(\d{9,11})\b").ok());
+    static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(concat!(
+            r"(?i)\bresets?\s+(?:at\s+)?",
+            r"(?:(?P<month>[a-z]{3,9})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:\s+at|\s*,(?:\s+at)?)?\s+)?",
+            r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?\b",
+            r"(?:\s*\((?P<zone>[a-z0-9_+/-]+)\))?"
+        ))
+        .ok()
+    });
+    if let Some(found) = EPOCH.as_ref()?.captures(text) {
+        let seconds: i64 = found.get(1)?.as_str().parse().ok()?;
+        return Some(Reset { at: Wall(seconds * 1000), zone_is_a_guess: false });
+    }
+    let found = CLOCK.as_ref()?.captures(text)?;
+    let part = |name| found.name(name).map(|part| part.as_str());
+    let number = |name| part(name).and_then(|text| text.parse::<i8>().ok());
+    let hour = match (number("hour")?, part("half").map(str::to_ascii_lowercase).as_deref()) {
+        (hour @ 1..=12, Some("am")) => hour % 12,
+        (hour @ 1..=12, Some("pm")) => hour % 12 + 12,
+        // Neither am nor pm, and no minutes: that may be anything.
+        (hour @ 0..=23, None) if part("minute").is_some() => hour,
+        _ => return None,
+    };
+    let time = Time::new(hour, number("minute").unwrap_or(0), 0, 0).ok()?;
+    let zone = part("zone").and_then(|name| zones().get(name).ok());
+    let zone_is_a_guess = zone.is_none();
+    let zone = zone.unwrap_or_else(|| local.clone());
+    let here = Timestamp::from_millisecond(now.0).ok()?.to_zoned(zone);
+    let at = match (part("month"), number("day")) {
+        (Some(month), Some(day)) => dated(&here, self::month(month)?, day, time)?,
+        _ => next(&here, time)?,
+    };
+    Some(Reset { at: Wall(at.timestamp().as_millisecond()), zone_is_a_guess })
+}
+
+/// The zones of the world as they came with the program: what the machine has installed decides nothing.
+fn zones() -> &'static TimeZoneDatabase {
+    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+    &ZONES
+}
+
+/// The next time the clock shows this. A time that a change of the clocks leaves out is the one after it.
+fn next(here: &Zoned, time: Time) -> Option<Zoned> {
+    let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
+    if here.timestamp().as_second() - today.timestamp().as_second() <= STILL_MEANT {
+        return Some(today);
+    }
+    here.date().tomorrow().ok()?.to_datetime(time).to_zoned(here.time_zone().clone()).ok()
+}
+
+/// A day without a year: of the years around now the nearest, and only if it is near. An old text must not send us to sleep
+/// until next February.
+fn dated(here: &Zoned, month: i8, day: i8, time: Time) -> Option<Zoned> {
+    let years = [here.year() - 1, here.year(), here.year() + 1];
+    let dates = years
+        .into_iter()
+        .filter_map(|year| Date::new(year, month, day).ok()?.to_datetime(time).to_zoned(here.time_zone().clone()).ok());
+    let away = |date: &Zoned| (date.timestamp().as_second() - here.timestamp().as_second()).abs();
+    dates.min_by_key(away).filter(|date| away(date) <= LONGEST.as_secs().cast_signed())
+}
+
+fn month(name: &str) -> Option<i8> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let name = name.to_ascii_lowercase();
+    let at = MONTHS.iter().position(|month| month.starts_with(&name) && name.len() >= 3)?;
+    i8::try_from(at + 1).ok()
+}

@@ -1,0 +1,260 @@
+//! What a run does next: whether it may start anything, what, and when it is over.
+
+use std::collections::BTreeSet;
+
+use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, RunOutcome, Stage, time};
+use crate::plan::breaker::Gate;
+use crate::plan::budget::exhausted;
+use crate::plan::edit::Mark;
+use crate::plan::escalate::{model, validator_model};
+use crate::plan::file::PlanStatus;
+use crate::plan::select::{Limits, Selection, Standing, select};
+use crate::plan::{TaskId, TaskStatus};
+use crate::time::Wall;
+
+impl Run {
+    /// When it wants to be told the time.
+    pub fn deadline(&self) -> Option<Wall> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        let breaker = match self.breaker.gate(Wall(i64::MIN), &self.settings.breaker) {
+            Gate::Wait(until) => Some(until).filter(|until| until.0 < i64::MAX),
+            Gate::Open | Gate::Probe | Gate::Broken => None,
+        };
+        let hold = self.hold.as_ref().map(|hold| hold.until);
+        // What is past has been looked at; looking again would change nothing.
+        self.resting.values().copied().chain(breaker).chain(hold).filter(|at| *at > self.now).min()
+    }
+
+    pub(super) fn go_on(&mut self, now: Wall) {
+        self.resting.retain(|_, until| *until > now);
+        if self.hold.as_ref().is_some_and(|hold| hold.until <= now) {
+            self.hold = None;
+            self.effects.push(Effect::Notify(Notice::HoldEnds));
+        }
+        let selection = self.selection();
+        if self.idle() && self.over(&selection) {
+            return;
+        }
+        if self.may_not_start(now) {
+            return;
+        }
+        let probing = self.breaker.gate(now, &self.settings.breaker) == Gate::Probe;
+        let most = if probing { 1 } else { usize::MAX };
+        for task in selection.validate.iter().take(most) {
+            self.ask_validator(task);
+        }
+        for task in selection.start.iter().take(most.saturating_sub(selection.validate.len())) {
+            self.start(task, now);
+        }
+    }
+
+    /// Nothing is on its way. What waits for a validator waits for us.
+    fn idle(&self) -> bool {
+        self.flights.values().all(|flight| matches!(flight.stage, Stage::Validation { asked: false, .. }))
+    }
+
+    /// Stop, breaker, quota, money, in this order. Ends the run if that is what it means and nothing is on its way.
+    fn may_not_start(&mut self, now: Wall) -> bool {
+        let idle = self.idle();
+        if self.stop.is_some() {
+            if idle {
+                self.finish(RunOutcome::Stopped, "stopped on request".into());
+            }
+            return true;
+        }
+        match self.breaker.gate(now, &self.settings.breaker) {
+            Gate::Broken => {
+                if idle {
+                    let reason = format!("sessions failed one after the other, {} times over", self.breaker.trips());
+                    self.finish(RunOutcome::CircuitOpen, reason);
+                }
+                return true;
+            }
+            Gate::Wait(_) => return true,
+            Gate::Open | Gate::Probe => {}
+        }
+        if let Some(hold) = &self.hold {
+            let reason = hold.reason.clone();
+            if idle && self.settings.no_wait {
+                self.finish(RunOutcome::RateLimited, reason);
+            }
+            return true;
+        }
+        if let Some(reason) = exhausted(&self.settings.levels) {
+            if idle {
+                self.finish(RunOutcome::BudgetExhausted, reason);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn selection(&self) -> Selection {
+        // Validated right now, or merged after that: on its way in any case.
+        let busy = |(_, flight): &(&TaskId, &Flight)| !matches!(flight.stage, Stage::Validation { asked: false, .. });
+        let validating: BTreeSet<TaskId> = self
+            .flights
+            .iter()
+            .filter(busy)
+            .map(|(task, _)| task.clone())
+            .filter(|task| self.state.status(task) == TaskStatus::Completed)
+            .collect();
+        select(&self.plan, &self.state, &self.limits(&self.resting_ids(), &validating))
+    }
+
+    fn limits<'a>(&'a self, resting: &'a BTreeSet<TaskId>, validating: &'a BTreeSet<TaskId>) -> Limits<'a> {
+        Limits {
+            workers: self.settings.workers,
+            only: self.settings.only.as_ref(),
+            from: self.settings.from.as_ref(),
+            resting,
+            validating,
+            taken: &self.settings.taken,
+        }
+    }
+
+    /// Whether the plan itself says that it is over. Then nothing else matters: a plan that is complete is not stopped.
+    fn over(&mut self, selection: &Selection) -> bool {
+        let chains = || {
+            let blocked: Vec<String> = selection.blocked.iter().map(|(id, why)| format!("{id}: {why}")).collect();
+            blocked.join("; ")
+        };
+        match selection.standing {
+            Standing::Going => return false,
+            Standing::Complete if self.has_warnings() => {
+                self.finish(RunOutcome::CompletedWithWarnings, "every task is done; validators had remarks".into());
+            }
+            Standing::Complete => self.finish(RunOutcome::Verified, "every task is done".into()),
+            Standing::Failed => self.finish(RunOutcome::Failed, self.failed_tasks()),
+            Standing::Suspended => self.finish(RunOutcome::Suspended, chains()),
+            Standing::Deadlocked => self.finish(RunOutcome::Deadlocked, chains()),
+            Standing::Partial => {
+                let asked = |id: &TaskId| self.settings.only.as_ref().is_none_or(|only| only == id);
+                let waiting = selection
+                    .blocked
+                    .iter()
+                    .any(|(id, why)| asked(id) && matches!(why, crate::plan::select::Why::Needs(_)));
+                let failed =
+                    self.plan.tasks().any(|task| asked(&task.id) && self.state.status(&task.id) == TaskStatus::Failed);
+                match (waiting, failed) {
+                    (_, true) => self.finish(RunOutcome::Failed, self.failed_tasks()),
+                    (true, false) => self.finish(RunOutcome::Deadlocked, chains()),
+                    (false, false) => self.finish(RunOutcome::Verified, "what was asked for is done".into()),
+                }
+            }
+        }
+        true
+    }
+
+    fn has_warnings(&self) -> bool {
+        self.state
+            .iter()
+            .any(|(_, record)| record.status == TaskStatus::Verified && !record.validation_findings.is_empty())
+    }
+
+    fn failed_tasks(&self) -> String {
+        let failed = self.plan.tasks().filter(|task| self.state.status(&task.id) == TaskStatus::Failed);
+        let told = failed.map(|task| {
+            let error = self.state.get(&task.id).and_then(|record| record.last_error.as_deref()).unwrap_or("failed");
+            format!("{}: {error}", task.id)
+        });
+        told.collect::<Vec<_>>().join("; ")
+    }
+
+    fn finish(&mut self, outcome: RunOutcome, reason: String) {
+        self.mark = match outcome {
+            RunOutcome::Verified | RunOutcome::CompletedWithWarnings
+                if self.settings.only.is_none() && self.settings.from.is_none() =>
+            {
+                Mark { status: Some(PlanStatus::Completed), ..Mark::default() }
+            }
+            RunOutcome::Failed | RunOutcome::Deadlocked => {
+                Mark { status: Some(PlanStatus::Failed), failure_reason: Some(reason.clone()), ..Mark::default() }
+            }
+            RunOutcome::BudgetExhausted => {
+                Mark { status: Some(PlanStatus::PausedQuota), pause_reason: Some(reason.clone()), ..Mark::default() }
+            }
+            RunOutcome::Stopped => Mark { status: Some(PlanStatus::Stopped), ..Mark::default() },
+            _ => Mark::default(),
+        };
+        self.outcome = Some(outcome);
+        self.effects.push(Effect::Finish { outcome, reason });
+    }
+
+    fn start(&mut self, task: &TaskId, now: Wall) {
+        self.breaker.started();
+        let memory = self.memory(task);
+        memory.starts += 1;
+        let start = memory.starts;
+        let record = self.state.of(task);
+        record.status = TaskStatus::InProgress;
+        record.attempts += 1;
+        record.last_attempt = Some(time(now));
+        self.flights.insert(task.clone(), Flight { start, stage: Stage::Area, model: None });
+        self.effects.push(Effect::MakeArea { run: RunId { task: task.clone(), start, part: Part::Work } });
+    }
+
+    pub(super) fn launch_work(&mut self, run: RunId) {
+        let Some(task) = self.plan.task(run.task.as_str()) else { return };
+        let agent = task.agent().to_owned();
+        let group = task.parallel_group.clone();
+        let timeout = task.timeout.unwrap_or(self.settings.timeout);
+        let attempt = self.state.get(&run.task).map_or(1, |record| record.attempts.max(1));
+        let judges = matches!(agent.as_str(), "planner" | "design-judge");
+        let pinned = self.plan.meta.judge_model.as_ref().filter(|_| judges).or(task.model.as_ref());
+        let wanted = pinned.or_else(|| self.settings.agent_models.get(&agent)).map(String::as_str);
+        let model = model(wanted, attempt - 1, &self.plan.meta.escalation);
+        let siblings = self.flights.keys().filter(|id| {
+            **id != run.task
+                && group.is_some()
+                && self.plan.task(id.as_str()).is_some_and(|task| task.parallel_group == group)
+        });
+        let siblings = siblings.cloned().collect();
+        self.state.of(&run.task).model_used.clone_from(&model);
+        if let Some(flight) = self.flights.get_mut(&run.task) {
+            flight.model.clone_from(&model);
+        }
+        let memory = self.memory(&run.task);
+        let launch = Launch {
+            agent,
+            model,
+            timeout,
+            attempt,
+            before: memory.before.clone(),
+            siblings,
+            rejected: std::mem::take(&mut memory.rejected),
+        };
+        self.effects.push(Effect::StartSession { run, launch });
+    }
+
+    fn ask_validator(&mut self, task: &TaskId) {
+        let memory = self.memory(task);
+        memory.asks += 1;
+        let (starts, time) = (memory.starts, memory.asks);
+        // A task that an earlier run left behind without its validation.
+        let flight = self.flights.entry(task.clone()).or_insert_with(|| Flight {
+            start: starts,
+            stage: Stage::Validation { validator: 0, errors: 0, asked: false },
+            model: None,
+        });
+        let Stage::Validation { validator, asked, .. } = &mut flight.stage else { return };
+        *asked = true;
+        let part = Part::Validation { validator: *validator, time };
+        let run = RunId { task: task.clone(), start: flight.start, part };
+        let Some(agent) = self.plan.meta.validation.validators.get(*validator).cloned() else { return };
+        let work = flight.model.clone();
+        let wanted = self.settings.agent_models.get(&agent).map(String::as_str);
+        let launch = Launch {
+            model: validator_model(wanted, work.as_deref(), &self.plan.meta.escalation),
+            agent,
+            timeout: self.settings.timeout,
+            attempt: self.state.get(task).map_or(1, |record| record.attempts.max(1)),
+            before: None,
+            siblings: Vec::new(),
+            rejected: Vec::new(),
+        };
+        self.effects.push(Effect::StartSession { run, launch });
+    }
+}

@@ -1,0 +1,476 @@
+//! Runs of small plans, event by event.
+
+use std::collections::BTreeMap;
+
+use super::{Effect, Event, GateFailure, MergeResult, Notice, Part, Run, RunId, RunOutcome, StopHow};
+use crate::plan::budget::{Level, Total, Usage};
+use crate::plan::limits::Hold;
+use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
+use crate::plan::report::{Report, Said};
+use crate::plan::settings::Settings;
+use crate::plan::verdict::{Judgement, Verdict};
+use crate::plan::{FailureKind, Plan, Record, State, TaskId, TaskStatus};
+use crate::time::Wall;
+
+pub(super) fn id(id: &str) -> TaskId {
+    id.parse().unwrap()
+}
+
+pub(super) fn done() -> Outcome {
+    Outcome::Done(Report {
+        task_id: "x".into(),
+        nonce: None,
+        status: Said::Completed,
+        message: "did it".into(),
+        question: None,
+        question_context: None,
+        files_changed: Vec::new(),
+        reports: Vec::new(),
+        verdict: None,
+        findings: Vec::new(),
+        evidence: None,
+        requirements_checked: None,
+        requirements_met: None,
+    })
+}
+
+pub(super) fn failed(kind: FailedHow) -> Failure {
+    Failure { kind, message: format!("it failed: {kind}"), denials: Vec::new(), output: None }
+}
+
+fn limited(until: i64) -> Outcome {
+    Outcome::Limited(Hold { until: Wall(until * 1000), reason: "usage limit".into(), known: true })
+}
+
+/// A run, and what it wants done, by hand.
+struct Table {
+    run: Run,
+    /// Seconds.
+    now: i64,
+    wants: Vec<Effect>,
+    told: Vec<Notice>,
+    finished: Option<(RunOutcome, String)>,
+}
+
+impl Table {
+    fn new(meta: &str, tasks: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let text = format!("meta: {{name: p{meta}}}\nsections:\n  - {{id: s, tasks: [\n{tasks}\n]}}\n");
+        let (plan, _) = Plan::read("p", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let mut settings = Settings::of(&plan);
+        change(&mut settings);
+        let run = Run::new("p", &text, State::recorded(&plan), settings, &BTreeMap::new()).unwrap();
+        let mut table = Self { run, now: 0, wants: Vec::new(), told: Vec::new(), finished: None };
+        table.tell(Event::Started);
+        table
+    }
+
+    fn tell(&mut self, event: Event) {
+        for effect in self.run.handle(event, Wall(self.now * 1000)) {
+            assert!(self.finished.is_none(), "{effect:?} after the end");
+            match effect {
+                Effect::Notify(notice) => self.told.push(notice),
+                Effect::Finish { outcome, reason } => self.finished = Some((outcome, reason)),
+                Effect::WritePlan => {
+                    let text = self.run.mirror().unwrap();
+                    let (plan, _) = Plan::read("p", &text).unwrap();
+                    assert_eq!(State::recorded(&plan), *self.run.state(), "the file says the same");
+                }
+                // Areas never fail here; the next thing is what counts.
+                Effect::MakeArea { run } => self.tell(Event::AreaReady { run }),
+                effect => self.wants.push(effect),
+            }
+        }
+    }
+
+    /// Sessions that were asked for, as `task.start:model`, or `task.start/validator`.
+    fn sessions(&self) -> Vec<String> {
+        let shown = self.wants.iter().filter_map(|effect| match effect {
+            Effect::StartSession { run, launch } => Some(match run.part {
+                Part::Work => format!("{}.{}:{}", run.task, run.start, launch.model.as_deref().unwrap_or("-")),
+                Part::Validation { .. } => format!("{}.{}/{}", run.task, run.start, launch.agent),
+            }),
+            _ => None,
+        });
+        shown.collect()
+    }
+
+    fn take(&mut self, task: &str, wanted: impl Fn(&Effect) -> Option<&RunId>) -> RunId {
+        let at = self.wants.iter().position(|effect| wanted(effect).is_some_and(|run| run.task == id(task)));
+        let effect = self.wants.remove(at.unwrap_or_else(|| panic!("nothing for {task} in {:?}", self.wants)));
+        wanted(&effect).unwrap().clone()
+    }
+
+    fn session(&mut self, task: &str, outcome: Outcome) {
+        let run = self.take(task, |effect| match effect {
+            Effect::StartSession { run, .. } => Some(run),
+            _ => None,
+        });
+        self.now += 10;
+        let usage = Usage { cost_usd: Some(1.0), ..Usage::default() };
+        self.tell(match run.part {
+            Part::Work => Event::SessionEnded { run, outcome, usage },
+            Part::Validation { .. } => {
+                let judgement = Judgement { verdict: Verdict::Pass, findings: vec!["[PASS] x".into()] };
+                Event::ValidatorEnded { run, judgement, outcome, usage }
+            }
+        });
+    }
+
+    fn verdict(&mut self, task: &str, verdict: Verdict) {
+        let run = self.take(task, |effect| match effect {
+            Effect::StartSession { run, .. } if run.part != Part::Work => Some(run),
+            _ => None,
+        });
+        let judgement = Judgement { verdict, findings: vec![format!("{verdict:?}")] };
+        self.tell(Event::ValidatorEnded { run, judgement, outcome: done(), usage: Usage::default() });
+    }
+
+    fn merge(&mut self, task: &str, result: MergeResult) {
+        let run = self.take(task, |effect| match effect {
+            Effect::Merge { run } => Some(run),
+            _ => None,
+        });
+        self.tell(Event::MergeEnded { run, result });
+    }
+
+    fn merged(&mut self, task: &str) {
+        self.merge(task, MergeResult::Merged { commits: vec!["c".into()] });
+    }
+
+    /// Lets the time pass until it wants to be woken. How many seconds that was.
+    fn wait(&mut self) -> i64 {
+        let deadline = self.run.deadline().expect("something to wait for").0 / 1000;
+        let passed = deadline - self.now;
+        self.now = deadline;
+        self.tell(Event::Time);
+        passed
+    }
+
+    fn record(&self, task: &str) -> Record {
+        self.run.state().get(&id(task)).unwrap().clone()
+    }
+
+    #[track_caller]
+    fn ended(&self, outcome: RunOutcome) {
+        assert_eq!(self.finished.as_ref().map(|(outcome, _)| *outcome), Some(outcome), "{:?}", self.finished);
+        assert_eq!(self.run.deadline(), None);
+    }
+}
+
+const GROUP: &str =
+    "{id: a, name: A, parallel_group: g},\n{id: b, name: B, parallel_group: g},\n{id: c, name: C, parallel_group: g}";
+
+#[test]
+fn one_task_after_the_other_to_the_end() {
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B, depends_on: [a]}", |_| {});
+    assert_eq!(run.sessions(), ["a.1:-"]);
+    run.session("a", done());
+    assert_eq!(run.sessions(), [""; 0], "b waits for the merge");
+    run.merged("a");
+    assert_eq!(run.sessions(), ["b.1:-"]);
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::Verified);
+    assert_eq!(run.record("a").commits, ["c"]);
+    assert_eq!(run.record("a").cost_usd, Some(1.0));
+    assert_eq!(run.record("b").completed_at.as_deref(), Some("1970-01-01T00:00:20Z"));
+}
+
+#[test]
+fn t34_t57_a_task_fails_until_its_attempts_are_used_up() {
+    let meta = ", model_escalation: {enabled: true}, circuit_breaker_threshold: 9, max_attempts_default: 5";
+    let mut run = Table::new(
+        meta,
+        "{id: a, name: A, parallel_group: g},\n{id: b, name: B, parallel_group: g, status: skipped, skip_reason: x}",
+        |s| s.workers = 4,
+    );
+    for (model, pause) in [("sonnet", 5), ("sonnet", 10), ("opus", 20), ("opus", 40)] {
+        assert!(run.sessions()[0].ends_with(model), "{:?}", run.sessions());
+        run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
+        assert_eq!(run.wait(), pause);
+    }
+    run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
+    run.ended(RunOutcome::Failed);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::AttemptsExhausted));
+    assert_eq!(run.record("a").attempts, 5);
+}
+
+#[test]
+fn t13_refused_twice_is_the_end() {
+    let mut run = Table::new("", "{id: a, name: A}", |_| {});
+    let refused = || Failure {
+        denials: vec![Denial { tool: "Write".into(), target: Some("x".into()) }],
+        ..failed(FailedHow::NoEvidence)
+    };
+    run.session("a", Outcome::Failed(refused()));
+    run.wait();
+    run.session("a", Outcome::Failed(refused()));
+    run.ended(RunOutcome::Failed);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Denied));
+}
+
+#[test]
+fn t26_t28_what_needs_a_failed_task_does_not_run() {
+    let tasks =
+        "{id: a, name: A, max_attempts: 1},\n{id: b, name: B, depends_on: [a]},\n{id: c, name: C, depends_on: [b]}";
+    let mut run = Table::new("", tasks, |_| {});
+    run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
+    run.ended(RunOutcome::Deadlocked);
+    let (outcome, reason) = run.finished.clone().unwrap();
+    assert_eq!(outcome.exit_code(), 5);
+    assert!(reason.contains("c: it waits for b (pending), which waits for a (failed)"), "{reason}");
+    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
+    assert_eq!(plan.meta.failure_reason, Some(reason));
+}
+
+#[test]
+fn t35_t56_validation() {
+    let meta = ", validation: {enabled: true, validators: [v, w]}";
+    let mut run = Table::new(meta, "{id: a, name: A},\n{id: b, name: B}", |_| {});
+    run.session("a", done());
+    assert_eq!(run.sessions(), ["a.1/v"], "before b");
+    assert_eq!(run.record("a").status, TaskStatus::Completed);
+    run.verdict("a", Verdict::Pass);
+    assert_eq!(run.sessions(), ["a.1/w"]);
+    run.verdict("a", Verdict::Fail);
+    // Back to the agent, after a pause; b goes on meanwhile.
+    assert_eq!((run.record("a").status, run.record("a").validation_attempts), (TaskStatus::Pending, 1));
+    assert_eq!(run.sessions(), ["b.1:-"]);
+    run.session("b", Outcome::Suspended { question: "Which?".into(), context: None });
+    assert_eq!(run.sessions(), ["a.2:-"]);
+    run.session("a", done());
+    run.verdict("a", Verdict::Fail);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::ValidationExhausted));
+    run.ended(RunOutcome::Suspended);
+    assert!(!run.wants.iter().any(|effect| matches!(effect, Effect::Merge { .. })), "nothing was merged");
+}
+
+#[test]
+fn t55_a_validator_that_gives_no_verdict() {
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
+    run.session("a", done());
+    for _ in 0..3 {
+        assert_eq!(run.record("a").status, TaskStatus::Completed);
+        run.session("a", Outcome::Failed(failed(FailedHow::Tool)));
+    }
+    assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Suspended, 1));
+    run.ended(RunOutcome::Suspended);
+}
+
+#[test]
+fn warnings_are_accepted_and_told() {
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
+    run.session("a", done());
+    run.verdict("a", Verdict::Warn);
+    run.merged("a");
+    run.ended(RunOutcome::CompletedWithWarnings);
+}
+
+#[test]
+fn t49_a_red_gate_is_a_failed_attempt_and_costs_no_validator() {
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |s| s.has_gates = true);
+    run.session("a", done());
+    let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
+    let red = GateFailure { gate: "tests".into(), message: "exited with 1".into(), output: "1 failed".into() };
+    run.tell(Event::GatesEnded { run: gates, failed: Some(red) });
+    assert_eq!(run.sessions(), [""; 0]);
+    run.wait();
+    let Some(Effect::StartSession { launch, .. }) = run.wants.last() else { panic!("no session") };
+    assert_eq!(launch.before.as_ref().and_then(|before| before.output.as_deref()), Some("1 failed"));
+    assert_eq!(launch.attempt, 2);
+}
+
+#[test]
+fn t60_the_breaker() {
+    let mut run = Table::new("", "{id: a, name: A, max_attempts: 9},\n{id: b, name: B}", |_| {});
+    let fail = || Outcome::Failed(failed(FailedHow::Tool));
+    run.session("a", fail());
+    run.session("b", fail());
+    run.wait();
+    run.session("a", fail());
+    assert_eq!(run.sessions(), [""; 0]);
+    let open = run.now + 300;
+    while run.sessions().is_empty() {
+        run.wait();
+    }
+    assert_eq!((run.now, run.sessions().len()), (open, 1), "one probe");
+    run.session("a", fail());
+    run.ended(RunOutcome::CircuitOpen);
+    assert_eq!(run.finished.as_ref().unwrap().0.exit_code(), 4);
+    assert!(!run.finished.as_ref().unwrap().0.is_success());
+}
+
+#[test]
+fn t63_t70_a_limit_costs_no_attempt_and_no_work_of_others() {
+    let mut run = Table::new("", GROUP, |s| s.workers = 3);
+    assert_eq!(run.sessions(), ["a.1:-", "b.1:-", "c.1:-"]);
+    run.session("a", done());
+    run.session("b", limited(120));
+    run.session("c", done());
+    run.merged("a");
+    run.merged("c");
+    assert_eq!(run.sessions(), [""; 0]);
+    assert_eq!((run.record("b").status, run.record("b").attempts), (TaskStatus::Pending, 0));
+    assert_eq!(run.wait(), 90);
+    assert_eq!(run.sessions(), ["b.2:-"], "another start, the same attempt");
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::Verified);
+}
+
+#[test]
+fn a_limit_ends_the_run_if_nobody_wants_to_wait() {
+    let mut run = Table::new("", "{id: a, name: A}", |s| s.no_wait = true);
+    run.session("a", limited(1000));
+    run.ended(RunOutcome::RateLimited);
+}
+
+#[test]
+fn t73_the_money_is_spent() {
+    let level = Level { name: "plan".into(), limit_usd: Some(2.0), spent: Total::default() };
+    let mut run =
+        Table::new("", "{id: a, name: A},\n{id: b, name: B},\n{id: c, name: C}", |s| s.levels = vec![level.clone()]);
+    run.session("a", done());
+    run.merged("a");
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::BudgetExhausted);
+    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
+    assert_eq!(plan.meta.pause_reason.as_deref(), Some("plan: 2.00 USD of 2.00 USD are spent"));
+    // Enough for exactly what there is to do is enough.
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.levels = vec![level]);
+    run.session("a", done());
+    run.merged("a");
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::Verified);
+}
+
+#[test]
+fn t80_a_conflict_is_tried_once_more_and_then_kept() {
+    let mut run = Table::new("", "{id: a, name: A}", |_| {});
+    run.session("a", done());
+    run.merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
+    assert_eq!(run.sessions(), ["a.2:-"]);
+    assert_eq!(run.record("a").attempts, 1, "the first did not count");
+    run.session("a", done());
+    run.merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
+    run.ended(RunOutcome::Failed);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::MergeConflict));
+}
+
+#[test]
+fn t83_green_alone_and_red_together() {
+    let mut run = Table::new("", GROUP, |s| s.workers = 3);
+    for task in ["a", "b", "c"] {
+        run.session(task, done());
+    }
+    run.merged("a");
+    let red = GateFailure { gate: "tests".into(), message: "red".into(), output: String::new() };
+    run.merge("b", MergeResult::RedTogether(red));
+    run.merged("c");
+    run.wait();
+    assert_eq!(run.sessions(), ["b.2:-"]);
+}
+
+#[test]
+fn t84_stop_after_the_task_keeps_its_result() {
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
+    run.tell(Event::Stop(StopHow::AfterTask));
+    assert_eq!(run.finished, None);
+    run.session("a", done());
+    run.merged("a");
+    run.ended(RunOutcome::Stopped);
+    assert_eq!(run.record("a").status, TaskStatus::Verified);
+    assert_eq!(RunOutcome::Stopped.exit_code(), 3);
+}
+
+#[test]
+fn t85_stop_now_costs_nothing() {
+    let mut run = Table::new("", "{id: a, name: A}", |_| {});
+    run.tell(Event::Stop(StopHow::Now));
+    assert!(matches!(run.wants.last(), Some(Effect::EndSession { .. })));
+    run.session("a", Outcome::Interrupted);
+    run.ended(RunOutcome::Stopped);
+    assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
+}
+
+#[test]
+fn t86_a_session_that_is_lost_again_and_again() {
+    let mut run = Table::new(", circuit_breaker_threshold: 9", "{id: a, name: A}", |_| {});
+    for _ in 0..2 {
+        run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
+        assert_eq!(run.record("a").attempts, 0);
+        run.wait();
+    }
+    run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
+    run.ended(RunOutcome::Failed);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
+}
+
+#[test]
+fn t90_an_answer_reaches_the_task() {
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
+    run.session("a", Outcome::Suspended { question: "Which?".into(), context: Some("x or y".into()) });
+    assert!(run.told.contains(&Notice::Question(id("a"), "Which?\n\nx or y".into())));
+    run.tell(Event::Answered { task: id("a"), answer: "x".into() });
+    run.session("b", done());
+    run.merged("b");
+    assert_eq!(run.sessions(), ["a.2:-"]);
+    let record = run.record("a");
+    assert_eq!((record.question.as_deref(), record.answer.as_deref()), (Some("Which?\n\nx or y"), Some("x")));
+    run.session("a", done());
+    run.merged("a");
+    run.ended(RunOutcome::Verified);
+}
+
+#[test]
+fn t23_a_task_that_a_session_added_is_run() {
+    let mut run = Table::new("", "{id: a, name: A}", |_| {});
+    let ours = run.run.mirror().unwrap();
+    let theirs =
+        ours.replace("\n]}", ",\n{id: new, name: New, depends_on: [a]}\n]}").replace("name: p", "name: p, parallel: 9");
+    run.tell(Event::PlanEdited { ours, theirs });
+    assert_eq!(run.told, [Notice::EditRejected("meta: parallel may not be changed by a session".into())]);
+    run.session("a", done());
+    run.merged("a");
+    assert_eq!(run.sessions(), ["new.1:-"]);
+}
+
+#[test]
+fn what_nobody_waits_for_changes_nothing() {
+    let mut run = Table::new("", "{id: a, name: A}", |_| {});
+    let before = run.run.state().clone();
+    let other = |start| RunId { task: id("a"), start, part: Part::Work };
+    run.tell(Event::SessionEnded { run: other(7), outcome: done(), usage: Usage::default() });
+    run.tell(Event::GatesEnded { run: other(1), failed: None });
+    run.tell(Event::MergeEnded { run: other(1), result: MergeResult::Merged { commits: Vec::new() } });
+    run.tell(Event::Answered { task: id("nobody"), answer: "x".into() });
+    run.tell(Event::Retry { task: id("a") });
+    assert_eq!(*run.run.state(), before);
+}
+
+#[test]
+fn what_an_earlier_run_left_behind() {
+    let text = "meta: {name: p, validation: {enabled: true, run_after: [tester]}}\nsections:\n  - {id: s, tasks: [\n{id: a, name: A, status: in_progress, attempts: 2},\n{id: b, name: B, agent: tester, status: completed, attempts: 1}]}\n";
+    let (plan, _) = Plan::read("p", text).unwrap();
+    let starts = BTreeMap::from([(id("a"), 4)]);
+    let mut run = Run::new("p", text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap();
+    assert_eq!(
+        run.state().get(&id("a")).map(|record| (record.status, record.attempts)),
+        Some((TaskStatus::Pending, 1))
+    );
+    let effects = run.handle(Event::Started, Wall(0));
+    assert!(matches!(&effects[..], [Effect::StartSession { run, .. }] if run.task == id("b")), "{effects:?}");
+    let Effect::StartSession { run: validator, .. } = effects[0].clone() else { panic!() };
+    let judgement = Judgement { verdict: Verdict::Pass, findings: vec!["[PASS]".into()] };
+    let effects = run
+        .handle(Event::ValidatorEnded { run: validator, judgement, outcome: done(), usage: Usage::default() }, Wall(1));
+    let Some(Effect::Merge { run: merge }) = effects.last().cloned() else { panic!("{effects:?}") };
+    let effects =
+        run.handle(Event::MergeEnded { run: merge, result: MergeResult::Merged { commits: Vec::new() } }, Wall(2));
+    assert!(
+        effects.contains(&Effect::MakeArea { run: RunId { task: id("a"), start: 5, part: Part::Work } }),
+        "{effects:?}"
+    );
+}

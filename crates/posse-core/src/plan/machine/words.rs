@@ -1,0 +1,223 @@
+//! What a run of a plan is told, and what it wants done.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::TaskId;
+use crate::plan::budget::Usage;
+use crate::plan::outcome::{Failure, Outcome};
+use crate::plan::verdict::Judgement;
+
+/// One session, for ever: the task, the number of the start (which counts starts that cost no attempt too), and for
+/// validators which one, and how often one was asked about this task. Names the directory of its files and its branch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId {
+    pub task: TaskId,
+    pub start: u32,
+    pub part: Part,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Work,
+    Validation { validator: usize, time: u32 },
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.task.slug(), self.start)?;
+        match self.part {
+            Part::Work => Ok(()),
+            Part::Validation { validator, time } => write!(f, "-v{validator}-{time}"),
+        }
+    }
+}
+
+/// What happens. Written to the journal before it is acted on; a run is nothing but what follows from its events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Begin, or go on.
+    Started,
+    /// The work area is there.
+    AreaReady {
+        run: RunId,
+    },
+    AreaFailed {
+        run: RunId,
+        why: String,
+    },
+    /// A session that worked on a task is over.
+    SessionEnded {
+        run: RunId,
+        outcome: Outcome,
+        usage: Usage,
+    },
+    /// A validator is over. What it thinks if it got that far; otherwise `outcome` says why not.
+    ValidatorEnded {
+        run: RunId,
+        judgement: Judgement,
+        outcome: Outcome,
+        usage: Usage,
+    },
+    /// The commands that check the work are through. Failures that were there before do not count.
+    GatesEnded {
+        run: RunId,
+        failed: Option<GateFailure>,
+    },
+    MergeEnded {
+        run: RunId,
+        result: MergeResult,
+    },
+    /// The plan file is not as we left it (`ours`) any more.
+    PlanEdited {
+        ours: String,
+        theirs: String,
+    },
+    Stop(StopHow),
+    /// A person answers a task that asked.
+    Answered {
+        task: TaskId,
+        answer: String,
+    },
+    /// A person wants a task to be tried again from the beginning.
+    Retry {
+        task: TaskId,
+    },
+    /// The deadline has come, or may have.
+    Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateFailure {
+    pub gate: String,
+    pub message: String,
+    /// The last lines it printed.
+    pub output: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeResult {
+    Merged {
+        commits: Vec<String>,
+    },
+    /// Both sides changed the same lines. Nothing was merged.
+    Conflict {
+        paths: Vec<String>,
+    },
+    /// It merges, but the checks fail on the result. Nothing was merged.
+    RedTogether(GateFailure),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopHow {
+    /// What runs may finish.
+    AfterTask,
+    Now,
+}
+
+/// What is to be done. To do it twice must be the same as once: after a crash everything that was not answered is asked for
+/// again, under the same name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Answered by `AreaReady` or `AreaFailed`.
+    MakeArea {
+        run: RunId,
+    },
+    /// Answered by `SessionEnded` or `ValidatorEnded`.
+    StartSession {
+        run: RunId,
+        launch: Launch,
+    },
+    /// Answered like its start.
+    EndSession {
+        run: RunId,
+    },
+    /// Answered by `GatesEnded`.
+    RunGates {
+        run: RunId,
+    },
+    /// Commit what was left in the area, and merge it. Answered by `MergeEnded`.
+    Merge {
+        run: RunId,
+    },
+    /// The plan file is behind: write `Run::mirror` into it. Not answered; several may be done at once.
+    WritePlan,
+    Notify(Notice),
+    /// It is over; nothing follows.
+    Finish {
+        outcome: RunOutcome,
+        reason: String,
+    },
+}
+
+/// What a session is started with, as far as it is decided here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    pub agent: String,
+    pub model: Option<String>,
+    pub timeout: Duration,
+    /// From 1.
+    pub attempt: u32,
+    /// What became of the attempt before.
+    pub before: Option<Failure>,
+    /// Others of its group that run now.
+    pub siblings: Vec<TaskId>,
+    /// What sessions changed in the plan and may not.
+    pub rejected: Vec<String>,
+}
+
+/// Worth telling people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    TaskVerified(TaskId),
+    TaskFailed(TaskId, String),
+    ValidationFailed(TaskId, Vec<String>),
+    Question(TaskId, String),
+    HoldBegins(String),
+    HoldEnds,
+    BreakerOpen(String),
+    EditRejected(String),
+}
+
+/// How a run ends. Only the first two are success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    Verified,
+    CompletedWithWarnings,
+    Failed,
+    Deadlocked,
+    Suspended,
+    Stopped,
+    BudgetExhausted,
+    CircuitOpen,
+    RateLimited,
+    InvalidPlan,
+    InternalError,
+}
+
+impl RunOutcome {
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Verified | Self::CompletedWithWarnings)
+    }
+
+    pub fn exit_code(self) -> i32 {
+        match self {
+            Self::Verified | Self::CompletedWithWarnings => 0,
+            Self::Failed => 1,
+            Self::BudgetExhausted => 2,
+            Self::Stopped => 3,
+            Self::CircuitOpen => 4,
+            Self::Deadlocked | Self::InvalidPlan => 5,
+            Self::Suspended => 7,
+            Self::InternalError => 70,
+            Self::RateLimited => 75,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What sessions did to plans, and what was made of it.
+
+use super::edit::Mark;
+use super::merge::{Merged, merge};
+use super::{Plan, State, TaskId, TaskStatus};
+
+const PLAN: &str = "meta:
+  name: p
+  budget_limit_usd: 5 # not more
+  description: old
+sections:
+  - id: s
+    tasks:
+      - id: a
+        name: A
+        status: verified
+        attempts: 1
+      - id: b # next
+        name: B
+        agent: code-reviewer
+        status: in_progress
+        attempts: 1
+      - id: c
+        name: C
+        max_attempts: 2
+";
+
+fn id(id: &str) -> TaskId {
+    id.parse().unwrap()
+}
+
+fn session(changes: &[(&str, &str)]) -> Merged {
+    let mut theirs = PLAN.to_owned();
+    for (from, to) in changes {
+        assert!(theirs.contains(from), "{from}");
+        theirs = theirs.replacen(from, to, 1);
+    }
+    let (plan, _) = Plan::read("p", PLAN).unwrap();
+    merge(PLAN, &theirs, &State::recorded(&plan), &Mark::default()).unwrap()
+}
+
+/// T23: whether the session said so does not even come in here.
+#[test]
+fn t23_new_tasks_stay() {
+    let merged = session(&[(
+        "      - id: c\n",
+        "      # split off\n      - {id: 2.1a, name: New, agent: coder}\n      - id: c\n",
+    )]);
+    assert_eq!(merged.rejected, [""; 0]);
+    assert_eq!(merged.plan.task("2.1a").unwrap().agent(), "coder");
+    assert_eq!(merged.state.status(&id("2.1a")), TaskStatus::Pending);
+    assert!(merged.text.contains("# split off"));
+    let after = &merged.plan;
+    let (before, _) = Plan::read("p", PLAN).unwrap();
+    assert_eq!(super::merge::added(&before, after), [&id("2.1a")]);
+}
+
+#[test]
+fn t24_a_session_cannot_verify_a_task() {
+    let merged = session(&[("        name: C\n", "        name: C\n        status: verified\n        attempts: 1\n")]);
+    assert_eq!(merged.rejected, ["task c: a session may not set its status to verified"]);
+    assert_eq!(merged.plan.task("c").unwrap().record.status, TaskStatus::Pending);
+    let own = session(&[("status: in_progress", "status: completed"), ("      - id: c", "      - id: c # soon")]);
+    assert_eq!(own.rejected, ["task b: a session may not set its status to completed"]);
+    assert_eq!(own.text, PLAN.replace("- id: c", "- id: c # soon"));
+    let counted = session(&[("attempts: 1\n      - id: b", "attempts: 0\n      - id: b")]);
+    // Verified without an attempt is not even a plan.
+    assert!(counted.rejected[0].contains("no session ever ran it"), "{:?}", counted.rejected);
+    assert_eq!(counted.text, PLAN);
+}
+
+#[test]
+fn t25_a_session_cannot_raise_its_budget() {
+    let merged = session(&[
+        ("budget_limit_usd: 5 # not more", "budget_limit_usd: 500\n  gates: [{cmd: 'true'}]"),
+        ("name: C", "name: Better"),
+    ]);
+    assert_eq!(merged.rejected, ["meta: budget_limit_usd, gates may not be changed by a session"]);
+    assert_eq!(merged.text, PLAN.replace("name: C", "name: Better"));
+    let harmless = session(&[("description: old", "description: new")]);
+    assert_eq!((harmless.rejected.len(), harmless.plan.meta.description.as_str()), (0, "new"));
+}
+
+#[test]
+fn what_a_task_may_do_and_cost_is_not_for_sessions() {
+    let merged = session(&[
+        ("agent: code-reviewer", "agent: coder\n        model: opus"),
+        ("max_attempts: 2", "max_attempts: 200\n        notes: harder than it looks"),
+        ("      - id: c", "      - {id: d, name: D, permissions: full}\n      - id: c"),
+    ]);
+    assert_eq!(
+        merged.rejected,
+        [
+            "task b: `agent` may not be changed by a session",
+            "task b: `model` may not be changed by a session",
+            "task d: `permissions` may not be changed by a session",
+            "task c: `max_attempts` may not be changed by a session",
+        ]
+    );
+    let task = |id| merged.plan.task(id).unwrap();
+    assert_eq!((task("b").agent(), task("b").model.as_deref()), ("code-reviewer", None));
+    assert_eq!((task("c").max_attempts, task("c").notes.as_deref()), (Some(2), Some("harder than it looks")));
+    assert_eq!(task("d").permissions, None);
+}
+
+#[test]
+fn a_task_not_begun_may_be_skipped_with_a_reason() {
+    let skip = "        name: C\n        status: skipped\n        skip_reason: b did it\n";
+    let merged = session(&[("        name: C\n", skip)]);
+    assert_eq!(merged.rejected, [""; 0]);
+    assert_eq!(merged.state.status(&id("c")), TaskStatus::Skipped);
+    assert!(merged.text.contains(skip));
+    let begun = session(&[("status: in_progress\n", "status: skipped\n        skip_reason: too hard\n")]);
+    assert_eq!(begun.rejected, ["task b: a session may not set its status to skipped"]);
+    assert_eq!(begun.state.status(&id("b")), TaskStatus::InProgress);
+}
+
+#[test]
+fn what_breaks_the_plan_is_undone_as_a_whole() {
+    for (changes, why) in [
+        (vec![("sections:", "sections")], "no plan any more"),
+        (vec![("max_attempts: 2", "depends_on: [zzz]")], "does not exist"),
+        (
+            vec![("      - id: a\n        name: A\n        status: verified\n        attempts: 1\n", "")],
+            "task a was removed",
+        ),
+        (vec![("  description: old", "  description: new"), ("id: b # next", "id: bb")], "task b was removed"),
+    ] {
+        let merged = session(&changes);
+        assert_eq!(merged.text, PLAN);
+        assert_eq!(merged.rejected.len(), 1);
+        assert!(merged.rejected[0].contains(why), "{:?}", merged.rejected);
+    }
+    // What never ran may go.
+    let gone = session(&[("      - id: c\n        name: C\n        max_attempts: 2\n", "")]);
+    assert_eq!(gone.rejected, [""; 0]);
+    assert_eq!(gone.state.get(&id("c")), None);
+}

@@ -1,0 +1,277 @@
+//! What came of one attempt, from the evidence. A session that says it is done is believed only as far as something was
+//! done.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::TaskId;
+use super::limits::Hold;
+use super::report::{NoReport, Report, ReportFile, Said, find};
+
+/// Everything that is known when a session is over.
+#[derive(Clone, Debug)]
+pub struct Evidence<'a> {
+    pub task: &'a TaskId,
+    /// The run's own word, which only its session was told.
+    pub nonce: &'a str,
+    pub ended: Ended,
+    /// A usage limit was seen (`limits`).
+    pub limit: Option<Hold>,
+    /// What the tool itself said at the end, if it got that far.
+    pub result: Option<ToolResult>,
+    pub report: ReportFile<'a>,
+    /// The agent's last message.
+    pub last_message: Option<&'a str>,
+    /// Its profile lets it write.
+    pub may_write: bool,
+    /// It left commits or changed files.
+    pub left_work: bool,
+    /// The paths it had to write: its report, a document it was asked for.
+    pub deliverables: &'a [String],
+}
+
+/// How the process came to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// We ended it because somebody asked us to stop.
+    Stopped,
+    /// It could not be started.
+    NotStarted(String),
+    /// It took longer than it may.
+    TimedOut,
+    /// It said nothing for too long.
+    Stalled,
+    Exited(i32),
+    /// By a signal that was not ours.
+    Killed(i32),
+    /// Nobody saw the end: the machine or whoever held the process went down.
+    Lost,
+}
+
+/// The last event of a headless session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    pub is_error: bool,
+    /// Absent is unknown.
+    pub turns: Option<u32>,
+    /// What the tool says about it.
+    pub text: String,
+    pub denials: Vec<Denial>,
+}
+
+/// Something the agent wanted to do and was not allowed to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Denial {
+    pub tool: String,
+    /// The file or the command, if the tool says which.
+    pub target: Option<String>,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            Some(target) => write!(f, "{} {target}", self.tool),
+            None => f.write_str(&self.tool),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Stopped on request. Costs no attempt.
+    Interrupted,
+    /// Out of quota. Costs no attempt.
+    Limited(Hold),
+    /// It could not be tried properly. Costs no attempt, but not for ever (`retry`).
+    Infra(Failure),
+    Failed(Failure),
+    /// It asks.
+    Suspended {
+        question: String,
+        context: Option<String>,
+    },
+    /// It says it is done, and there is evidence. Gates and validators come next.
+    Done(Report),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailedHow,
+    /// For people, and for the next attempt.
+    pub message: String,
+    pub denials: Vec<Denial>,
+    /// The end of what a check printed.
+    #[serde(default)]
+    pub output: Option<String>,
+}
+
+/// What an attempt failed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailedHow {
+    NotStarted,
+    Timeout,
+    Stalled,
+    /// The tool ended in an error.
+    Tool,
+    NoReport,
+    BadReport,
+    /// It says itself that it failed.
+    Reported,
+    /// It says that it is done, and nothing was.
+    NoEvidence,
+    /// A command that we ran to check the work failed.
+    Gate,
+    /// A validator found fault.
+    Validation,
+    /// Its work could not be merged.
+    Merge,
+    /// The run broke off before there was an outcome.
+    Lost,
+}
+
+impl FailedHow {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not_started",
+            Self::Timeout => "timeout",
+            Self::Stalled => "stalled",
+            Self::Tool => "tool_error",
+            Self::NoReport => "no_report",
+            Self::BadReport => "bad_report",
+            Self::Reported => "reported",
+            Self::NoEvidence => "no_evidence",
+            Self::Gate => "gate",
+            Self::Validation => "validation",
+            Self::Merge => "merge",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl fmt::Display for FailedHow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The first that holds decides; the order is the meaning.
+pub fn decide(evidence: &Evidence<'_>) -> Outcome {
+    let denials = evidence.result.as_ref().map_or(&[][..], |result| &result.denials);
+    let failure = |kind, message: String| Failure {
+        kind,
+        message: with_denials(message, denials),
+        denials: denials.to_vec(),
+        output: None,
+    };
+
+    if evidence.ended == Ended::Stopped {
+        return Outcome::Interrupted;
+    }
+    if let Some(hold) = &evidence.limit {
+        return Outcome::Limited(hold.clone());
+    }
+    let report = find(evidence.report, evidence.last_message, evidence.task, evidence.nonce);
+    let exit = match &evidence.ended {
+        Ended::Stopped => return Outcome::Interrupted,
+        Ended::NotStarted(why) => {
+            return Outcome::Infra(failure(FailedHow::NotStarted, format!("the session could not be started: {why}")));
+        }
+        Ended::TimedOut => {
+            return Outcome::Failed(failure(FailedHow::Timeout, "the session took too long and was ended".into()));
+        }
+        Ended::Stalled => {
+            return Outcome::Failed(failure(
+                FailedHow::Stalled,
+                "the session said nothing for too long and was ended".into(),
+            ));
+        }
+        // What it reported before is still there, and work that is done is not done again.
+        Ended::Lost if report.is_err() => {
+            return Outcome::Infra(failure(FailedHow::Lost, "the session was lost before it reported".into()));
+        }
+        Ended::Exited(0) | Ended::Lost => None,
+        Ended::Exited(code) => Some(format!("the session exited with {code}")),
+        Ended::Killed(signal) => Some(format!("the session was ended by signal {signal}")),
+    };
+    let tool_error = evidence.result.as_ref().filter(|result| result.is_error);
+    if exit.is_some() || tool_error.is_some() {
+        let mut message = exit.unwrap_or_else(|| "the session ended in an error".into());
+        if let Some(text) = tool_error.map(|result| result.text.trim()).filter(|text| !text.is_empty()) {
+            message = format!("{message}: {text}");
+        }
+        if let Ok(report) = &report {
+            message = format!("{message}; it had reported: {}", report.message);
+        }
+        return Outcome::Failed(failure(FailedHow::Tool, message));
+    }
+    let report = match report {
+        Ok(report) => report,
+        Err(error @ NoReport::Missing) if evidence.result.is_none() => {
+            return Outcome::Infra(failure(FailedHow::NoReport, format!("{error}, and ended without a word")));
+        }
+        Err(error @ NoReport::Missing) => return Outcome::Failed(failure(FailedHow::NoReport, error.to_string())),
+        Err(error @ NoReport::Bad(_)) => return Outcome::Failed(failure(FailedHow::BadReport, error.to_string())),
+    };
+    match report.status {
+        Said::Suspended => {
+            let question = report.question.unwrap_or_default();
+            Outcome::Suspended { question, context: report.question_context }
+        }
+        Said::Failed => Outcome::Failed(failure(FailedHow::Reported, report.message)),
+        Said::Completed | Said::NoChangeNeeded => match without_evidence(evidence, &report, denials) {
+            Some(why) => Outcome::Failed(failure(FailedHow::NoEvidence, format!("it says it is done, but {why}"))),
+            None => Outcome::Done(report),
+        },
+    }
+}
+
+/// Why nothing shows that something was done, if so.
+fn without_evidence(evidence: &Evidence<'_>, report: &Report, denials: &[Denial]) -> Option<String> {
+    if evidence.result.as_ref().is_some_and(|result| result.turns == Some(0)) {
+        return Some("the agent took no turn".into());
+    }
+    let denied = denials.iter().find(|denial| {
+        denial.target.as_deref().is_some_and(|target| evidence.deliverables.iter().any(|path| same_path(path, target)))
+    });
+    if let Some(denied) = denied {
+        return Some(format!("it was not allowed to write what it had to: {denied}"));
+    }
+    let unchanged = report.status == Said::NoChangeNeeded && !report.message.trim().is_empty();
+    (evidence.may_write && !evidence.left_work && !unchanged).then(|| "there is no commit and no changed file".into())
+}
+
+fn same_path(deliverable: &str, denied: &str) -> bool {
+    let plain = |path: &str| path.trim_start_matches("./").trim_end_matches('/').to_owned();
+    let (deliverable, denied) = (plain(deliverable), plain(denied));
+    denied == deliverable || denied.ends_with(&format!("/{deliverable}"))
+}
+
+fn with_denials(message: String, denials: &[Denial]) -> String {
+    if denials.is_empty() {
+        return message;
+    }
+    let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
+    format!("{message} (not allowed: {})", denials.join(", "))
+}
+
+/// What was refused in this failure and in the one before: a third attempt would meet the same wall.
+pub fn denied_again<'a>(before: &[Denial], now: &'a [Denial]) -> Option<&'a Denial> {
+    now.iter().find(|denial| {
+        before.iter().any(|other| match (&denial.target, &other.target) {
+            (Some(a), Some(b)) => a == b || (denial.tool == other.tool && denial.tool != "Bash"),
+            _ => denial.tool == other.tool,
+        })
+    })
+}
+
+/// What to do about a task that is not allowed to do its work.
+pub fn denial_advice(denial: &Denial) -> String {
+    format!(
+        "the agent was refused {denial} twice; give the task an agent whose profile allows it, or name the directory in the \
+         task's scope, then `posse plan retry`"
+    )
+}

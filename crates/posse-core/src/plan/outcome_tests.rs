@@ -1,0 +1,258 @@
+//! What is made of the evidence an attempt leaves.
+
+use super::file::{OnWarning, Validation};
+use super::limits::Hold;
+use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
+use super::report::{Report, ReportFile};
+use super::verdict::{Judgement, Next, Verdict, follow, judge};
+use crate::time::Wall;
+
+const DONE: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"did it"}"#;
+const ASKS: &str = r#"{"task_id":"1.1","nonce":"N","status":"suspended","message":"?","question":"Which?"}"#;
+const FAILS: &str = r#"{"task_id":"1.1","nonce":"N","status":"failed","message":"cannot"}"#;
+const NOTHING_TO_DO: &str =
+    r#"{"task_id":"1.1","nonce":"N","status":"no_change_needed","message":"it was so already"}"#;
+
+/// A session that did everything right. Cases change it.
+struct Attempt {
+    ended: Ended,
+    limit: Option<Hold>,
+    result: Option<ToolResult>,
+    report: Option<&'static str>,
+    fresh: bool,
+    may_write: bool,
+    left_work: bool,
+}
+
+fn good() -> Attempt {
+    let result = ToolResult { turns: Some(7), ..ToolResult::default() };
+    Attempt {
+        ended: Ended::Exited(0),
+        limit: None,
+        result: Some(result),
+        report: Some(DONE),
+        fresh: true,
+        may_write: true,
+        left_work: true,
+    }
+}
+
+fn outcome(attempt: Attempt) -> String {
+    let task = "1.1".parse().unwrap();
+    let deliverables = ["out/result.json".to_owned()];
+    let evidence = Evidence {
+        task: &task,
+        nonce: "N",
+        ended: attempt.ended,
+        limit: attempt.limit,
+        result: attempt.result,
+        report: attempt.report.map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: attempt.fresh }),
+        last_message: Some("I did it."),
+        may_write: attempt.may_write,
+        left_work: attempt.left_work,
+        deliverables: &deliverables,
+    };
+    match decide(&evidence) {
+        Outcome::Interrupted => "interrupted".into(),
+        Outcome::Limited(_) => "limited".into(),
+        Outcome::Infra(failure) => format!("infra {}: {}", failure.kind, failure.message),
+        Outcome::Failed(failure) => format!("{}: {}", failure.kind, failure.message),
+        Outcome::Suspended { question, .. } => format!("suspended: {question}"),
+        Outcome::Done(report) => format!("done: {}", report.message),
+    }
+}
+
+fn refused(tool: &str, target: &str) -> Denial {
+    Denial { tool: tool.into(), target: Some(target.into()) }
+}
+
+#[test]
+fn the_order_of_outcomes() {
+    let hold = || Some(Hold { until: Wall(1), reason: "x".into(), known: true });
+    let error = || Some(ToolResult { is_error: true, text: "API Error: 500".into(), ..ToolResult::default() });
+    let no_turn = || Some(ToolResult { turns: Some(0), ..ToolResult::default() });
+    let denied =
+        |target| Some(ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..ToolResult::default() });
+    let old = r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#;
+    let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
+    for (name, attempt, expected) in [
+        ("all is well", good(), "done: did it"),
+        (
+            "T85: stopped, whatever else there is",
+            Attempt { ended: Ended::Stopped, limit: hold(), ..good() },
+            "interrupted",
+        ),
+        ("a limit, whatever else there is", Attempt { ended: Ended::TimedOut, limit: hold(), ..good() }, "limited"),
+        (
+            "not started",
+            Attempt { ended: Ended::NotStarted("no such file".into()), ..good() },
+            "infra not_started: the session could not be started: no such file",
+        ),
+        (
+            "T45: too long",
+            Attempt { ended: Ended::TimedOut, ..good() },
+            "timeout: the session took too long and was ended",
+        ),
+        (
+            "T46: silent",
+            Attempt { ended: Ended::Stalled, ..good() },
+            "stalled: the session said nothing for too long and was ended",
+        ),
+        (
+            "T44: exit 1 after a good report",
+            Attempt { ended: Ended::Exited(1), ..good() },
+            "tool_error: the session exited with 1; it had reported: did it",
+        ),
+        (
+            "an error, though it exited with 0",
+            Attempt { result: error(), report: None, ..good() },
+            "tool_error: the session ended in an error: API Error: 500",
+        ),
+        (
+            "killed by somebody",
+            Attempt { ended: Ended::Killed(9), result: None, report: None, ..good() },
+            "tool_error: the session was ended by signal 9",
+        ),
+        (
+            "nothing at all",
+            Attempt { result: None, report: None, ..good() },
+            "infra no_report: no report: the session wrote no result, and ended without a word",
+        ),
+        (
+            "T40: only the report of an older run",
+            Attempt { report: Some(old), fresh: false, ..good() },
+            "no_report: no report: the session wrote no result",
+        ),
+        (
+            "T41: another task's report",
+            Attempt { report: Some(foreign), ..good() },
+            "bad_report: bad report: it is about task 1.2, not 1.1",
+        ),
+        ("T87: lost after it had reported", Attempt { ended: Ended::Lost, result: None, ..good() }, "done: did it"),
+        (
+            "T86: lost before",
+            Attempt { ended: Ended::Lost, result: None, report: None, ..good() },
+            "infra lost: the session was lost before it reported",
+        ),
+        ("it asks", Attempt { report: Some(ASKS), left_work: false, ..good() }, "suspended: Which?"),
+        ("it says it failed", Attempt { report: Some(FAILS), ..good() }, "reported: cannot"),
+        (
+            "T42: no turn",
+            Attempt { result: no_turn(), ..good() },
+            "no_evidence: it says it is done, but the agent took no turn",
+        ),
+        (
+            "T43: nothing changed",
+            Attempt { left_work: false, ..good() },
+            "no_evidence: it says it is done, but there is no commit and no changed file",
+        ),
+        (
+            "T43: nothing had to change",
+            Attempt { left_work: false, report: Some(NOTHING_TO_DO), ..good() },
+            "done: it was so already",
+        ),
+        ("T11: an agent that may not write", Attempt { left_work: false, may_write: false, ..good() }, "done: did it"),
+        (
+            "T13: refused what it had to write",
+            Attempt { result: denied("/w/out/result.json"), ..good() },
+            "no_evidence: it says it is done, but it was not allowed to write what it had to: Write /w/out/result.json (not allowed: Write /w/out/result.json)",
+        ),
+        ("refused something else", Attempt { result: denied("/etc/passwd"), ..good() }, "done: did it"),
+    ] {
+        assert_eq!(outcome(attempt), expected, "{name}");
+    }
+}
+
+#[test]
+fn t13_the_same_refusal_twice() {
+    let write = [refused("Write", "a")];
+    for (now, again) in [
+        (refused("Write", "a"), true),
+        (refused("Edit", "a"), true),
+        (refused("Write", "b"), true),
+        (refused("Edit", "b"), false),
+        (Denial { tool: "Write".into(), target: None }, true),
+    ] {
+        assert_eq!(denied_again(&write, std::slice::from_ref(&now)).is_some(), again, "{now}");
+    }
+    // Commands differ: one that was refused says nothing about another.
+    assert_eq!(denied_again(&[refused("Bash", "git push")], &[refused("Bash", "make")]), None);
+    assert_eq!(denied_again(&[], &write), None);
+}
+
+fn report(json: &str) -> Report {
+    let text = format!(r#"{{"task_id":"1","status":"completed","message":"no FAIL found, all PASS",{json}}}"#);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn verdicts() {
+    use Verdict::{Error, Fail, Pass, Warn};
+    for (name, report, text, expected) in [
+        (
+            "T52: weighed and decided",
+            None,
+            "**Verdict: PASS** would be wrong\n**Verdict: PASS**\n- [FAIL] x\n\n**Verdict: FAIL**\n",
+            Fail,
+        ),
+        ("T53: only words", Some(report(r#""findings":["x"]"#)), "no FAIL found, all PASS", Error),
+        (
+            "T54: not all requirements",
+            Some(report(r#""verdict":"PASS","findings":["[PASS] a"],"requirements_checked":7,"requirements_met":6"#)),
+            "",
+            Warn,
+        ),
+        (
+            "all requirements",
+            Some(report(r#""verdict":"pass","findings":["[PASS] a"],"requirements_checked":7,"requirements_met":7"#)),
+            "",
+            Pass,
+        ),
+        ("contradicts itself", Some(report(r#""verdict":"PASS","findings":["[FAIL] a"]"#)), "", Fail),
+        ("looked at nothing", Some(report(r#""verdict":"PASS""#)), "", Warn),
+        ("shows what it saw", Some(report(r#""verdict":"PASS","evidence":"ran the tests""#)), "", Pass),
+        (
+            "could not verify something",
+            Some(report(r#""verdict":"PASS","findings":["[WARN] could not verify b"]"#)),
+            "",
+            Warn,
+        ),
+        ("the report counts, not the text", Some(report(r#""verdict":"FAIL""#)), "**Verdict: PASS**", Fail),
+        ("a word we do not know", Some(report(r#""verdict":"LGTM""#)), "**Verdict: PASS**", Error),
+        ("in code only", None, "```\n**Verdict: PASS**\n```\n", Error),
+        ("in text", None, "- [PASS] a\n**Verdict: PASS**", Pass),
+        ("nothing", None, "", Error),
+    ] {
+        assert_eq!(judge(report.as_ref(), text).verdict, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_follows_from_a_verdict() {
+    let judged = |verdict| Judgement { verdict, findings: vec!["f".into()] };
+    let with = |on_warning| Validation { on_warning, ..Validation::default() };
+    let accept = with(OnWarning::Accept);
+    let findings = || vec!["f".to_owned()];
+    for (name, verdict, validation, failed, errors, expected) in [
+        ("pass", Verdict::Pass, &accept, 0, 0, Next::Pass),
+        ("fail", Verdict::Fail, &accept, 0, 0, Next::Again(findings())),
+        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, Next::Exhausted(findings())),
+        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, Next::Exhausted(findings())),
+        ("warn, accepted", Verdict::Warn, &accept, 0, 0, Next::PassWithWarnings(findings())),
+        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, Next::Again(findings())),
+        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, Next::PassWithWarnings(findings())),
+        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, Next::Exhausted(findings())),
+        ("no verdict", Verdict::Error, &accept, 0, 0, Next::AskAgain),
+        ("no verdict again", Verdict::Error, &accept, 1, 1, Next::AskAgain),
+        (
+            "T55: three times no verdict",
+            Verdict::Error,
+            &accept,
+            0,
+            2,
+            Next::Suspend("the validator gave no verdict in 3 tries: f".into()),
+        ),
+    ] {
+        assert_eq!(follow(judged(verdict), validation, failed, errors), expected, "{name}");
+    }
+}

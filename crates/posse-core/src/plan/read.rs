@@ -1,0 +1,287 @@
+//! From the text of a plan to the plan.
+
+use super::check;
+use super::fields::{Fields, Found, Keys};
+use super::file::{Mention, Mentioned, Meta, Permissions, Plan, Section, Task, TaskPlaces};
+use super::read_meta::meta;
+use super::yaml::{self, Node, Value};
+use super::{FailureKind, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning};
+
+const PLAN: Keys =
+    Keys { of: "a plan", known: &["meta", "sections"], aliases: &[], elsewhere: &[("tasks", "sections")] };
+
+const SECTION: Keys = Keys {
+    of: "a section",
+    known: &["id", "name", "status", "tasks"],
+    aliases: &[],
+    elsewhere: &[("title", "name"), ("steps", "tasks")],
+};
+
+const TASK: Keys = Keys {
+    of: "a task",
+    known: &[
+        "id",
+        "name",
+        "description",
+        "depends_on",
+        "parallel_group",
+        "exclusive_resources",
+        "files",
+        "agent",
+        "model",
+        "max_attempts",
+        "timeout",
+        "notes",
+        "target_acs",
+        "permissions",
+        "execution_mode",
+        "team_roles",
+        "status",
+        "attempts",
+        "last_attempt",
+        "model_used",
+        "completed_at",
+        "result_message",
+        "last_error",
+        "failure_kind",
+        "validation_attempts",
+        "validation_findings",
+        "suspended_at",
+        "question",
+        "answer",
+        "skip_reason",
+        "cost_usd",
+        "commits",
+    ],
+    aliases: &[("dependencies", "depends_on"), ("exclusive_resource", "exclusive_resources")],
+    elsewhere: &[
+        ("needs", "depends_on"),
+        ("requires", "depends_on"),
+        ("deps", "depends_on"),
+        ("after", "depends_on"),
+        ("group", "parallel_group"),
+        ("resources", "exclusive_resources"),
+        ("title", "name"),
+        ("max_retries", "max_attempts"),
+    ],
+};
+
+const PERMISSIONS: Keys =
+    Keys { of: "permissions", known: &["profile", "tools"], aliases: &[("allowed_tools", "tools")], elsewhere: &[] };
+
+pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+    match yaml::parse(text) {
+        Ok(tree) => from_tree(file, &tree.root),
+        Err(problem) => Err(PlanProblems { file: file.to_owned(), problems: vec![problem], warnings: Vec::new() }),
+    }
+}
+
+/// The same, from a text that was taken apart already.
+pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+    let mut found = Found::default();
+    let plan = plan(file, root, &mut found);
+    let Found { mut problems, mut warnings } = found;
+    problems.sort_by_key(|problem| problem.at.start);
+    warnings.sort_by_key(|warning| warning.at.start);
+    match plan {
+        Some(plan) if problems.is_empty() => Ok((plan, warnings)),
+        _ => Err(PlanProblems { file: file.to_owned(), problems, warnings }),
+    }
+}
+
+/// Nothing if the text is no plan at all. A plan with problems is built as far as it goes, so that they can all be found.
+fn plan(file: &str, root: &Node, found: &mut Found) -> Option<Plan> {
+    let mut fields = Fields::open(root, &PLAN, found)?;
+    let mut mentions = Vec::new();
+    let (named, meta) = match fields.node("meta") {
+        Some(node) => meta(node, &mut mentions, fields.found),
+        None => {
+            fields.problem(
+                Problem::new(fields.at(), "the plan has no `meta`").hint("begin with `meta:` and a `name:` in it"),
+            );
+            (None, Meta::default())
+        }
+    };
+    let sections = match fields.node("sections") {
+        Some(node) => sections(node, &mut mentions, fields.found),
+        None => {
+            fields.problem(
+                Problem::new(fields.at(), "the plan has no `sections`")
+                    .hint("tasks stand in `sections: [{id, tasks}]`"),
+            );
+            Vec::new()
+        }
+    };
+    let name = named.unwrap_or_else(|| stem(file));
+    let plan = Plan { name, meta, sections, mentions };
+    check::check(&plan, found);
+    Some(plan)
+}
+
+/// The name of a file without directories and ending.
+fn stem(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name).to_owned()
+}
+
+fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<Section> {
+    if !matches!(node.value, Value::List(_)) || node.items().is_empty() {
+        let what = if node.items().is_empty() && node.kind() == "a list" { "an empty list" } else { node.kind() };
+        found.problems.push(
+            Problem::new(node.at, format!("`sections` should be a list of at least one, this is {what}"))
+                .hint("each section is `- id: …` with its `tasks:`"),
+        );
+        return Vec::new();
+    }
+    let mut sections: Vec<Section> = Vec::new();
+    let mut places: Vec<super::Place> = Vec::new();
+    for item in node.items() {
+        let Some(mut fields) = Fields::open(item, &SECTION, found) else { continue };
+        let Some((id, at)) = fields.text_at("id") else {
+            fields.problem(
+                Problem::new(item.at, "the section has no `id`").hint("give it one that no other section has"),
+            );
+            continue;
+        };
+        if let Some(first) = sections.iter().position(|section| section.id == id) {
+            fields.problem(Problem::new(at, format!("there are two sections `{id}`")).also(places[first], "the first"));
+        }
+        let name = fields.words("name").unwrap_or_else(|| id.clone());
+        let mut tasks = Vec::new();
+        if let Some(list) = fields.node("tasks") {
+            if !matches!(list.value, Value::List(_)) {
+                fields.problem(Problem::new(list.at, format!("`tasks` should be a list, this is {}", list.kind())));
+            }
+            tasks = list.items().iter().filter_map(|node| task(node, mentions, fields.found)).collect();
+        }
+        places.push(at);
+        sections.push(Section { id, name, tasks });
+    }
+    sections
+}
+
+fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<Task> {
+    let mut fields = Fields::open(node, &TASK, found)?;
+    let Some(id_node) = fields.node("id") else {
+        fields.problem(
+            Problem::new(node.at, "the task has no `id`").hint("give it one that no other task of the plan has"),
+        );
+        return None;
+    };
+    let id = task_id(id_node, fields.found)?;
+    let name = fields.words("name").unwrap_or_else(|| {
+        fields.problem(Problem::new(id_node.at, format!("task {id} has no `name`")));
+        String::new()
+    });
+    let mut depends_on = Vec::new();
+    let mut depends_at = Vec::new();
+    for node in fields.list("depends_on").unwrap_or_default() {
+        if let Some(id) = task_id(node, fields.found) {
+            depends_on.push(id);
+            depends_at.push(node.at);
+        }
+    }
+    let agent = fields.text_at("agent").map(|(name, at)| {
+        mentions.push(Mention { what: Mentioned::Agent, name: name.clone(), at });
+        name
+    });
+    for key in ["execution_mode", "team_roles"] {
+        if let Some(node) = fields.node(key) {
+            let warning = Problem::new(node.at, format!("`{key}` is not supported: the task runs in one session"));
+            fields.found.warnings.push(warning);
+        }
+    }
+    Some(Task {
+        name,
+        description: fields.text("description").unwrap_or_default(),
+        depends_on,
+        parallel_group: fields.words("parallel_group"),
+        exclusive_resources: fields.words_of("exclusive_resources").unwrap_or_default(),
+        files: fields.words_of("files").unwrap_or_default(),
+        agent,
+        model: fields.words("model"),
+        max_attempts: fields.count_from_1("max_attempts"),
+        timeout: fields.duration("timeout"),
+        notes: fields.node("notes").map(notes),
+        target_acs: fields.words_of("target_acs").unwrap_or_default(),
+        permissions: permissions(&mut fields),
+        record: record(&id, &mut fields),
+        at: TaskPlaces { id: id_node.at, depends_on: depends_at },
+        id,
+    })
+}
+
+/// An id must be text. Written without quotes, `1.10` is the number 1.1 to every YAML reader but ours.
+fn task_id(node: &Node, found: &mut Found) -> Option<TaskId> {
+    let Value::Scalar { text, plain } = &node.value else {
+        found.problems.push(Problem::new(node.at, format!("an id should be text, this is {}", node.kind())));
+        return None;
+    };
+    let number = text.bytes().all(|b| b.is_ascii_digit() || b"._eE+-xX".contains(&b)) && text.parse::<f64>().is_ok();
+    let whole = text.parse::<u64>().is_ok_and(|n| n.to_string() == *text);
+    if *plain && number && !whole {
+        found.problems.push(
+            Problem::new(node.at, format!("the id {text} is a number here, and 1.10 would be 1.1"))
+                .hint(format!("quote the id: \"{text}\"")),
+        );
+        return None;
+    }
+    text.parse().map_err(|error: super::BadTaskId| found.problems.push(Problem::new(node.at, error.to_string()))).ok()
+}
+
+fn notes(node: &Node) -> String {
+    match &node.value {
+        Value::Scalar { text, .. } => text.clone(),
+        Value::List(items) => items.iter().map(notes).collect::<Vec<_>>().join("\n"),
+        Value::Map(entries, _) => {
+            let line = |entry: &yaml::Entry| format!("{}: {}", entry.name().unwrap_or_default(), notes(&entry.value));
+            entries.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+fn permissions(fields: &mut Fields<'_, '_>) -> Option<Permissions> {
+    let node = fields.node("permissions")?;
+    if let Value::Map(..) = node.value {
+        let mut inner = fields.map("permissions", &PERMISSIONS)?;
+        let tools = inner.words_of("tools").map(Permissions::Tools);
+        return tools.or_else(|| inner.words("profile").map(Permissions::Profile));
+    }
+    fields.words("permissions").map(Permissions::Profile)
+}
+
+fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
+    let record = Record {
+        status: fields.choice("status", &TaskStatus::ALL.map(|status| (status.as_str(), status))).unwrap_or_default(),
+        attempts: fields.count("attempts").unwrap_or_default(),
+        last_attempt: fields.words("last_attempt"),
+        model_used: fields.words("model_used"),
+        completed_at: fields.words("completed_at"),
+        result_message: fields.words("result_message"),
+        last_error: fields.words("last_error"),
+        failure_kind: fields.choice("failure_kind", &FailureKind::ALL.map(|kind| (kind.as_str(), kind))),
+        validation_attempts: fields.count("validation_attempts").unwrap_or_default(),
+        validation_findings: fields.words_of("validation_findings").unwrap_or_default(),
+        suspended_at: fields.words("suspended_at"),
+        question: fields.words("question"),
+        answer: fields.words("answer"),
+        skip_reason: fields.words("skip_reason"),
+        cost_usd: fields.amount("cost_usd"),
+        commits: fields.words_of("commits").unwrap_or_default(),
+    };
+    let Some(at) = fields.node("status").map(|node| node.at) else { return record };
+    match record.status {
+        TaskStatus::Skipped if record.skip_reason.is_none() => fields
+            .problem(Problem::new(at, format!("task {id} is skipped and nobody says why")).hint("add `skip_reason:`")),
+        TaskStatus::Verified if record.attempts == 0 => fields.problem(
+            Problem::new(at, format!("task {id} is verified, but no session ever ran it"))
+                .hint("to leave it out write `status: skipped` and a `skip_reason`"),
+        ),
+        TaskStatus::Completed if record.attempts == 0 => fields
+            .found
+            .warnings
+            .push(Problem::new(at, format!("task {id} counts as completed, though no session is recorded for it"))),
+        _ => {}
+    }
+    record
+}

@@ -1,0 +1,216 @@
+//! The `meta` of a plan.
+
+use super::fields::{Fields, Found, Keys, as_bool, word};
+use super::file::{
+    BudgetMeta, Escalation, Gate, GateWhen, Isolation, Mention, Mentioned, Meta, OnWarning, Parallel, PlanStatus,
+    Validation,
+};
+use super::yaml::{Node, Value};
+use super::{Place, Problem};
+
+const META: Keys = Keys {
+    of: "meta",
+    known: &[
+        "name",
+        "description",
+        "plan_doc",
+        "created",
+        "source_item",
+        "requirements_path",
+        "max_attempts_default",
+        "timeout_default",
+        "status",
+        "pause_reason",
+        "failure_reason",
+        "circuit_breaker_threshold",
+        "circuit_breaker_reset_timeout",
+        "backoff_base",
+        "backoff_max",
+        "budget",
+        "budget_limit_usd",
+        "validation",
+        "model_escalation",
+        "judge_model",
+        "step_notifications",
+        "notification_email",
+        "parallel",
+        "isolation",
+        "gates",
+    ],
+    aliases: &[],
+    elsewhere: &[
+        ("title", "name"),
+        ("max_attempts", "max_attempts_default"),
+        ("timeout", "timeout_default"),
+        ("max_parallel", "parallel"),
+    ],
+};
+
+const BUDGET: Keys = Keys {
+    of: "budget",
+    known: &["quota_ceiling_usd", "max_quota_percent", "reserved_budget_usd"],
+    aliases: &[],
+    elsewhere: &[("ceiling", "quota_ceiling_usd"), ("limit_usd", "quota_ceiling_usd")],
+};
+
+const VALIDATION: Keys = Keys {
+    of: "validation",
+    known: &["enabled", "run_after", "validators", "max_validation_attempts", "warn_policy"],
+    aliases: &[],
+    elsewhere: &[("max_attempts", "max_validation_attempts")],
+};
+
+const ESCALATION: Keys = Keys {
+    of: "model_escalation",
+    known: &["enabled", "escalate_after", "max_model", "validation_model", "starting_model"],
+    aliases: &[],
+    elsewhere: &[],
+};
+
+const GATE: Keys =
+    Keys { of: "a gate", known: &["name", "cmd", "when"], aliases: &[("command", "cmd")], elsewhere: &[] };
+
+pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> (Option<String>, Meta) {
+    let Some(mut fields) = Fields::open(node, &META, found) else { return (None, Meta::default()) };
+    let mut mention = |mentioned: Option<(String, Place)>| {
+        let (name, at) = mentioned.filter(|(name, _)| !name.trim().is_empty())?;
+        mentions.push(Mention { what: Mentioned::File, name: name.clone(), at });
+        Some(name)
+    };
+    let meta = Meta {
+        description: fields.text("description").unwrap_or_default(),
+        plan_doc: mention(fields.text_at("plan_doc")),
+        created: fields.words("created"),
+        source_item: mention(fields.text_at("source_item")),
+        requirements_path: fields.words("requirements_path"),
+        max_attempts: fields.count_from_1("max_attempts_default"),
+        timeout: fields.duration("timeout_default"),
+        status: fields.choice("status", &PlanStatus::ALL.map(|status| (status.as_str(), status))),
+        pause_reason: fields.words("pause_reason"),
+        failure_reason: fields.words("failure_reason"),
+        breaker_threshold: fields.count_from_1("circuit_breaker_threshold"),
+        breaker_reset: fields.duration("circuit_breaker_reset_timeout"),
+        backoff_base: fields.duration("backoff_base"),
+        backoff_max: fields.duration("backoff_max"),
+        budget: budget(&mut fields),
+        validation: fields.map("validation", &VALIDATION).map_or_else(Validation::default, |f| validation(f, mentions)),
+        escalation: fields.map("model_escalation", &ESCALATION).map_or_else(Escalation::default, escalation),
+        judge_model: fields.words("judge_model"),
+        step_notifications: fields.switch("step_notifications"),
+        notification_email: fields.words("notification_email"),
+        parallel: parallel(&mut fields),
+        isolation: fields.choice("isolation", &[("worktree", Isolation::Worktree), ("in_place", Isolation::InPlace)]),
+        gates: gates(&mut fields),
+    };
+    (fields.words("name"), meta)
+}
+
+fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
+    let short = fields.amount("budget_limit_usd");
+    let Some(mut inner) = fields.map("budget", &BUDGET) else {
+        return BudgetMeta { ceiling_usd: short, ..BudgetMeta::default() };
+    };
+    let ceiling = inner.amount("quota_ceiling_usd");
+    let budget = BudgetMeta {
+        ceiling_usd: ceiling.or(short),
+        percent: inner.amount("max_quota_percent"),
+        reserved_usd: inner.amount("reserved_budget_usd"),
+    };
+    if let (Some(_), Some(_), Some(node)) = (ceiling, short, fields.node("budget_limit_usd")) {
+        fields.problem(
+            Problem::new(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same")
+                .hint("keep one of them"),
+        );
+    }
+    budget
+}
+
+fn validation(mut fields: Fields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
+    let default = Validation::default();
+    for key in ["run_after", "validators"] {
+        for node in fields.list(key).unwrap_or_default() {
+            mentions.push(Mention { what: Mentioned::Agent, name: word(node), at: node.at });
+        }
+    }
+    // The lists have been complained about above.
+    let listed = |fields: &Fields<'_, '_>, key| {
+        fields.node(key).map(|node| match &node.value {
+            Value::List(items) => items.iter().map(word).collect(),
+            _ => vec![word(node)],
+        })
+    };
+    Validation {
+        enabled: fields.switch("enabled").unwrap_or(default.enabled),
+        run_after: listed(&fields, "run_after").unwrap_or(default.run_after),
+        validators: listed(&fields, "validators").unwrap_or(default.validators),
+        max_attempts: fields.count_from_1("max_validation_attempts").unwrap_or(default.max_attempts),
+        on_warning: fields
+            .choice(
+                "warn_policy",
+                &[("accept", OnWarning::Accept), ("retry", OnWarning::Retry), ("fail", OnWarning::Fail)],
+            )
+            .unwrap_or(default.on_warning),
+    }
+}
+
+fn escalation(mut fields: Fields<'_, '_>) -> Escalation {
+    let default = Escalation::default();
+    Escalation {
+        enabled: fields.switch("enabled").unwrap_or(default.enabled),
+        after: fields.count_from_1("escalate_after").unwrap_or(default.after),
+        max_model: fields.words("max_model").unwrap_or(default.max_model),
+        validation_model: fields.words("validation_model").unwrap_or(default.validation_model),
+        starting_model: fields.words("starting_model").unwrap_or(default.starting_model),
+    }
+}
+
+fn parallel(fields: &mut Fields<'_, '_>) -> Option<Parallel> {
+    let text = word(fields.node("parallel")?);
+    match (as_bool(&text), text.parse()) {
+        (Some(true), _) => Some(Parallel::On),
+        (Some(false), _) | (None, Ok(0 | 1)) => Some(Parallel::Off),
+        (None, Ok(workers)) => Some(Parallel::Workers(workers)),
+        (None, Err(_)) => {
+            // Says what it should be, and is absent then.
+            fields.count("parallel").map(|_| Parallel::Off)
+        }
+    }
+}
+
+fn gates(fields: &mut Fields<'_, '_>) -> Vec<Gate> {
+    let Some(node) = fields.node("gates") else { return Vec::new() };
+    if !matches!(node.value, Value::List(_)) {
+        fields.problem(Problem::new(node.at, format!("`gates` should be a list, this is {}", node.kind())));
+    }
+    let mut gates = Vec::new();
+    for item in node.items() {
+        let Some(mut gate) = Fields::open(item, &GATE, fields.found) else { continue };
+        let Some((command, at)) = gate.text_at("cmd") else {
+            gate.problem(Problem::new(item.at, "the gate has no `cmd`").hint("`cmd:` is the command line to run"));
+            continue;
+        };
+        if let Some(why) = cannot_fail(&command) {
+            gate.found.warnings.push(Problem::new(at, format!("this gate cannot fail: {why}")));
+        }
+        gates.push(Gate {
+            name: gate.words("name").unwrap_or_else(|| command.clone()),
+            when: gate
+                .choice("when", &[("after_task", GateWhen::AfterTask), ("after_plan", GateWhen::AfterPlan)])
+                .unwrap_or(GateWhen::AfterTask),
+            command,
+        });
+    }
+    gates
+}
+
+/// Why a command's exit code says nothing, if so. A gate that is always green proves nothing.
+pub fn cannot_fail(command: &str) -> Option<String> {
+    let command = command.trim();
+    if command.is_empty() || command == "true" || command == ":" {
+        return Some("there is nothing to run".into());
+    }
+    let last = command.rsplit("||").next().filter(|_| command.contains("||"))?.trim();
+    let first = last.split_whitespace().next().unwrap_or_default();
+    matches!(first, "true" | ":" | "echo" | "printf" | "exit" if first != "exit" || last.ends_with(" 0"))
+        .then(|| format!("`|| {last}` hides every failure"))
+}

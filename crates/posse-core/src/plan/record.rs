@@ -1,0 +1,188 @@
+//! What has become of a task so far. Owned by the orchestrator; the plan file carries a copy of it for people to read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Plan, TaskId};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Not started, or waiting for another attempt.
+    #[default]
+    Pending,
+    /// A living session owns it.
+    InProgress,
+    /// Its session reported success; validation is still due. In old plans also the end.
+    Completed,
+    /// Done, and proven as far as the plan asks for.
+    Verified,
+    Failed,
+    Skipped,
+    /// Waits for a person's answer.
+    Suspended,
+}
+
+impl TaskStatus {
+    pub const ALL: [TaskStatus; 7] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Completed,
+        Self::Verified,
+        Self::Failed,
+        Self::Skipped,
+        Self::Suspended,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Verified => "verified",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a task has failed for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    AttemptsExhausted,
+    ValidationExhausted,
+    MergeConflict,
+    /// Trying again cannot help: something outside of the task is wrong.
+    Config,
+    /// The agent was not allowed to do what the task needs, twice in the same way.
+    Denied,
+}
+
+impl FailureKind {
+    pub const ALL: [FailureKind; 5] =
+        [Self::AttemptsExhausted, Self::ValidationExhausted, Self::MergeConflict, Self::Config, Self::Denied];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AttemptsExhausted => "attempts_exhausted",
+            Self::ValidationExhausted => "validation_exhausted",
+            Self::MergeConflict => "merge_conflict",
+            Self::Config => "config",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The fields of a task that only the orchestrator writes, under the names they have in the file. Times are RFC 3339 with
+/// an offset.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub status: TaskStatus,
+    pub attempts: u32,
+    pub last_attempt: Option<String>,
+    pub model_used: Option<String>,
+    pub completed_at: Option<String>,
+    pub result_message: Option<String>,
+    pub last_error: Option<String>,
+    pub failure_kind: Option<FailureKind>,
+    pub validation_attempts: u32,
+    pub validation_findings: Vec<String>,
+    pub suspended_at: Option<String>,
+    pub question: Option<String>,
+    pub answer: Option<String>,
+    pub skip_reason: Option<String>,
+    /// Absent is unknown, which is not nothing.
+    pub cost_usd: Option<f64>,
+    pub commits: Vec<String>,
+}
+
+/// What has become of every task so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct State(BTreeMap<TaskId, Record>);
+
+impl State {
+    /// What the file of a plan says. Only for a plan that no run knows yet.
+    pub fn recorded(plan: &Plan) -> Self {
+        Self(plan.tasks().map(|task| (task.id.clone(), task.record.clone())).collect())
+    }
+
+    pub fn get(&self, id: &TaskId) -> Option<&Record> {
+        self.0.get(id)
+    }
+
+    /// A task that nothing is known of is pending.
+    pub fn status(&self, id: &TaskId) -> TaskStatus {
+        self.get(id).map(|record| record.status).unwrap_or_default()
+    }
+
+    /// The record of a task, to be changed.
+    pub fn of(&mut self, id: &TaskId) -> &mut Record {
+        self.0.entry(id.clone()).or_default()
+    }
+
+    pub fn forget(&mut self, id: &TaskId) {
+        self.0.remove(id);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&TaskId, &Record)> {
+        self.0.iter()
+    }
+}
+
+/// The names of a record's fields in a plan file, in the order in which they are written.
+pub(super) const RECORD_KEYS: [&str; 16] = [
+    "status",
+    "attempts",
+    "last_attempt",
+    "model_used",
+    "completed_at",
+    "result_message",
+    "last_error",
+    "failure_kind",
+    "validation_attempts",
+    "validation_findings",
+    "suspended_at",
+    "question",
+    "answer",
+    "skip_reason",
+    "cost_usd",
+    "commits",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_in_the_file_are_those_of_the_fields() {
+        let record = serde_json::to_value(Record::default()).unwrap();
+        let mut fields: Vec<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut names = RECORD_KEYS;
+        fields.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(fields, names);
+        for status in TaskStatus::ALL {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+        for kind in FailureKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+}

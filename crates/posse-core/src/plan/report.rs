@@ -1,0 +1,200 @@
+//! What a session says of its own work: a JSON file at a path of its own, or the last JSON block of its last message.
+//!
+//! Each run has a nonce. A report that does not carry it is of another time, and is not there.
+
+use serde::{Deserialize, Serialize};
+
+use super::TaskId;
+
+/// What a session can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    Completed,
+    Failed,
+    Suspended,
+    /// Everything was as it should be already.
+    NoChangeNeeded,
+}
+
+/// A report as written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub task_id: String,
+    #[serde(default)]
+    pub nonce: Option<String>,
+    pub status: Said,
+    pub message: String,
+    #[serde(default)]
+    pub question: Option<String>,
+    #[serde(default)]
+    pub question_context: Option<String>,
+    #[serde(default)]
+    pub files_changed: Vec<String>,
+    /// Things found on the way that are not part of the task. `slack_messages` in old reports.
+    #[serde(default, alias = "slack_messages")]
+    pub reports: Vec<Aside>,
+    /// The rest is said by validators only.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    #[serde(default)]
+    pub findings: Vec<String>,
+    #[serde(default)]
+    pub evidence: Option<serde_json::Value>,
+    #[serde(default)]
+    pub requirements_checked: Option<u32>,
+    #[serde(default)]
+    pub requirements_met: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub title: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub file_path: Option<String>,
+}
+
+/// The file at the path that the session was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportFile<'a> {
+    Missing,
+    Found {
+        text: &'a str,
+        /// It was written after the session began.
+        fresh: bool,
+    },
+}
+
+/// Why there is no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoReport {
+    #[error("no report: the session wrote no result")]
+    Missing,
+    #[error("bad report: {0}")]
+    Bad(String),
+}
+
+/// The report of a session: from its file, else from its last message.
+pub fn find(file: ReportFile<'_>, last_message: Option<&str>, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
+    if let ReportFile::Found { text, fresh } = file {
+        match read(text, task, nonce, fresh) {
+            Err(NoReport::Missing) => {}
+            found => return found,
+        }
+    }
+    match last_message.and_then(last_block) {
+        // A message has no age: it is of this session.
+        Some(block) => read(block, task, nonce, true),
+        None => Err(NoReport::Missing),
+    }
+}
+
+fn read(text: &str, task: &TaskId, nonce: &str, fresh: bool) -> Result<Report, NoReport> {
+    #[derive(Deserialize)]
+    struct Whose {
+        nonce: Option<String>,
+    }
+    let whose: Whose = match serde_json::from_str(text) {
+        Ok(whose) => whose,
+        // What is not JSON carries no nonce; it counts only if it can be from nobody else.
+        Err(error) if fresh => return Err(NoReport::Bad(format!("it is not JSON: {error}"))),
+        Err(_) => return Err(NoReport::Missing),
+    };
+    match whose.nonce {
+        Some(other) if other != nonce => return Err(NoReport::Missing),
+        None if !fresh => return Err(NoReport::Missing),
+        _ => {}
+    }
+    let report: Report = serde_json::from_str(text).map_err(|error| NoReport::Bad(error.to_string()))?;
+    if report.task_id != task.as_str() {
+        return Err(NoReport::Bad(format!("it is about task {}, not {task}", report.task_id)));
+    }
+    let asks = report.question.as_deref().is_some_and(|question| !question.trim().is_empty());
+    if report.status == Said::Suspended && !asks {
+        return Err(NoReport::Bad("it says suspended and asks nothing".into()));
+    }
+    Ok(report)
+}
+
+/// The last fenced JSON object of a message, or the message itself if it is one.
+fn last_block(message: &str) -> Option<&str> {
+    let mut last = None;
+    let mut open: Option<usize> = None;
+    let mut at = 0;
+    for line in message.split_inclusive('\n') {
+        if line.trim_start().starts_with("```") {
+            match open.take() {
+                Some(start) => last = Some(message[start..at].trim()).filter(|block| block.starts_with('{')).or(last),
+                None => open = Some(at + line.len()),
+            }
+        }
+        at += line.len();
+    }
+    last.or_else(|| Some(message.trim()).filter(|whole| whole.starts_with('{') && whole.ends_with('}')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"done","plan_modified":true}"#;
+
+    fn found(file: Option<(&str, bool)>, message: Option<&str>) -> Result<Said, String> {
+        let file = file.map_or(ReportFile::Missing, |(text, fresh)| ReportFile::Found { text, fresh });
+        find(file, message, &"1.1".parse().unwrap(), "N").map(|report| report.status).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whose_report_it_is() {
+        let missing = "no report: the session wrote no result";
+        let fenced = format!("All done.\n```json\n{{\"a\": 1}}\n```\nand\n```json\n{GOOD}\n```\n");
+        for (name, file, message, expected) in [
+            ("the file", Some((GOOD, true)), None, Ok(Said::Completed)),
+            ("T11: a read-only agent's last message", None, Some(fenced.as_str()), Ok(Said::Completed)),
+            ("the message is the report", None, Some(GOOD), Ok(Said::Completed)),
+            (
+                "T40: a file of an older run",
+                Some((r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#, false)),
+                None,
+                Err(missing),
+            ),
+            (
+                "a file of an older run, and a message",
+                Some((r#"{"nonce":"OLD"}"#, true)),
+                Some(GOOD),
+                Ok(Said::Completed),
+            ),
+            (
+                "an old file without nonce",
+                Some((r#"{"task_id":"1.1","status":"completed","message":"x"}"#, false)),
+                None,
+                Err(missing),
+            ),
+            (
+                "a new file without nonce",
+                Some((r#"{"task_id":"1.1","status":"completed","message":"x"}"#, true)),
+                None,
+                Ok(Said::Completed),
+            ),
+            ("old rubbish", Some(("{", false)), None, Err(missing)),
+            ("nothing at all", None, Some("All PASS, done."), Err(missing)),
+            ("only a quoted example", None, Some("```\nnot json\n```"), Err(missing)),
+        ] {
+            assert_eq!(found(file, message), expected.map_err(str::to_owned), "{name}");
+        }
+        for (name, text, why) in [
+            ("T41: another task", GOOD.replace("1.1", "1.2"), "it is about task 1.2, not 1.1"),
+            ("no status", r#"{"task_id":"1.1","nonce":"N","message":"x"}"#.into(), "missing field `status`"),
+            ("an unknown status", GOOD.replace("completed", "great"), "unknown variant `great`"),
+            ("cut off", GOOD[..40].to_owned(), "it is not JSON"),
+            ("a question that is none", GOOD.replace("completed", "suspended"), "asks nothing"),
+        ] {
+            let error = found(Some((&text, true)), None).unwrap_err();
+            assert!(error.starts_with("bad report: ") && error.contains(why), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a validator thinks of a task, and what follows. Whatever is no clear PASS is none.
+
+use serde::{Deserialize, Serialize};
+
+use super::file::{OnWarning, Validation};
+use super::report::Report;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    Pass,
+    Warn,
+    Fail,
+    /// There is none: the validator crashed, ran out of time or quota, or did not say.
+    Error,
+}
+
+/// A verdict and what it stands on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    pub findings: Vec<String>,
+}
+
+/// Reads the verdict out of a validator's report, else out of the last line of its message that is nothing but a verdict.
+/// `text` is its last message.
+pub fn judge(report: Option<&Report>, text: &str) -> Judgement {
+    let word = report.and_then(|report| report.verdict.as_deref());
+    let (said, findings) = match word {
+        Some(word) => (parse(word), report.map(|report| report.findings.clone()).unwrap_or_default()),
+        None => (last_line(text), findings_in(text)),
+    };
+    let Some(said) = said else {
+        return Judgement { verdict: Verdict::Error, findings: vec!["the validator gave no verdict".into()] };
+    };
+    consistent(said, report, findings)
+}
+
+/// The same word for all, and nothing that only contains one.
+fn parse(word: &str) -> Option<Verdict> {
+    match word.trim().to_ascii_uppercase().as_str() {
+        "PASS" => Some(Verdict::Pass),
+        "WARN" => Some(Verdict::Warn),
+        "FAIL" => Some(Verdict::Fail),
+        _ => None,
+    }
+}
+
+/// Lines outside of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().map(str::trim).filter(move |line| {
+        let fence = line.starts_with("```");
+        code ^= fence;
+        !code && !fence
+    })
+}
+
+/// `**Verdict: FAIL**`, the last of them: a text may weigh several before it decides.
+fn last_line(text: &str) -> Option<Verdict> {
+    prose(text).filter_map(|line| line.strip_prefix("**Verdict:")?.strip_suffix("**").and_then(parse)).last()
+}
+
+fn findings_in(text: &str) -> Vec<String> {
+    let item = |line: &str| {
+        let line = line.trim_start_matches(['-', '*', ' ']);
+        ["[FAIL]", "[WARN]", "[PASS]"].iter().any(|mark| line.starts_with(mark)).then(|| line.to_owned())
+    };
+    prose(text).filter_map(item).collect()
+}
+
+/// A PASS that its own findings contradict is none.
+fn consistent(said: Verdict, report: Option<&Report>, mut findings: Vec<String>) -> Judgement {
+    if said != Verdict::Pass {
+        return Judgement { verdict: said, findings };
+    }
+    let mut verdict = said;
+    if findings.iter().any(|finding| finding.contains("[FAIL]")) {
+        return Judgement { verdict: Verdict::Fail, findings };
+    }
+    if let Some((checked, met)) =
+        report.and_then(|report| Some((report.requirements_checked?, report.requirements_met?)))
+        && met < checked
+    {
+        verdict = Verdict::Warn;
+        findings.push(format!("[WARN] {met} of {checked} requirements are met"));
+    }
+    let shown = report.and_then(|report| report.evidence.as_ref()).is_some_and(|evidence| match evidence {
+        serde_json::Value::Null => false,
+        serde_json::Value::String(text) => !text.trim().is_empty(),
+        serde_json::Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
+    if findings.is_empty() && !shown {
+        verdict = Verdict::Warn;
+        findings.push("[WARN] the validator names nothing that it looked at".into());
+    }
+    if verdict == Verdict::Pass && findings.iter().any(|finding| finding.contains("[WARN]")) {
+        verdict = Verdict::Warn;
+    }
+    Judgement { verdict, findings }
+}
+
+/// How often a validator that gave no verdict is asked again.
+pub const VALIDATOR_RETRIES: u32 = 2;
+
+/// What follows from a judgement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next validator, if there is one; else the task is verified.
+    Pass,
+    /// The same, and the findings are kept.
+    PassWithWarnings(Vec<String>),
+    /// Back to the agent, with the findings. Counts as an attempt, not for the breaker.
+    Again(Vec<String>),
+    /// Failed for good: the tries are used up. Never a success.
+    Exhausted(Vec<String>),
+    /// Ask the validator once more.
+    AskAgain,
+    /// A person must look.
+    Suspend(String),
+}
+
+/// `failed` judgements came before this one, and `errors` of this validator in a row.
+pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors: u32) -> Next {
+    let findings = judgement.findings;
+    let fail = |findings| {
+        if failed + 1 >= validation.max_attempts { Next::Exhausted(findings) } else { Next::Again(findings) }
+    };
+    match (judgement.verdict, validation.on_warning) {
+        (Verdict::Pass, _) => Next::Pass,
+        (Verdict::Warn, OnWarning::Accept) => Next::PassWithWarnings(findings),
+        (Verdict::Warn, OnWarning::Retry) if failed > 0 => Next::PassWithWarnings(findings),
+        (Verdict::Warn, OnWarning::Retry) => fail(findings),
+        (Verdict::Warn, OnWarning::Fail) | (Verdict::Fail, _) => fail(findings),
+        (Verdict::Error, _) if errors < VALIDATOR_RETRIES => Next::AskAgain,
+        (Verdict::Error, _) => {
+            Next::Suspend(format!("the validator gave no verdict in {} tries: {}", errors + 1, findings.join("; ")))
+        }
+    }
+}

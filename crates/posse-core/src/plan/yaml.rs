@@ -1,0 +1,307 @@
+//! YAML as a tree that remembers where everything stood and how it was written. A plan needs both: complaints name the
+//! place, an unquoted `1.10` must be told from a quoted one, and statuses are written back into the very bytes they came
+//! from.
+
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
+
+use super::{Place, Problem};
+
+/// Aliases are copied where they stand. A text may not grow by that beyond what a person would write.
+const MAX_NODES: usize = 500_000;
+
+/// Deeper than any plan is; the parser would go on to 255.
+const MAX_DEPTH: usize = 64;
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) at: Place,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Scalar { text: String, plain: bool },
+    List(Vec<Node>),
+    Map(Vec<Entry>, Notation),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: Node,
+    pub(super) value: Node,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// One key to a line.
+    Block,
+    /// `{key: value}`
+    Flow,
+}
+
+/// The same content, wherever and however it is written.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Value::Scalar { text: a, plain: x }, Value::Scalar { text: b, plain: y }) => a == b && x == y,
+            (Value::List(a), Value::List(b)) => a == b,
+            (Value::Map(a, _), Value::Map(b, _)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.key == b.key && a.value == b.value)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Node {
+    /// Nothing was written, or `null`.
+    pub(super) fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries, _) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.name() == Some(key))
+    }
+
+    pub(super) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// What it is, for a sentence that says it should be something else.
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.value {
+            _ if self.is_null() => "nothing",
+            Value::Scalar { .. } => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(..) => "a map",
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn name(&self) -> Option<&str> {
+        match &self.key.value {
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A text and what is in it.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) root: Node,
+    /// Every comment, in order. Kept so that a write can prove that it lost none.
+    pub(super) comments: Vec<String>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Tree, Problem> {
+    let mut builder = Builder { text, comments: Vec::new(), anchors: HashMap::new(), nodes: 0 };
+    let mut events = Parser::new_from_str(text);
+    let mut root = None;
+    while let Some((event, at)) = builder.next(&mut events)? {
+        match event {
+            Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd | Event::StreamEnd => {}
+            _ if root.is_some() => {
+                return Err(
+                    Problem::new(at, "a second document begins here").hint("a plan is one document: remove the `---`")
+                );
+            }
+            event => root = Some(builder.node(event, at, &mut events, 0)?),
+        }
+    }
+    match root {
+        Some(root) => Ok(Tree { root, comments: builder.comments }),
+        None => Err(Problem::new(Place { line: 1, column: 1, ..Place::default() }, "the file is empty")
+            .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
+    }
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    comments: Vec<String>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+}
+
+type Events<'t> = Parser<'t, granit_parser::StrInput<'t>>;
+
+impl<'t> Builder<'t> {
+    /// The next event that is no comment.
+    fn next(&mut self, events: &mut Events<'t>) -> Result<Option<(Event<'t>, Place)>, Problem> {
+        loop {
+            match events.next_event() {
+                None => return Ok(None),
+                Some(Ok((Event::Comment(comment, _), _))) => self.comments.push(comment.trim().to_owned()),
+                Some(Ok((event, span))) => return Ok(Some((event, Place::of(span)))),
+                Some(Err(error)) => {
+                    let place = Place::of(granit_parser::Span::empty(*error.marker()));
+                    let wrong = self.text.get(place.start..).and_then(|rest| rest.chars().next());
+                    let end = place.start + wrong.map_or(0, char::len_utf8);
+                    return Err(Problem::new(Place { end, ..place }, format!("not valid YAML: {}", error.info())));
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, at: Place, events: &mut Events<'t>, depth: usize) -> Result<Node, Problem> {
+        self.count(1, at)?;
+        if depth > MAX_DEPTH {
+            return Err(Problem::new(at, format!("nested more than {MAX_DEPTH} deep")));
+        }
+        let (value, at, anchor) = match event {
+            Event::Scalar(text, style, anchor, _) => {
+                (Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }, at, anchor)
+            }
+            Event::SequenceStart(style, anchor, _) => {
+                let mut items: Vec<Node> = Vec::new();
+                let end = loop {
+                    match self.inside(events, at)? {
+                        (Event::SequenceEnd, end) => break end,
+                        (event, at) => items.push(self.node(event, at, events, depth + 1)?),
+                    }
+                };
+                // The end of a block is only seen at the next thing, comments and empty lines later.
+                let end = match (style, items.last()) {
+                    (StructureStyle::Block, Some(last)) => last.at.end,
+                    _ => end.end,
+                };
+                (Value::List(items), Place { end, ..at }, anchor)
+            }
+            Event::MappingStart(style, anchor, _) => {
+                let mut entries: Vec<Entry> = Vec::new();
+                let end = loop {
+                    match self.inside(events, at)? {
+                        (Event::MappingEnd, end) => break end,
+                        (event, key_at) => {
+                            let key = self.node(event, key_at, events, depth + 1)?;
+                            let (event, at) = self.inside(events, at)?;
+                            entries.push(Entry { key, value: self.node(event, at, events, depth + 1)? });
+                        }
+                    }
+                };
+                let notation = if style == StructureStyle::Flow { Notation::Flow } else { Notation::Block };
+                let end = match (notation, entries.last()) {
+                    (Notation::Block, Some(last)) => last.value.at.end.max(last.key.at.end),
+                    _ => end.end,
+                };
+                // The parser puts the beginning of a block at its first colon.
+                let at = match (notation, entries.first()) {
+                    (Notation::Block, Some(first)) => first.key.at,
+                    _ => at,
+                };
+                (Value::Map(entries, notation), Place { end, ..at }, anchor)
+            }
+            Event::Alias(anchor) => {
+                let Some(mut copy) = self.anchors.get(&anchor).cloned() else {
+                    return Err(Problem::new(at, "an alias inside of what it stands for"));
+                };
+                self.count(size(&copy), at)?;
+                copy.at = at;
+                return Ok(copy);
+            }
+            other => return Err(Problem::new(at, format!("not expected here: {other:?}"))),
+        };
+        let node = Node { at, value };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    /// The next event of a list or map that began at `began`.
+    fn inside(&mut self, events: &mut Events<'t>, began: Place) -> Result<(Event<'t>, Place), Problem> {
+        self.next(events)?.ok_or_else(|| Problem::new(began, "the file ends in the middle of this"))
+    }
+
+    fn count(&mut self, more: usize, at: Place) -> Result<(), Problem> {
+        self.nodes += more;
+        if self.nodes > MAX_NODES {
+            return Err(Problem::new(at, format!("more than {MAX_NODES} values: this is no plan")));
+        }
+        Ok(())
+    }
+}
+
+fn size(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::Scalar { .. } => 0,
+        Value::List(items) => items.iter().map(size).sum(),
+        Value::Map(entries, _) => entries.iter().map(|entry| size(&entry.key) + size(&entry.value)).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every scalar as it stands in the text: the spans are what edits rely on.
+    fn slices(text: &str) -> Vec<String> {
+        fn walk(node: &Node, text: &str, out: &mut Vec<String>) {
+            match &node.value {
+                Value::Scalar { .. } => out.push(text[node.at.start..node.at.end].to_owned()),
+                Value::List(items) => items.iter().for_each(|item| walk(item, text, out)),
+                Value::Map(entries, _) => entries.iter().for_each(|entry| {
+                    walk(&entry.key, text, out);
+                    walk(&entry.value, text, out);
+                }),
+            }
+        }
+        let mut out = Vec::new();
+        walk(&parse(text).unwrap().root, text, &mut out);
+        out
+    }
+
+    #[test]
+    fn every_scalar_knows_its_bytes() {
+        let text = "a: plain  # why\nb: 'it''s'\nc: \"x\\ny\"\nd: |\n  two\n  lines\n\ne:\nf: [1, {g: é h}]\n";
+        assert_eq!(
+            slices(text),
+            ["a", "plain", "b", "'it''s'", "c", "\"x\\ny\"", "d", "two\n  lines\n\n", "e", "", "f", "1", "g", "é h"]
+        );
+        assert_eq!(parse(text).unwrap().comments, ["why"]);
+    }
+
+    #[test]
+    fn a_text_that_is_no_document_says_where() {
+        for (text, line, what) in [
+            ("", 1, "empty"),
+            ("# only this\n", 1, "empty"),
+            ("a: 1\n---\nb: 2\n", 3, "second document"),
+            ("a: [1, 2\nb: 3\n", 2, "not valid YAML"),
+            ("a:\n\t- b\n", 2, "not valid YAML"),
+            ("a: *nobody\n", 1, "not valid YAML"),
+            ("a: \"open\n", 2, "not valid YAML"),
+            ("a: 'x'é\n", 1, "not valid YAML"),
+        ] {
+            let problem = parse(text).unwrap_err();
+            assert_eq!(problem.at.line, line, "{text:?}: {problem}");
+            assert!(problem.message.contains(what), "{text:?}: {problem}");
+            assert!(text.get(problem.at.start..problem.at.end).is_some(), "{text:?}: {problem}");
+        }
+    }
+
+    #[test]
+    fn aliases_are_copies_and_cannot_explode() {
+        let tree = parse("a: &x [1, 2]\nb: *x\n").unwrap();
+        assert_eq!(tree.root.get("a").unwrap().value, tree.root.get("b").unwrap().value);
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for i in 1..10 {
+            let before = format!("*a{}, ", i - 1).repeat(10);
+            bomb += &format!("a{i}: &a{i} [{before}]\n");
+        }
+        assert!(parse(&bomb).unwrap_err().message.contains("more than"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Whole runs in simulated time, with posse killed at every place of the journal, before and after the entry is on disk.
+//!
+//! Agents, files and terminals go on while posse is dead; what it had begun is lost on its way or arrives. Whatever
+//! happens, the run comes to the same end, no prompt is typed twice, no answer is lost, and no permission is accepted
+//! that is not in the journal.
+
+mod world;
+
+use super::*;
+use crate::rounds::{Final, Key};
+use crate::time::Wall;
+use world::{Kill, Moment, Outcome, Script, World};
+
+/// A round that fails, a round that passes, permissions on the way.
+fn script() -> Script {
+    Script { failures: 1, permissions: 2, dies: None, fails_once: None }
+}
+
+fn play(script: &Script, kill: Option<Kill>, seed: u64) -> Outcome {
+    World::new(script.clone(), kill, seed).play()
+}
+
+/// What must be the same, however often posse was killed.
+fn answers(outcome: &Outcome) -> Vec<(Key, String)> {
+    outcome.answers.clone()
+}
+
+#[track_caller]
+fn check(outcome: &Outcome, undisturbed: &Outcome, what: &str) {
+    assert_eq!(outcome.status, RunStatus::Passed, "{what}: {:#?}", outcome.journal);
+    assert_eq!(answers(outcome), answers(undisturbed), "{what}: other answers");
+    for (terminal, prompts) in &outcome.prompts {
+        // The line that names role, round and cycle: whatever else a second prompt might say, it would be the same task.
+        let tasks: Vec<&str> = prompts.iter().filter_map(|prompt| prompt.lines().nth(1)).collect();
+        for (at, task) in tasks.iter().enumerate() {
+            assert!(!tasks[..at].contains(task), "{what}: {terminal} got a prompt twice: {task}");
+        }
+    }
+    let written = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Accepting { .. })).count();
+    assert!(outcome.accepts <= written, "{what}: {} accepts, {written} in the journal", outcome.accepts);
+    assert!(matches!(outcome.journal.last(), Some(Entry::Finished)), "{what}: it did not end");
+}
+
+#[test]
+fn an_undisturbed_run_passes_in_the_second_round() {
+    let outcome = play(&script(), None, 1);
+    check(&outcome, &outcome, "undisturbed");
+    let turns = outcome.journal.iter().filter(|entry| matches!(entry, Entry::TurnBegun { .. })).count();
+    assert_eq!(turns, 5 + 3, "two reviews, a test; then programmer, review and test again");
+    assert_eq!(outcome.accepts, 2 * turns);
+    assert_eq!(outcome.kills, 0);
+}
+
+#[test]
+fn killed_at_every_entry_it_comes_to_the_same_end() {
+    let undisturbed = play(&script(), None, 1);
+    let entries = undisturbed.journal.len();
+    assert!(entries > 50, "only {entries}");
+    for at in 1..=entries {
+        for moment in [Moment::Before, Moment::After] {
+            for seed in 0..4 {
+                let outcome = play(&script(), Some(Kill { at, moment, again: 0 }), seed);
+                check(&outcome, &undisturbed, &format!("killed {moment:?} entry {at}, seed {seed}"));
+                assert_eq!(outcome.kills, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_again_and_again_it_comes_to_the_same_end() {
+    let undisturbed = play(&script(), None, 1);
+    for seed in 0..60 {
+        // Coming back takes two or three entries; killed sooner it would never get anywhere.
+        let kill = Kill { at: 1 + seed as usize % 7, moment: Moment::After, again: 5 + seed as usize % 11 };
+        let outcome = play(&script(), Some(kill), seed);
+        check(&outcome, &undisturbed, &format!("{kill:?}, seed {seed}"));
+        assert!(outcome.kills > 3, "killed only {} times", outcome.kills);
+    }
+}
+
+#[test]
+fn an_agent_that_dies_stops_the_run_and_is_replaced_when_it_goes_on() {
+    for key in Key::ALL {
+        let outcome = play(&Script { dies: Some(key), ..script() }, None, 3);
+        assert_eq!(outcome.status, RunStatus::Passed, "{key}");
+        let stops: Vec<_> = (outcome.journal.iter())
+            .filter_map(
+                |entry| if let Entry::Stopped { stop, why } = entry { Some((*stop, why.as_str())) } else { None },
+            )
+            .collect();
+        assert!(matches!(stops[..], [(Stop::Turn, why)] if why.contains("is gone")), "{key}: {stops:?}");
+        let lost = outcome.journal.iter().filter(|entry| matches!(entry, Entry::TerminalLost { .. })).count();
+        assert_eq!(lost, 1, "{key}");
+    }
+}
+
+#[test]
+fn a_failing_server_parks_the_run_and_the_turn_is_taken_up_again() {
+    let outcome = play(&Script { fails_once: Some(Key::Programmer), ..script() }, None, 3);
+    assert_eq!(outcome.status, RunStatus::Passed);
+    let parked = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Parked { times: 1, .. })).count();
+    assert_eq!(parked, 1);
+    assert!(outcome.notices.contains(&"parked"), "{:?}", outcome.notices);
+    let again = outcome.journal.iter().find_map(|entry| match entry {
+        Entry::TurnBegun { attempt: 2, text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    assert!(again.unwrap().contains("broke off"));
+}
+
+#[test]
+fn a_run_read_back_is_the_run_that_wrote_it() {
+    let outcome = play(&script(), None, 9);
+    let mut at = Wall(0);
+    let journal = outcome.journal.iter().map(|entry| {
+        at.0 += 1;
+        (at, entry.clone())
+    });
+    let ledger = Ledger::replay(journal).unwrap();
+    assert_eq!(ledger.place, Place::Over(Final::Pass));
+    assert_eq!(ledger.status(), RunStatus::Passed);
+    for entry in &outcome.journal {
+        let text = serde_json::to_string(entry).unwrap();
+        assert_eq!(&serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
+    }
+}

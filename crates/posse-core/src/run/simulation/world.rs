@@ -1,0 +1,460 @@
+//! The world of a simulated run: terminals with scripted agents, files, a journal, a clock, and somebody who kills posse.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::*;
+use crate::ids::{Name, RunId, TerminalId};
+use crate::rounds::config::{Config, UserDefaults};
+use crate::rounds::{Key, Prompt};
+use crate::status::{StatusKind, WaitingKind};
+use crate::time::{Mono, Wall};
+use crate::turn::{self, Look, Seen};
+
+/// What the agents do.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// Rounds the tester fails.
+    pub(super) failures: u32,
+    /// Permissions asked for in each turn.
+    pub(super) permissions: u32,
+    /// The agent of this turn dies in the middle of its first one.
+    pub(super) dies: Option<Key>,
+    /// The model of this turn fails the first time.
+    pub(super) fails_once: Option<Key>,
+}
+
+/// When posse is killed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kill {
+    /// At this entry, counted from the beginning.
+    pub(super) at: usize,
+    pub(super) moment: Moment,
+    /// Then again after so many more; 0: never.
+    pub(super) again: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// The entry is not on disk yet.
+    Before,
+    /// It is, and nothing that follows from it has been done.
+    After,
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) status: RunStatus,
+    pub(super) journal: Vec<Entry>,
+    pub(super) answers: Vec<(Key, String)>,
+    /// What each agent was told.
+    pub(super) prompts: BTreeMap<TerminalId, Vec<String>>,
+    /// Accepts that were typed.
+    pub(super) accepts: usize,
+    pub(super) kills: usize,
+    pub(super) notices: Vec<&'static str>,
+}
+
+enum Act {
+    /// To the posse that lives now, if it is still this one.
+    Tell(usize, Happened),
+    Prompt(TerminalId, String),
+    Agent(TerminalId, Does),
+    /// What the store and the pump remember of a message.
+    Note(u64, bool),
+    Restart,
+}
+
+#[derive(Clone, Copy)]
+enum Does {
+    Work,
+    Ask,
+    Write,
+    Finish,
+    Fail,
+    Die,
+}
+
+struct Agent {
+    kind: StatusKind,
+    epoch: u64,
+    since: Wall,
+    alive: bool,
+    name: String,
+    key: Option<Key>,
+    asks: u32,
+}
+
+pub(super) struct World {
+    script: Script,
+    kill: Option<Kill>,
+    now: Duration,
+    queue: BTreeMap<(Duration, u64), Act>,
+    order: u64,
+    random: u64,
+    /// Which posse this is.
+    posse: usize,
+    run: Option<Run>,
+    watching: Option<TerminalId>,
+    journal: Vec<(Wall, Entry)>,
+    agents: BTreeMap<TerminalId, Agent>,
+    /// Messages of which something is known: arrived, or on their way.
+    noted: BTreeMap<u64, bool>,
+    files: BTreeMap<Key, String>,
+    written: BTreeMap<Key, u32>,
+    outcome: Outcome,
+}
+
+impl World {
+    pub(super) fn new(script: Script, kill: Option<Kill>, seed: u64) -> Self {
+        Self {
+            script,
+            kill,
+            now: Duration::from_secs(1),
+            queue: BTreeMap::new(),
+            order: 0,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            posse: 0,
+            run: None,
+            watching: None,
+            journal: Vec::new(),
+            agents: BTreeMap::new(),
+            noted: BTreeMap::new(),
+            files: BTreeMap::new(),
+            written: BTreeMap::new(),
+            outcome: Outcome {
+                status: RunStatus::Running,
+                journal: Vec::new(),
+                answers: Vec::new(),
+                prompts: BTreeMap::new(),
+                accepts: 0,
+                kills: 0,
+                notices: Vec::new(),
+            },
+        }
+    }
+
+    pub(super) fn play(mut self) -> Outcome {
+        let (run, created) = Run::create(spec(), self.wall());
+        self.run = Some(run);
+        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true };
+        if self.carry_out(vec![created]) {
+            self.tell(0, go);
+        }
+        for _ in 0..20_000 {
+            let due = self.run.as_ref().and_then(Run::deadline).map(|deadline| deadline.0.max(self.now));
+            let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+            match (next, due) {
+                (None, None) => break,
+                (next, Some(due)) if next.is_none_or(|next| due < next) => {
+                    self.now = due + Duration::from_nanos(1);
+                    self.happens(Happened::Time);
+                }
+                _ => {
+                    if let Some(((at, _), act)) = self.queue.pop_first() {
+                        self.now = self.now.max(at);
+                        self.act(act);
+                    }
+                }
+            }
+        }
+        let status = self.run.as_ref().map_or(RunStatus::Stopped, |run| run.ledger().status());
+        self.outcome.status = status;
+        self.outcome.journal = self.journal.into_iter().map(|(_, entry)| entry).collect();
+        self.outcome
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(self.now.as_millis() as i64)
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn later(&mut self, milliseconds: u64, act: Act) {
+        self.order += 1;
+        self.queue.insert((self.now + Duration::from_millis(milliseconds), self.order), act);
+    }
+
+    fn tell(&mut self, milliseconds: u64, happened: Happened) {
+        let posse = self.posse;
+        self.later(milliseconds, Act::Tell(posse, happened));
+    }
+
+    fn happens(&mut self, happened: Happened) {
+        let (now, wall) = (Mono(self.now), self.wall());
+        let Some(run) = &mut self.run else { return };
+        let effects = run.handle(happened, now, wall);
+        self.carry_out(effects);
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Tell(posse, happened) if posse == self.posse => self.happens(happened),
+            Act::Tell(..) => {}
+            Act::Prompt(terminal, text) => self.prompted(terminal, &text),
+            Act::Agent(terminal, does) => self.agent(terminal, does),
+            Act::Note(sequence, arrived) => drop(self.noted.insert(sequence, arrived)),
+            Act::Restart => self.restart(),
+        }
+    }
+
+    fn restart(&mut self) {
+        let ledger = Ledger::replay(self.journal.iter().cloned());
+        self.run = Some(match ledger {
+            Some(ledger) => Run::from(ledger),
+            // Nothing was ever written down: whoever asked is told so, and asks again.
+            None => {
+                let (run, created) = Run::create(spec(), self.wall());
+                self.run = Some(run);
+                if !self.carry_out(vec![created]) {
+                    return;
+                }
+                return self.go(true);
+            }
+        });
+        self.watching = None;
+        // Often nobody is there who knows the environment.
+        let somebody = self.random(2) == 0;
+        self.go(somebody);
+    }
+
+    fn go(&mut self, can_start: bool) {
+        let alive: BTreeSet<TerminalId> =
+            self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect();
+        let starting = self.run.as_ref().map(|run| run.ledger().starting.clone()).unwrap_or_default();
+        let adopted = (starting.into_iter())
+            .filter_map(|(role, name)| {
+                let found = self.agents.iter().find(|(_, agent)| agent.alive && agent.name == name);
+                found.map(|(terminal, _)| (role, *terminal))
+            })
+            .collect();
+        self.tell(1, Happened::Go { alive, adopted, can_start });
+    }
+
+    /// `false`: posse was killed on the way.
+    fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
+        for effect in effects {
+            if let Effect::Record(entry) = effect {
+                let number = self.journal.len() + 1;
+                let killed = self.kill.is_some_and(|kill| kill.at == number);
+                if killed && self.kill.is_some_and(|kill| kill.moment == Moment::Before) {
+                    return self.die();
+                }
+                if let Entry::Answered { text, .. } = &entry {
+                    let key = self.run.as_ref().and_then(|run| match run.ledger().place {
+                        Place::Unarchived { key, .. } => Some(key),
+                        _ => None,
+                    });
+                    self.outcome.answers.extend(key.map(|key| (key, text.clone())));
+                }
+                self.journal.push((self.wall(), entry));
+                if killed {
+                    return self.die();
+                }
+            } else {
+                self.begin(effect);
+            }
+        }
+        true
+    }
+
+    fn die(&mut self) -> bool {
+        self.outcome.kills += 1;
+        self.posse += 1;
+        self.run = None;
+        // What was killed before it was written must not be killed for ever.
+        self.kill =
+            self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: self.journal.len() + kill.again, ..kill });
+        let pause = 5 + self.random(400);
+        self.later(pause, Act::Restart);
+        false
+    }
+
+    fn begin(&mut self, effect: Effect) {
+        let of_turn = |turn, event| Happened::Turn { turn, event };
+        match effect {
+            Effect::StartTerminal { role, name, .. } => {
+                let terminal = TerminalId::from_random(0xa000_0000 | self.agents.len() as u32);
+                let agent = Agent {
+                    kind: StatusKind::Idle,
+                    epoch: 1,
+                    since: self.wall(),
+                    alive: true,
+                    name,
+                    key: None,
+                    asks: 0,
+                };
+                self.agents.insert(terminal, agent);
+                self.tell(20, Happened::TerminalStarted { role, result: Ok(terminal) });
+            }
+            Effect::Watch(terminal) => {
+                self.watching = Some(terminal);
+                self.show(terminal);
+            }
+            Effect::ClearStale { turn, key, .. } => {
+                let stale = self.files.remove(&key).map(|_| "stale".to_owned());
+                self.tell(1, Happened::StaleCleared { turn, stale, printed: None });
+            }
+            Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
+            Effect::LookForTraces { turn, terminal, text, .. } => {
+                let seen = self.outcome.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
+                let traces = if seen { Traces::Taken } else { Traces::NotTaken };
+                self.tell(2, Happened::Traces { turn, traces });
+            }
+            Effect::LookAtFile { turn, key } => {
+                let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
+                self.tell(2, of_turn(turn, turn::Event::File(look)));
+            }
+            Effect::Accept { turn, terminal, .. } => {
+                let asks = self.agents.get(&terminal).is_some_and(|agent| agent.kind == StatusKind::WaitingUserAnswer);
+                let result = if asks {
+                    self.outcome.accepts += 1;
+                    self.later(2, Act::Agent(terminal, Does::Work));
+                    Ok(())
+                } else {
+                    Err(turn::AcceptFailure::Refused("no question is open".into()))
+                };
+                self.tell(4, of_turn(turn, turn::Event::Accepted(result)));
+            }
+            Effect::Archive { turn, key, .. } => {
+                let name = self.files.remove(&key).map(|_| "answer".to_owned());
+                self.tell(1, Happened::Archived { turn, name });
+            }
+            Effect::Notify { event, .. } => self.outcome.notices.push(event),
+            // A person comes and resumes it.
+            Effect::Rest => self.go(true),
+            Effect::Mirror { .. } | Effect::EndTerminals(_) | Effect::ArchiveState => {}
+            other => panic!("nobody asked for {other:?} in this world"),
+        }
+    }
+
+    /// The pump's part: noted, typed, seen to be taken.
+    fn send(&mut self, turn: u64, terminal: TerminalId, text: String) {
+        let sent = match self.noted.get(&turn) {
+            Some(true) => Sent::Taken,
+            Some(false) => Sent::Uncertain("cut off".into()),
+            None => {
+                self.noted.insert(turn, false);
+                let at = 1 + self.random(4);
+                // Killed in between, it may never be typed: the pump dies with its posse.
+                self.later(at, Act::Prompt(terminal, text));
+                self.later(at + 3, Act::Note(turn, true));
+                return self.tell(at + 4, Happened::Sent { turn, sent: Sent::Taken });
+            }
+        };
+        self.tell(1, Happened::Sent { turn, sent });
+    }
+
+    fn prompted(&mut self, terminal: TerminalId, text: &str) {
+        self.outcome.prompts.entry(terminal).or_default().push(text.to_owned());
+        let key = Key::ALL.into_iter().find(|key| text.contains(&format!("/{}'", key.file_name())));
+        let Some(agent) = self.agents.get_mut(&terminal) else { return };
+        agent.key = key.or(agent.key);
+        agent.asks = self.script.permissions;
+        // As a terminal is from the moment a prompt was seen to be taken.
+        (agent.kind, agent.epoch) = (StatusKind::Processing, agent.epoch + 1);
+        self.later(5, Act::Agent(terminal, Does::Work));
+    }
+
+    fn agent(&mut self, terminal: TerminalId, does: Does) {
+        let wall = self.wall();
+        let Some(agent) = self.agents.get_mut(&terminal).filter(|agent| agent.alive) else { return };
+        let Some(key) = agent.key else { return };
+        let mut turn_to = |kind| {
+            agent.kind = kind;
+            agent.epoch += 1;
+            agent.since = wall;
+        };
+        match does {
+            Does::Work => {
+                turn_to(StatusKind::Processing);
+                let nth = *self.written.entry(key).or_default();
+                let next = if self.script.dies == Some(key) && nth == 0 {
+                    self.written.insert(key, 1);
+                    Does::Die
+                } else if self.script.fails_once == Some(key) && nth == 0 {
+                    self.written.insert(key, 1);
+                    Does::Fail
+                } else if agent.asks > 0 {
+                    agent.asks -= 1;
+                    Does::Ask
+                } else {
+                    Does::Write
+                };
+                self.later(30, Act::Agent(terminal, next));
+            }
+            Does::Ask => turn_to(StatusKind::WaitingUserAnswer),
+            Does::Write => {
+                let nth = self.written.entry(key).or_default();
+                *nth += 1;
+                let tests = *nth - u32::from(self.script.dies == Some(key) || self.script.fails_once == Some(key));
+                self.files.insert(key, answer(key, tests > self.script.failures));
+                self.later(10, Act::Agent(terminal, Does::Finish));
+            }
+            Does::Finish => turn_to(StatusKind::Completed),
+            Does::Fail => turn_to(StatusKind::Error),
+            Does::Die => agent.alive = false,
+        }
+        self.show(terminal);
+    }
+
+    /// Tells of a terminal, if somebody watches it.
+    fn show(&mut self, terminal: TerminalId) {
+        if self.watching != Some(terminal) {
+            return;
+        }
+        let Some(agent) = self.agents.get(&terminal) else { return };
+        if !agent.alive {
+            let turn = self.run.as_ref().map_or(0, |run| run.ledger().turns);
+            return self.tell(2, Happened::Turn { turn, event: turn::Event::Gone("its program exited with 9".into()) });
+        }
+        let waits = agent.kind == StatusKind::WaitingUserAnswer;
+        let seen = Seen {
+            kind: Some(agent.kind),
+            waiting: waits.then_some(WaitingKind::Permission),
+            question: waits.then(|| format!("q{}", agent.epoch)),
+            plain_yes: waits,
+            epoch: agent.epoch,
+            reason: String::new(),
+            words: (agent.kind == StatusKind::Error).then(|| "API Error: 529 Overloaded".into()),
+            ended: false,
+        };
+        self.tell(2, Happened::Status { terminal, seen });
+    }
+}
+
+fn answer(key: Key, passes: bool) -> String {
+    let notes = "REVIEW_NOTES:\n- proposal verified, P1 traceability coverage complete, downstream module src/a.rs, handoff lists 3 steps\n\
+                 - implementation and diff read, test command run, regression risk low, no defect left to fix";
+    match key {
+        Key::Analyst => "ANALYST_SUMMARY:\n- Scope: src/a.rs".into(),
+        Key::Programmer => "PROGRAMMER_SUMMARY:\n- Files changed: src/a.rs".into(),
+        Key::AnalystReview | Key::ProgrammerReview => format!("REVIEW_RESULT: APPROVED\n{notes}"),
+        Key::Tester if passes => "RESULT: PASS\nEVIDENCE:\n- hello".into(),
+        Key::Tester => "RESULT: FAIL\nEVIDENCE:\n- no hello".into(),
+    }
+}
+
+fn spec() -> Spec {
+    let json = r#"{"limits": {"min_review_cycles_before_approval": 1}, "handoff": {"auto_accept_permissions": true}}"#;
+    let (config, _) = Config::resolve(Some(json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
+    Spec {
+        id: RunId::from_random(0xfeed_beef),
+        config,
+        prompt: Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() },
+        directory: "/project".into(),
+        openspec: false,
+        stamp: "now".into(),
+        state_file: "/project/.tmp/state.json".into(),
+        session: Name::session("loop-test").unwrap(),
+        trusted: true,
+        config_hash: None,
+        imported: None,
+    }
+}

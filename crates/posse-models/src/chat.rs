@@ -1,0 +1,140 @@
+//! OpenAI's chat completions, as opencode and Qwen Code speak it.
+
+use serde_json::{Value, json};
+
+use crate::openai::refusal;
+use crate::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
+use crate::scenario::{Failure, ToolCall};
+use crate::voice::{Voice, pieces, tokens};
+
+/// How Qwen Code begins what it says in the user's name.
+const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
+
+pub(crate) fn read(body: &Value) -> Asked {
+    let messages = list(&body["messages"]);
+    let user_texts: Vec<String> = messages
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .flat_map(|message| texts(&message["content"]))
+        .filter_map(|text| said(text, &NOT_THE_USER))
+        .collect();
+    let answered = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
+    let results_in = |messages: &[Value]| -> Vec<ToolResult> {
+        messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
+    };
+    let offered: Vec<Offered> = list(&body["tools"]).iter().map(offered).collect();
+    // Both offer tools in every request of a conversation, and only there.
+    let side = Kind::Side { name: "title", answer: "A scripted session" };
+    Asked {
+        model: string(&body["model"]),
+        streamed: body["stream"] == true,
+        opening: user_texts.first().cloned().unwrap_or_default(),
+        user_text: user_texts.last().cloned().unwrap_or_default(),
+        tool_results: results_in(&messages[answered..]),
+        kind: if offered.is_empty() { side } else { Kind::Conversation },
+        offered,
+        heard: user_texts.len() + results_in(messages).len(),
+    }
+}
+
+fn tool_result(message: &Value) -> ToolResult {
+    let text = texts(&message["content"]).join("\n");
+    ToolResult { id: string(&message["tool_call_id"]), text, is_error: false }
+}
+
+fn offered(tool: &Value) -> Offered {
+    Offered { name: string(&tool["function"]["name"]), namespace: None, freeform: false }
+}
+
+pub(crate) struct Answer {
+    head: Value,
+    text: String,
+    calls: Vec<Value>,
+    input_tokens: u64,
+    output_tokens: u64,
+    reason: String,
+}
+
+impl Answer {
+    pub(crate) fn new(asked: &Asked, request: u64, input_tokens: u64) -> Self {
+        let head = json!({
+            "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
+        });
+        Self { head, text: String::new(), calls: Vec::new(), input_tokens, output_tokens: 0, reason: String::new() }
+    }
+
+    fn chunk(&self, choices: &Value) -> Value {
+        let mut chunk = self.head.clone();
+        chunk["object"] = "chat.completion.chunk".into();
+        chunk["choices"] = choices.clone();
+        chunk
+    }
+
+    fn delta(&self, delta: &Value, reason: Option<&str>) -> String {
+        data(&self.chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": reason }])))
+    }
+
+    fn usage(&self) -> Value {
+        let total = self.input_tokens + self.output_tokens;
+        json!({ "prompt_tokens": self.input_tokens, "completion_tokens": self.output_tokens, "total_tokens": total })
+    }
+}
+
+fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}
+
+impl Voice for Answer {
+    fn open(&mut self) -> Vec<String> {
+        vec![self.delta(&json!({ "role": "assistant", "content": "" }), None)]
+    }
+
+    fn text(&mut self, text: &str) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        self.text.push_str(text);
+        pieces(text).into_iter().map(|piece| self.delta(&json!({ "content": piece }), None)).collect()
+    }
+
+    fn thought(&mut self, text: &str) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        pieces(text).into_iter().map(|piece| self.delta(&json!({ "reasoning_content": piece }), None)).collect()
+    }
+
+    fn call(&mut self, id: &str, call: &ToolCall) -> Vec<String> {
+        let (index, input) = (self.calls.len(), call.input.to_string());
+        self.output_tokens += tokens(&input);
+        let of = |input: &str| json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": input } });
+        self.calls.push(of(&input));
+        let mut first = of("");
+        first["index"] = index.into();
+        let mut events = vec![self.delta(&json!({ "tool_calls": [first] }), None)];
+        for piece in pieces(&input) {
+            let more = json!({ "index": index, "function": { "arguments": piece } });
+            events.push(self.delta(&json!({ "tool_calls": [more] }), None));
+        }
+        events
+    }
+
+    fn failure(&mut self, failure: &Failure) -> Vec<String> {
+        vec![data(&refusal(failure))]
+    }
+
+    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+        self.reason = reason.unwrap_or(if self.calls.is_empty() { "stop" } else { "tool_calls" }).to_owned();
+        let mut last = self.chunk(&json!([]));
+        last["usage"] = self.usage();
+        (vec![self.delta(&json!({}), Some(&self.reason)), data(&last), "data: [DONE]\n\n".into()], self.reason.clone())
+    }
+
+    fn whole(&self) -> Value {
+        let mut message = json!({ "role": "assistant", "content": self.text });
+        if !self.calls.is_empty() {
+            message["tool_calls"] = self.calls.clone().into();
+        }
+        let mut whole = self.head.clone();
+        whole["object"] = "chat.completion".into();
+        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": self.reason }]);
+        whole["usage"] = self.usage();
+        whole
+    }
+}

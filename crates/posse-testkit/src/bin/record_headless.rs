@@ -1,0 +1,84 @@
+//! Records what the real agents say without a terminal, for the tests of their readers:
+//! `cargo run -p posse-testkit --bin record_headless [CASE…]`. Writes `crates/posse-agents/fixtures/AGENT/VERSION/headless`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use posse_agents::headless::command::Asked;
+use posse_agents::headless::{Dialect, Sandbox};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, Options};
+use posse_testkit::headless::{CASES, Case, MAX_TURNS, Session, Wanted, spawn};
+use posse_testkit::models::ModelServer;
+use serde_json::Value;
+
+/// Retries wait in between, and Claude Code likes to wait.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn main() -> ExitCode {
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let mut failed = false;
+    for (folder, version, agent, dialect) in agents() {
+        let agent = match agent {
+            Ok(agent) => agent,
+            Err(error) => {
+                eprintln!("cannot {error}");
+                failed = true;
+                continue;
+            }
+        };
+        let more = (dialect == Dialect::Claude).then_some(MAX_TURNS);
+        for case in CASES.into_iter().chain(more) {
+            if only.is_empty() || only.iter().any(|name| name == case.name) {
+                failed |= !record(&format!("{folder}/{version}"), &agent, dialect, &case);
+            }
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+type Named = (&'static str, &'static str, Result<Agent, posse_testkit::agents::InstallError>, Dialect);
+
+fn agents() -> Vec<Named> {
+    let claude = CLAUDE.map(|version| ("claude_code", version, Agent::claude(version), Dialect::Claude));
+    let codex = CODEX.map(|version| ("codex", version, Agent::codex(version), Dialect::Codex));
+    claude.into_iter().chain(codex).collect()
+}
+
+#[allow(clippy::unwrap_used)]
+fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &Case) -> bool {
+    let server = ModelServer::script(case.scenario);
+    let mut home = agent.home(&server, &Options { retries: Some(case.retries), ..Options::default() });
+    if case.subscribed && dialect == Dialect::Claude {
+        home.env.remove("ANTHROPIC_API_KEY");
+        home.env.insert("CLAUDE_CODE_OAUTH_TOKEN".into(), "sk-ant-oat01-dummy".into());
+    }
+    let asked = Asked { prompt: "Do the task.", max_turns: case.max_turns, ..Asked::default() };
+    let wanted = Wanted { dialect, sandbox: Sandbox::On, agent: case.agent, asked };
+    let session = Session::start(&home, &spawn(&home, &wanted));
+    if let Some(gate) = case.killed_at {
+        server.wait_for(|log| log.waits_at(gate), PATIENCE);
+        session.kill();
+    }
+    let heard = session.hear(PATIENCE);
+    let root = home.home().parent().unwrap().display().to_string();
+    let plain = |text: &str| text.replace(&root, "/agent");
+    let stdout: String = String::from_utf8_lossy(&heard.stdout).lines().map(|line| shortened(&plain(line))).collect();
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../posse-agents/fixtures").join(folder).join("headless");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join(format!("{}.jsonl", case.name)), stdout).unwrap();
+    std::fs::write(place.join(format!("{}.stderr", case.name)), plain(&heard.stderr)).unwrap();
+    println!("{folder}/{}: exit {:?}, by itself: {}", case.name, heard.code, heard.by_itself);
+    heard.by_itself
+}
+
+/// A line without the long lists of everything that is installed.
+fn shortened(line: &str) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(line) else { return format!("{line}\n") };
+    for name in ["slash_commands", "terminal_slash_commands", "skills", "agents", "capabilities", "plugins"] {
+        if let Some(list) = value.get_mut(name).and_then(Value::as_array_mut) {
+            list.truncate(2);
+        }
+    }
+    format!("{value}\n")
+}

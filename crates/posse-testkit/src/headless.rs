@@ -1,0 +1,141 @@
+//! The real agents without a terminal: started with the flags that posse builds, heard to the end.
+
+mod cases;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use posse_agents::headless::check::Deliverables;
+use posse_agents::headless::command::Asked;
+use posse_agents::headless::{
+    Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, Stdin, check_flags,
+};
+use posse_agents::manifest::built_in;
+
+use crate::agents::AgentHome;
+use crate::{env, process};
+
+pub use cases::{CASES, Case, MAX_TURNS};
+
+/// A session that runs.
+pub struct Session<'a> {
+    home: &'a AgentHome,
+    child: Child,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+/// One that has ended.
+#[derive(Debug)]
+pub struct Heard {
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    /// None if a signal ended it.
+    pub code: Option<i32>,
+    /// Whether it ended before our patience did.
+    pub by_itself: bool,
+}
+
+impl Heard {
+    /// What posse makes of it, read with this provider's manifest.
+    #[allow(clippy::unwrap_used)]
+    pub fn events(&self, provider: &str) -> Vec<Event> {
+        let mut reader = Reader::new(built_in(provider).unwrap().unwrap().headless.unwrap());
+        let mut events = reader.stdout(&self.stdout);
+        events.extend(reader.stderr(self.stderr.as_bytes()));
+        events.extend(reader.finish());
+        events
+    }
+}
+
+/// What a session is asked for in a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub dialect: Dialect,
+    pub sandbox: Sandbox,
+    /// Whose permissions it gets.
+    pub agent: &'a str,
+    pub asked: Asked<'a>,
+}
+
+/// The command that posse builds for this. The scope is the home's project and a directory for results.
+#[track_caller]
+#[allow(clippy::unwrap_used)]
+pub fn spawn(home: &AgentHome, wanted: &Wanted<'_>) -> Spawn {
+    let results = home.home().join("results");
+    std::fs::create_dir_all(&results).unwrap();
+    let scope =
+        Scope { directory: home.directory.to_str().unwrap().into(), results: Some(results.to_str().unwrap().into()) };
+    let policy = Policy::default();
+    let granted = policy.grant(wanted.agent, None).unwrap();
+    let request = Request {
+        dialect: wanted.dialect,
+        sandbox: wanted.sandbox,
+        profile: &granted.profile,
+        scope: &scope,
+        policy: &policy,
+        abilities: Abilities::default(),
+    };
+    let spawn = Spawn::new(&home.command[0], &request, &wanted.asked, BTreeMap::new(), Vec::new()).unwrap();
+    let exists = |directory: &str| std::path::Path::new(directory).is_dir();
+    check_flags(&spawn.argv[1..], &request, Deliverables::LastWords, exists).unwrap();
+    spawn
+}
+
+impl<'a> Session<'a> {
+    /// Starts it in its home, with nothing of our own environment but the path.
+    #[allow(clippy::unwrap_used)]
+    pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
+        let Stdin::Null = spawn.stdin;
+        let mut child = Command::new(&spawn.argv[0])
+            .args(&spawn.argv[1..])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(&home.env)
+            .envs(&spawn.set)
+            .current_dir(&spawn.directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Self { home, child, stdout: read(stdout), stderr: read(stderr) }
+    }
+
+    /// Its process, or the script that has started it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it. What npm installs may only be a script that has started the program.
+    pub fn kill(&self) {
+        for process in self.home.processes() {
+            env::kill(process.pid);
+        }
+    }
+
+    /// What it said until it ended. It is killed if it does not within this time.
+    #[allow(clippy::unwrap_used)]
+    pub fn hear(mut self, patience: Duration) -> Heard {
+        let by_itself = process::ends_within(self.child.id(), patience);
+        if !by_itself {
+            self.kill();
+        }
+        let code = self.child.wait().unwrap().code();
+        let stderr = String::from_utf8_lossy(&self.stderr.join().unwrap()).into_owned();
+        Heard { stdout: self.stdout.join().unwrap(), stderr, code, by_itself }
+    }
+}
+
+fn read(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read counts, also if the rest is lost.
+        let _ = from.read_to_end(&mut bytes);
+        bytes
+    })
+}

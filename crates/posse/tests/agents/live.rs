@@ -1,0 +1,152 @@
+//! `posse provider check --live`, on the real agents: what fits is said to fit, what does not is named, and nothing is
+//! left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, or_skip};
+use posse_testkit::process::{self, Process};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::env;
+
+/// A user who has this agent, and no other, in their path.
+struct User {
+    env: TestEnv,
+    programs: PathBuf,
+}
+
+impl User {
+    fn with(agent: &Agent) -> Self {
+        let env = env();
+        std::fs::create_dir(env.work().join("tmp")).unwrap();
+        let programs = agent.program().parent().unwrap().to_owned();
+        Self { env, programs }
+    }
+
+    /// Where everything that is made for the check has to be, and to go from.
+    fn temporary(&self) -> PathBuf {
+        self.env.work().join("tmp")
+    }
+
+    fn check(&self, arguments: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = self.env.command(["provider", "check", "--live"].iter().chain(arguments));
+        command.env("PATH", format!("{}:{path}", self.programs.display()));
+        command.env("TMPDIR", self.temporary()).stdin(Stdio::null());
+        command
+    }
+
+    /// The exit code, and what was said of the agent.
+    fn report(&self, provider: &str) -> (Option<i32>, Value) {
+        let output = self.check(&[provider, "--json", "--keep", "kept"]).output().unwrap();
+        let reports: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        (output.status.code(), reports[0].clone())
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        let ours = |process: &Process| {
+            let home = process.variable("POSSE_AGENT_HOME").or_else(|| process.variable("POSSE_HOME"));
+            home.is_some_and(|home| Path::new(&home).starts_with(self.temporary()))
+        };
+        process::all().into_iter().filter(ours).collect()
+    }
+
+    #[track_caller]
+    fn nothing_is_left(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.temporary()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+        let left = self.processes();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn verdict<'a>(report: &'a Value, expectation: &str) -> &'a Value {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|finding| finding["expectation"] == expectation).unwrap_or_else(|| panic!("{report:#}"))
+}
+
+#[track_caller]
+fn fits(agent: &Agent, provider: &str) {
+    let user = User::with(agent);
+    let (code, report) = user.report(provider);
+    assert_eq!(code, Some(0), "{report:#}");
+    assert_eq!(report["version"], agent.version());
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 13, "{report:#}");
+    assert!(findings.iter().all(|finding| finding["verdict"] == "fits"), "{report:#}");
+    user.nothing_is_left();
+}
+
+#[test]
+fn claude_fits() {
+    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    fits(&agent, "claude_code");
+}
+
+#[test]
+fn codex_fits() {
+    let Some(agent) = or_skip(Agent::codex(CODEX[1])) else { return };
+    fits(&agent, "codex");
+}
+
+#[test]
+fn an_older_codex_fits() {
+    let Some(agent) = or_skip(Agent::codex(CODEX[0])) else { return };
+    fits(&agent, "codex");
+}
+
+/// As if a new version drew its questions otherwise than our rules believe.
+#[test]
+fn a_rule_that_does_not_fit_is_named() {
+    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    let user = User::with(&agent);
+    let directory = user.env.places().providers();
+    std::fs::create_dir_all(&directory).unwrap();
+    let broken = r#"
+        [[screen.rule]]
+        id = "dialog.permission"
+        status = "nothing"
+        when = ["no_composer", "menu"]
+        region = "after:RULE"
+        why = "Believed to be a menu that someone opened."
+    "#;
+    std::fs::write(directory.join("claude_code.toml"), broken).unwrap();
+    let (code, report) = user.report("claude_code");
+    assert_eq!(code, Some(1), "{report:#}");
+    let asks = verdict(&report, "asks_for_permission");
+    assert_eq!(asks["verdict"], "differs", "{report:#}");
+    assert_eq!(asks["evidence"]["rule"], "dialog.permission", "{report:#}");
+    let screen = asks["evidence"]["screen"].to_string();
+    assert!(screen.contains("Do you want to proceed?"), "{screen}");
+    for expectation in ["ends_as_completed", "fails_as_error"] {
+        assert_eq!(verdict(&report, expectation)["verdict"], "fits", "{report:#}");
+    }
+    assert_eq!(verdict(&report, "accepts_by_key")["verdict"], "unchecked", "{report:#}");
+    let kept = user.env.work().join("kept");
+    let recording = kept.join("claude_code-accept.cast").display().to_string();
+    let explained = user.env.run(["explain", "--provider", "claude_code", "--recording", &recording]).ok();
+    assert!(explained.contains("rule box.idle"), "{explained}");
+    user.nothing_is_left();
+}
+
+#[test]
+fn interrupted_it_clears_everything_away() {
+    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    let user = User::with(&agent);
+    let mut check = user.check(&["claude_code"]).stdout(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + crate::PATIENCE;
+    let is_agent = |process: &Process| process.variable("POSSE_AGENT_HOME").is_some();
+    while !user.processes().iter().any(is_agent) {
+        assert!(Instant::now() < end, "the agent was never started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = Pid::from_child(&check);
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(check.wait().unwrap().code(), Some(130));
+    user.nothing_is_left();
+}
