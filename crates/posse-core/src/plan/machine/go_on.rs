@@ -8,7 +8,7 @@ use crate::plan::budget::exhausted;
 use crate::plan::edit::Mark;
 use crate::plan::escalate::{model, validator_model};
 use crate::plan::file::PlanStatus;
-use crate::plan::select::{Limits, Selection, Standing, select};
+use crate::plan::select::{Limits, Selection, Standing, Why, select};
 use crate::plan::{TaskId, TaskStatus};
 use crate::time::Wall;
 
@@ -131,13 +131,10 @@ impl Run {
             Standing::Suspended => self.finish(RunOutcome::Suspended, chains()),
             Standing::Deadlocked => self.finish(RunOutcome::Deadlocked, chains()),
             Standing::Partial => {
-                let asked = |id: &TaskId| self.settings.only.as_ref().is_none_or(|only| only == id);
-                let waiting = selection
-                    .blocked
-                    .iter()
-                    .any(|(id, why)| asked(id) && matches!(why, crate::plan::select::Why::Needs(_)));
-                let failed =
-                    self.plan.tasks().any(|task| asked(&task.id) && self.state.status(&task.id) == TaskStatus::Failed);
+                let asked = self.asked();
+                let waiting =
+                    selection.blocked.iter().any(|(id, why)| asked.contains(id) && matches!(why, Why::Needs(_)));
+                let failed = asked.iter().any(|id| self.state.status(id) == TaskStatus::Failed);
                 match (waiting, failed) {
                     (_, true) => self.finish(RunOutcome::Failed, self.failed_tasks()),
                     (true, false) => self.finish(RunOutcome::Deadlocked, chains()),
@@ -146,6 +143,13 @@ impl Run {
             }
         }
         true
+    }
+
+    /// The tasks that this run is about.
+    fn asked(&self) -> BTreeSet<TaskId> {
+        let ids = self.plan.tasks().map(|task| &task.id);
+        let behind = ids.skip_while(|id| self.settings.from.as_ref().is_some_and(|from| from != *id));
+        behind.filter(|id| self.settings.only.as_ref().is_none_or(|only| only == *id)).cloned().collect()
     }
 
     fn has_warnings(&self) -> bool {
