@@ -8,6 +8,7 @@
 //! - `select` says what may be started now, why the rest may not, and how the plan stands.
 //! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
+//! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch is called.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
 //! - `prompt` is what a session is told.
 //! - `machine` is a run of a plan: all of the above, fed with events.
@@ -25,6 +26,7 @@ mod fields;
 pub mod file;
 #[cfg(test)]
 mod file_tests;
+pub mod gates;
 mod ids;
 pub mod limits;
 #[cfg(test)]
@@ -33,6 +35,7 @@ pub mod machine;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
+pub mod names;
 mod near;
 pub mod outcome;
 #[cfg(test)]
@@ -41,6 +44,8 @@ mod problem;
 pub mod prompt;
 #[cfg(test)]
 mod prompt_tests;
+#[cfg(test)]
+mod property_tests;
 mod read;
 mod read_meta;
 mod record;

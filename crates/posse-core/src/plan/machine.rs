@@ -7,11 +7,13 @@
 //! The way of a task: area, session, gates, validators (if its agent's work is validated), merge, verified. Work that fails
 //! or is found wanting never reaches the merge.
 
+mod fate;
 mod go_on;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,11 +27,8 @@ use super::edit::{Mark, NotWritten, write};
 use super::limits::{Hold, longer};
 use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
-use super::retry::{After, Tries, after_failure, after_infra};
-use super::select::attempts_of;
 use super::settings::Settings;
-use super::verdict::{Judgement, Next, Verdict, follow};
-use super::{FailureKind, Plan, PlanProblems, Record, State, TaskId, TaskStatus};
+use super::{FailureKind, Plan, PlanProblems, State, TaskId, TaskStatus};
 use crate::plan::budget::Usage;
 use crate::time::Wall;
 
@@ -325,70 +324,6 @@ impl Run {
         }
     }
 
-    fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome, now: Wall) {
-        let task = &run.task;
-        let Some(Flight { stage: Stage::Validation { validator, errors, .. }, .. }) = self.flights.get(task) else {
-            return;
-        };
-        let (validator, errors) = (*validator, *errors);
-        let again = |errors| Stage::Validation { validator, errors, asked: false };
-        match outcome {
-            Outcome::Interrupted => return self.stage(task, again(errors)),
-            Outcome::Limited(hold) => {
-                self.hold_begins(hold);
-                return self.stage(task, again(errors));
-            }
-            Outcome::Infra(_) | Outcome::Failed(_) | Outcome::Suspended { .. } | Outcome::Done(_) => {}
-        }
-        let judgement = match outcome {
-            Outcome::Done(_) => judgement,
-            Outcome::Infra(failure) | Outcome::Failed(failure) => {
-                Judgement { verdict: Verdict::Error, findings: vec![failure.message] }
-            }
-            _ => Judgement { verdict: Verdict::Error, ..judgement },
-        };
-        let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
-        match follow(judgement, &self.plan.meta.validation, failed, errors) {
-            Next::Pass => self.next_validator(task, validator, Vec::new()),
-            Next::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
-            Next::Again(findings) => self.found_wanting(task, findings, false, now),
-            Next::Exhausted(findings) => self.found_wanting(task, findings, true, now),
-            Next::AskAgain => self.stage(task, again(errors + 1)),
-            Next::Suspend(why) => {
-                // The work is there and its attempt counts. Only the verdict is missing.
-                self.stage(task, again(0));
-                self.ask_person(task, why, now);
-            }
-        }
-    }
-
-    fn next_validator(&mut self, task: &TaskId, validator: usize, warnings: Vec<String>) {
-        let record = self.state.of(task);
-        if validator == 0 {
-            record.validation_findings.clear();
-        }
-        record.validation_findings.extend(warnings);
-        if validator + 1 < self.plan.meta.validation.validators.len() {
-            self.stage(task, Stage::Validation { validator: validator + 1, errors: 0, asked: false });
-        } else {
-            self.begin_merge(task);
-        }
-    }
-
-    fn found_wanting(&mut self, task: &TaskId, findings: Vec<String>, exhausted: bool, now: Wall) {
-        self.effects.push(Effect::Notify(Notice::ValidationFailed(task.clone(), findings.clone())));
-        let record = self.state.of(task);
-        record.validation_attempts += 1;
-        record.validation_findings.clone_from(&findings);
-        let last = exhausted || record.attempts >= self.attempts_of(task);
-        let message = format!("validation failed: {}", findings.join("; "));
-        if last {
-            self.give_up(task, FailureKind::ValidationExhausted, message);
-        } else {
-            self.fail(task, failure(FailedHow::Validation, message), Counts::Nothing, now);
-        }
-    }
-
     fn merge_ended(&mut self, task: &TaskId, result: MergeResult, now: Wall) {
         match result {
             MergeResult::Merged { commits } => {
@@ -415,95 +350,6 @@ impl Run {
                 }
             }
         }
-    }
-
-    /// Back to pending, as if it had not been tried.
-    fn refund(&mut self, task: &TaskId, counts: Counts, now: Wall) {
-        self.breaker.ended(counts, now, &self.settings.breaker);
-        let record = self.state.of(task);
-        record.status = TaskStatus::Pending;
-        record.attempts = record.attempts.saturating_sub(1);
-        self.flights.remove(task);
-    }
-
-    fn suspend(&mut self, task: &TaskId, question: String, now: Wall) {
-        self.refund(task, Counts::Nothing, now);
-        self.ask_person(task, question, now);
-    }
-
-    fn ask_person(&mut self, task: &TaskId, question: String, now: Wall) {
-        self.effects.push(Effect::Notify(Notice::Question(task.clone(), question.clone())));
-        let record = self.state.of(task);
-        record.status = TaskStatus::Suspended;
-        record.suspended_at = Some(time(now));
-        record.question = Some(question);
-        record.answer = None;
-    }
-
-    fn infra(&mut self, task: &TaskId, failure: Failure, now: Wall) {
-        self.refund(task, Counts::Failure, now);
-        self.memory(task).infra += 1;
-        let tries = self.tries(task);
-        match after_infra(&failure, &tries.borrowed(), &self.settings.backoff) {
-            After::Again(pause) => self.rest(task, failure, pause, now),
-            After::GiveUp { kind, message } => self.give_up(task, kind, message),
-        }
-    }
-
-    fn fail(&mut self, task: &TaskId, failure: Failure, counts: Counts, now: Wall) {
-        self.breaker.ended(counts, now, &self.settings.breaker);
-        self.memory(task).infra = 0;
-        let tries = self.tries(task);
-        let after = after_failure(&failure, &tries.borrowed(), &self.settings.backoff);
-        self.memory(task).denied.clone_from(&failure.denials);
-        match after {
-            After::Again(pause) => {
-                self.state.of(task).status = TaskStatus::Pending;
-                self.flights.remove(task);
-                self.rest(task, failure, pause, now);
-            }
-            After::GiveUp { kind, message } => self.give_up(task, kind, message),
-        }
-    }
-
-    fn tries(&self, task: &TaskId) -> OwnTries {
-        let memory = self.memory.get(task).cloned().unwrap_or_default();
-        OwnTries {
-            attempts: self.state.get(task).map_or(0, |record| record.attempts),
-            max_attempts: self.attempts_of(task),
-            infra: memory.infra,
-            denied: memory.denied,
-        }
-    }
-
-    fn attempts_of(&self, task: &TaskId) -> u32 {
-        self.plan.task(task.as_str()).map_or(1, |task| attempts_of(&self.plan, task))
-    }
-
-    fn rest(&mut self, task: &TaskId, failure: Failure, pause: std::time::Duration, now: Wall) {
-        self.state.of(task).last_error = Some(failure.message.clone());
-        self.memory(task).before = Some(failure);
-        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-        self.resting.insert(task.clone(), Wall(now.0.saturating_add(pause)));
-    }
-
-    fn give_up(&mut self, task: &TaskId, kind: FailureKind, message: String) {
-        let record = self.state.of(task);
-        record.status = TaskStatus::Failed;
-        record.failure_kind = Some(kind);
-        record.last_error = Some(message.clone());
-        self.flights.remove(task);
-        self.effects.push(Effect::Notify(Notice::TaskFailed(task.clone(), message)));
-    }
-
-    fn retry(&mut self, task: &TaskId) {
-        if self.flights.contains_key(task) || self.plan.task(task.as_str()).is_none() {
-            return;
-        }
-        let starts = self.memory.get(task).map_or(0, |memory| memory.starts);
-        *self.state.of(task) = Record::default();
-        self.memory.insert(task.clone(), Memory { starts, ..Memory::default() });
-        self.resting.remove(task);
     }
 
     fn stop_requested(&mut self, how: StopHow) {
@@ -562,24 +408,6 @@ impl Run {
 
     fn resting_ids(&self) -> BTreeSet<TaskId> {
         self.resting.keys().cloned().collect()
-    }
-}
-
-struct OwnTries {
-    attempts: u32,
-    max_attempts: u32,
-    infra: u32,
-    denied: Vec<Denial>,
-}
-
-impl OwnTries {
-    fn borrowed(&self) -> Tries<'_> {
-        Tries {
-            attempts: self.attempts,
-            max_attempts: self.max_attempts,
-            infra: self.infra,
-            denied_before: &self.denied,
-        }
     }
 }
 

@@ -148,7 +148,8 @@ impl<'t> Builder<'t> {
                 Some(Ok((event, span))) => return Ok(Some((event, Place::of(span)))),
                 Some(Err(error)) => {
                     let place = Place::of(granit_parser::Span::empty(*error.marker()));
-                    let end = (place.start + 1).min(self.text.len());
+                    let wrong = self.text.get(place.start..).and_then(|rest| rest.chars().next());
+                    let end = place.start + wrong.map_or(0, char::len_utf8);
                     return Err(Problem::new(Place { end, ..place }, format!("not valid YAML: {}", error.info())));
                 }
             }
@@ -283,10 +284,12 @@ mod tests {
             ("a:\n\t- b\n", 2, "not valid YAML"),
             ("a: *nobody\n", 1, "not valid YAML"),
             ("a: \"open\n", 2, "not valid YAML"),
+            ("a: 'x'é\n", 1, "not valid YAML"),
         ] {
             let problem = parse(text).unwrap_err();
             assert_eq!(problem.at.line, line, "{text:?}: {problem}");
             assert!(problem.message.contains(what), "{text:?}: {problem}");
+            assert!(text.get(problem.at.start..problem.at.end).is_some(), "{text:?}: {problem}");
         }
     }
 

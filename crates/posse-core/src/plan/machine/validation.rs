@@ -1,0 +1,74 @@
+//! What validators say of a task's work, and what follows for the task.
+
+use super::{Effect, Flight, Notice, Run, RunId, Stage, failure};
+use crate::plan::breaker::Counts;
+use crate::plan::outcome::{FailedHow, Outcome};
+use crate::plan::verdict::{Judgement, Next, Verdict, follow};
+use crate::plan::{FailureKind, TaskId};
+use crate::time::Wall;
+
+impl Run {
+    pub(super) fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome, now: Wall) {
+        let task = &run.task;
+        let Some(Flight { stage: Stage::Validation { validator, errors, .. }, .. }) = self.flights.get(task) else {
+            return;
+        };
+        let (validator, errors) = (*validator, *errors);
+        let again = |errors| Stage::Validation { validator, errors, asked: false };
+        match outcome {
+            Outcome::Interrupted => return self.stage(task, again(errors)),
+            Outcome::Limited(hold) => {
+                self.hold_begins(hold);
+                return self.stage(task, again(errors));
+            }
+            Outcome::Infra(_) | Outcome::Failed(_) | Outcome::Suspended { .. } | Outcome::Done(_) => {}
+        }
+        let judgement = match outcome {
+            Outcome::Done(_) => judgement,
+            Outcome::Infra(failure) | Outcome::Failed(failure) => {
+                Judgement { verdict: Verdict::Error, findings: vec![failure.message] }
+            }
+            _ => Judgement { verdict: Verdict::Error, ..judgement },
+        };
+        let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
+        match follow(judgement, &self.plan.meta.validation, failed, errors) {
+            Next::Pass => self.next_validator(task, validator, Vec::new()),
+            Next::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
+            Next::Again(findings) => self.found_wanting(task, &findings, false, now),
+            Next::Exhausted(findings) => self.found_wanting(task, &findings, true, now),
+            Next::AskAgain => self.stage(task, again(errors + 1)),
+            Next::Suspend(why) => {
+                // The work is there and its attempt counts. Only the verdict is missing.
+                self.stage(task, again(0));
+                self.ask_person(task, why, now);
+            }
+        }
+    }
+
+    pub(super) fn next_validator(&mut self, task: &TaskId, validator: usize, warnings: Vec<String>) {
+        let record = self.state.of(task);
+        if validator == 0 {
+            record.validation_findings.clear();
+        }
+        record.validation_findings.extend(warnings);
+        if validator + 1 < self.plan.meta.validation.validators.len() {
+            self.stage(task, Stage::Validation { validator: validator + 1, errors: 0, asked: false });
+        } else {
+            self.begin_merge(task);
+        }
+    }
+
+    pub(super) fn found_wanting(&mut self, task: &TaskId, findings: &[String], exhausted: bool, now: Wall) {
+        self.effects.push(Effect::Notify(Notice::ValidationFailed(task.clone(), findings.to_vec())));
+        let record = self.state.of(task);
+        record.validation_attempts += 1;
+        record.validation_findings = findings.to_vec();
+        let last = exhausted || record.attempts >= self.attempts_of(task);
+        let message = format!("validation failed: {}", findings.join("; "));
+        if last {
+            self.give_up(task, FailureKind::ValidationExhausted, message);
+        } else {
+            self.fail(task, failure(FailedHow::Validation, message), Counts::Nothing, now);
+        }
+    }
+}

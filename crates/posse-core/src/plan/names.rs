@@ -1,0 +1,75 @@
+//! Names of branches and directories. Two plans may have tasks of the same id, and two files plans of the same name; their
+//! work must not meet.
+
+use super::TaskId;
+
+/// The longest readable part of a plan's name in a path.
+const SLUG_MAX: usize = 30;
+
+/// The name of a plan as part of a path or branch. `file` is the path of its file, which tells plans of one name apart.
+pub fn plan_slug(name: &str, file: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars() {
+        match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9') => slug.push(c),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+        if slug.len() == SLUG_MAX {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    format!("{}-{:08x}", if slug.is_empty() { "plan" } else { slug }, fingerprint(name, file))
+}
+
+/// The branch on which a task is worked on, for one start of it.
+pub fn branch(plan_slug: &str, task: &TaskId, start: u32) -> String {
+    format!("plan/{plan_slug}/{}/{start}", task.slug())
+}
+
+/// The directory of that work, below the one of all work areas.
+pub fn area(plan_slug: &str, task: &TaskId, start: u32) -> String {
+    format!("{plan_slug}/{}-{start}", task.slug())
+}
+
+/// FNV-1a. It must be the same for ever, which the standard library does not promise of its own.
+fn fingerprint(name: &str, file: &str) -> u32 {
+    name.bytes()
+        .chain([0])
+        .chain(file.bytes())
+        .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t82_plans_and_tasks_do_not_meet() {
+        let slugs = [
+            plan_slug("Sandbox fix", "a.yaml"),
+            plan_slug("Sandbox fix", "b.yaml"),
+            plan_slug("sandbox-fix", "a.yaml"),
+            plan_slug("../..", "a.yaml"),
+            plan_slug("", "a.yaml"),
+            plan_slug(&"Ünï".repeat(40), "a.yaml"),
+        ];
+        assert_eq!(slugs[0], "sandbox-fix-b68571d5");
+        let mut branches: Vec<String> = Vec::new();
+        for slug in &slugs {
+            for id in ["1.1", "1-1"] {
+                let task: TaskId = id.parse().unwrap();
+                for start in [1, 2] {
+                    let branch = branch(slug, &task, start);
+                    assert!(!branch.contains("..") && branch.is_ascii() && branch.len() < 80, "{branch}");
+                    branches.extend([branch, area(slug, &task, start)]);
+                }
+            }
+        }
+        let all = branches.len();
+        branches.sort();
+        branches.dedup();
+        assert_eq!(branches.len(), all);
+    }
+}
