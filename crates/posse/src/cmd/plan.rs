@@ -107,7 +107,8 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
         }
     };
     ui.answer(&json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks }), || {
-        let mut shown: String = problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect();
+        let mut shown: String =
+            problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect();
         shown.extend(warnings.iter().map(|warning| draw::problem(&name, &text, warning, "warning", ui)));
         if problems.is_empty() {
             shown.push_str(&format!("{name} is in order: {tasks} tasks\n"));

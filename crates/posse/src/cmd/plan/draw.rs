@@ -48,7 +48,12 @@ pub(super) fn tree(plan: &Plan, state: &State, selection: &Selection, ui: &Ui) -
     let mut text = format!("{}\n", ui.paint(&plain(&plan.name), Colour::Bold));
     for section in &plan.sections {
         let status = section_status(section.tasks.iter().map(|task| state.status(&task.id)));
-        text.push_str(&format!("{} {}  {}\n", section.id, plain(&section.name), ui.paint(status.as_str(), Colour::Dim)));
+        text.push_str(&format!(
+            "{} {}  {}\n",
+            section.id,
+            plain(&section.name),
+            ui.paint(status.as_str(), Colour::Dim)
+        ));
         for task in &section.tasks {
             let status = state.status(&task.id);
             let (sign, colour) = mark(status);
@@ -116,7 +121,11 @@ fn in_words(why: &Why) -> String {
 pub(super) fn why(task: &Task, state: &State, selection: &Selection) -> String {
     let mut text = format!("{} {}\nstatus     {}\n", task.id, plain(&task.name), state.status(&task.id));
     let mut add = |name: &str, value: &str| text.push_str(&format!("{name:<10} {}\n", plain(value)));
-    let said = if selection.start.contains(&task.id) { "nothing is in its way: it is next".into() } else { note(task, state, selection) };
+    let said = if selection.start.contains(&task.id) {
+        "nothing is in its way: it is next".into()
+    } else {
+        note(task, state, selection)
+    };
     if !said.is_empty() {
         add("because", &said);
     }
