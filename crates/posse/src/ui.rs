@@ -29,7 +29,6 @@ pub(crate) enum Colour {
     Blue,
     Dim,
     Bold,
-    Plain,
 }
 
 impl Colour {
@@ -41,7 +40,6 @@ impl Colour {
             Colour::Blue => "34",
             Colour::Dim => "2",
             Colour::Bold => "1",
-            Colour::Plain => "0",
         }
     }
 }

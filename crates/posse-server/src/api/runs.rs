@@ -58,6 +58,7 @@ pub(super) async fn create(
         state_file: body.state_file,
         session: Name::session(&format!("loop-{id}"))?,
         trusted: body.trusted,
+        zone: body.zone,
         config_hash: body.config_hash,
         imported,
     };
@@ -103,8 +104,7 @@ pub(super) async fn stop(
     Run(id): Run,
     Params(body): Params<types::StopRun>,
 ) -> Answer<Success> {
-    app.runs.show(id).await?;
-    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into()))?;
+    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
     Ok(Json(Success { success: true }))
 }
 

@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
 use super::loop_run::follow::{self, Onlooker};
-use super::loop_run::live::Live;
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui};
@@ -72,7 +71,7 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
     let mut audience = Client::connect_to(stage.places.clone()).await?;
     audience.only_running();
-    let mut narrator = Narrator { client: audience, beat, accepted: 0, killed: None, ui };
+    let mut narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
     let view = follow::with_onlooker(client, view.id, means, &mut narrator, ui).await?;
     if view.status != RunStatus::Passed {
         let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
@@ -92,73 +91,74 @@ struct Narrator<'a> {
     client: Client,
     beat: Beat,
     accepted: u32,
+    /// The daemon that is about to be killed.
+    doomed: Option<u32>,
     killed: Option<Killed>,
     ui: &'a Ui,
-}
-
-impl Onlooker for Narrator<'_> {
-    async fn sees(&mut self, entry: &Entry, live: &mut Live<'_>) -> Result<(), Error> {
-        match entry {
-            Entry::Said { text, .. } if text.starts_with("FAIL") => {
-                self.say("What the tester saw goes back to the programmer.", live);
-            }
-            Entry::Accepting { .. } => {
-                self.accepted += 1;
-                if self.accepted == 1 {
-                    self.say("Audited first: who asked what, where, and which key answers.", live);
-                }
-            }
-            Entry::Sent { turn } if *turn == KILLED_IN && self.killed.is_none() => {
-                // When the agent is at work.
-                sleep(self.beat.0 * 3).await;
-                self.killed = Some(self.kill(live).await?);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
 }
 
 /// The review of the program: the agents have something to lose by then.
 const KILLED_IN: u64 = 4;
 
+impl Onlooker for Narrator<'_> {
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+        Ok(match entry {
+            Entry::Accepting { .. } => {
+                self.accepted += 1;
+                let first = self.accepted == 1;
+                first.then(|| self.remark("Audited first: who asked what, where, and which key answers."))
+            }
+            Entry::Sent { turn } if *turn == KILLED_IN => {
+                let health: Health = self.client.get("/health").await?;
+                self.doomed = Some(health.pid);
+                Some(self.remark(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid)))
+            }
+            Entry::Said { text, .. } if text.starts_with("FAIL") => {
+                Some(self.remark("What the tester saw goes back to the programmer."))
+            }
+            _ => None,
+        })
+    }
+
+    async fn acts(&mut self) -> Result<Option<String>, Error> {
+        let Some(pid) = self.doomed.take() else { return Ok(None) };
+        // The agent is at work by then, and the line was read.
+        sleep(self.beat.0 * 3).await;
+        let killed = self.kill(pid).await?;
+        let text =
+            format!("Process {} took over after {} ms, with the same agents.", killed.after, killed.milliseconds);
+        self.killed = Some(killed);
+        Ok(Some(self.remark(&text)))
+    }
+}
+
 impl Narrator<'_> {
-    fn say(&self, text: &str, live: &mut Live<'_>) {
-        if !self.ui.json() {
-            live.line(&format!("          {} {text}", self.ui.paint("▸", Colour::Blue)));
-        }
+    /// Below the text of an entry.
+    fn remark(&self, text: &str) -> String {
+        format!("          {} {text}", self.ui.paint("▸", Colour::Blue))
     }
 
     /// Kills the daemon without any warning, and makes sure that its agents did not notice. The keeper brings it back.
-    async fn kill(&mut self, live: &mut Live<'_>) -> Result<Killed, Error> {
+    async fn kill(&mut self, doomed: u32) -> Result<Killed, Error> {
         let before: Vec<Terminal> = self.client.get("/terminals").await?;
-        let health: Health = self.client.get("/health").await?;
-        self.say(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid), live);
-        let pid = i32::try_from(health.pid).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(doomed).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Error::Nonsense("a process id of 0".into()))?;
         let began = Instant::now();
         kill_process(pid, Signal::KILL).map_err(|error| Error::failed(format!("cannot kill the daemon: {error}")))?;
-        let after: Health = loop {
+        let after = loop {
             // What it answered just before it died may still arrive.
             let health: Health = self.client.get("/health").await?;
-            if health.pid != pid.as_raw_nonzero().get().unsigned_abs() {
-                break health;
+            if health.pid != doomed {
+                break health.pid;
             }
         };
-        let took = began.elapsed();
+        let milliseconds = began.elapsed().as_millis();
         let survivors: Vec<Terminal> = self.client.get("/terminals").await?;
         let same = |terminal: &Terminal| survivors.iter().any(|s| s.id == terminal.id && s.pid == terminal.pid);
         if survivors.len() != before.len() || !before.iter().all(same) {
             return Err(Error::failed("the terminals are not what they were before the daemon was killed"));
         }
-        let text = format!(
-            "Another (process {}) answered in {} ms. The same {} agents go on.",
-            after.pid,
-            took.as_millis(),
-            survivors.len()
-        );
-        self.say(&text, live);
-        Ok(Killed { before: health.pid, after: after.pid, milliseconds: took.as_millis() })
+        Ok(Killed { before: doomed, after, milliseconds })
     }
 }
 

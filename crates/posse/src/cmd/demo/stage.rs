@@ -115,6 +115,7 @@ impl Stage {
             state_file: client::absolute(&self.project().join(loop_run::STATE_FILE))?,
             trusted: true,
             config_hash: None,
+            zone: None,
             state: None,
             means: MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None },
         })

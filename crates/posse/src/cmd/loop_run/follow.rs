@@ -16,25 +16,37 @@ use crate::error::Error;
 use crate::event_stream::AGAIN;
 use crate::ui::Ui;
 
+/// Whether a turn begins with it.
+fn is_turn(entry: &JournalView) -> bool {
+    matches!(entry.entry, Entry::TurnBegun { .. })
+}
+
 /// On a terminal, how often the view is brought up to date while nothing is told. Nobody tells what an agent prints; four
 /// times a second looks alive, and is a few local requests.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Somebody who hears of each entry right after it was shown, and may have something to do about it, or to say above the
-/// live view.
+/// Somebody who looks on, and may have something to say and to do about it.
 pub(in crate::cmd) trait Onlooker {
-    async fn sees(&mut self, entry: &Entry, live: &mut Live<'_>) -> Result<(), Error>;
+    /// What to say below the line of this entry.
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error>;
+
+    /// What to do now that everything seen so far is on the screen, and what to say about it then.
+    async fn acts(&mut self) -> Result<Option<String>, Error>;
 }
 
 struct Nobody;
 
 impl Onlooker for Nobody {
-    async fn sees(&mut self, _: &Entry, _: &mut Live<'_>) -> Result<(), Error> {
-        Ok(())
+    async fn sees(&mut self, _: &Entry) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    async fn acts(&mut self) -> Result<Option<String>, Error> {
+        Ok(None)
     }
 }
 
-/// Follows a run until it is over or has stopped, for somebody who minds signals themselves.
+/// Follows a run from its beginning until it is over or has stopped, for somebody who minds signals themselves.
 pub(in crate::cmd) async fn with_onlooker(
     mut client: Client,
     id: RunId,
@@ -43,14 +55,14 @@ pub(in crate::cmd) async fn with_onlooker(
     ui: &Ui,
 ) -> Result<RunView, Error> {
     client.only_running();
-    Follower { client, id, means, last: 0, live: Live::new(ui), ui }.follow(onlooker).await
+    Follower { client, id, means, last: 0, late: false, live: Live::new(ui), ui }.follow(onlooker).await
 }
 
 /// Follows a run until it is over or has stopped. A signal stops it; a second one leaves at once.
 pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansIn, ui: &Ui) -> Result<RunView, Error> {
     client.only_running();
     let id = view.id;
-    let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
+    let mut follower = Follower { client, id, means, last: 0, late: view.turns > 0, live: Live::new(ui), ui };
     let mut nobody = Nobody;
     tokio::select! {
         ended = follower.follow(&mut nobody) => ended,
@@ -79,6 +91,8 @@ struct Follower<'a> {
     means: MeansIn,
     /// The last entry that was shown.
     last: i64,
+    /// It was under way before we came.
+    late: bool,
     live: Live<'a>,
     ui: &'a Ui,
 }
@@ -123,7 +137,7 @@ impl Follower<'_> {
                 match timeout(TICK, next).await {
                     Ok(event) => event,
                     Err(_) => {
-                        self.live.draw(&mut self.client, view).await?;
+                        self.live.draw(&mut self.client, view, "").await?;
                         continue;
                     }
                 }
@@ -141,42 +155,58 @@ impl Follower<'_> {
 
     /// Shows what is new, and what it is now.
     async fn show(&mut self, onlooker: &mut impl Onlooker) -> Result<RunView, Error> {
+        // In this order: of a run that is seen to have ended, everything is seen.
+        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
         let path = format!("/runs/{}/journal?after={}", self.id, self.last);
         let entries: Vec<JournalView> = self.client.get(&path).await?;
-        for entry in &entries {
-            self.last = entry.seq;
-            let line = words::line(entry, self.ui);
+        // Who comes later wants to know where it is, not all it has been through; `posse run logs` has that.
+        let first = self.late && self.last == 0;
+        let from = if first { entries.iter().rposition(is_turn).unwrap_or(0) } else { 0 };
+        let mut lines = String::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let remark = onlooker.sees(&entry.entry).await?;
             if self.ui.json() {
                 self.ui.item(entry, String::new);
-            } else if let Some(line) = line {
-                self.live.line(&line);
+                continue;
             }
-            onlooker.sees(&entry.entry, &mut self.live).await?;
+            let line = words::line(entry, self.ui).filter(|_| at >= from);
+            lines.extend(line.into_iter().chain(remark).map(|line| format!("{line}\n")));
         }
-        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
-        if self.ui.interactive() {
-            self.live.draw(&mut self.client, &view).await?;
+        match self.ui.interactive() {
+            true => self.live.draw(&mut self.client, &view, &lines).await?,
+            false => self.ui.print(&lines),
+        }
+        self.last = entries.last().map_or(self.last, |entry| entry.seq);
+        let done = onlooker.acts().await?;
+        if let Some(done) = done.filter(|_| !self.ui.json()) {
+            self.live.clear();
+            self.ui.line(&done);
         }
         Ok(view)
     }
 
     /// Stops the run and waits until it has.
     async fn stop(&mut self, asked: &Error) -> Result<(), Error> {
-        let why = Some(asked.to_string());
-        let stopped = self.client.post(&format!("/runs/{}/stop", self.id), &StopRun { why }, Repeat::Safe).await;
-        match stopped {
-            Ok(Success { .. }) => {}
-            // It has stopped by itself meanwhile.
-            Err(Error::Refused(problem)) if problem.kind == "rests" => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        let mut events = self.client.listen(None).await?;
         loop {
-            let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
-            if !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
-                return Ok(());
+            let why = Some(asked.to_string());
+            let stopped = self.client.post(&format!("/runs/{}/stop", self.id), &StopRun { why }, Repeat::Safe).await;
+            match stopped {
+                Ok(Success { .. }) => {}
+                // It has come to its end by itself meanwhile.
+                Err(Error::Refused(problem)) if problem.kind == "rests" || problem.kind == "over" => return Ok(()),
+                Err(error) => return Err(error),
             }
-            events.next().await;
+            let mut events = self.client.listen(None).await?;
+            loop {
+                let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
+                if !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
+                    return Ok(());
+                }
+                // A daemon that dies now may take the wish with it; the next one is told again.
+                if events.next().await.is_none() {
+                    break;
+                }
+            }
         }
     }
 }

@@ -8,44 +8,44 @@ use posse_server::runs::view::RunView;
 use unicode_width::UnicodeWidthStr;
 
 use crate::client::Client;
+use crate::cmd::ls::asked;
 use crate::error::Error;
 use crate::ui::{Colour, Ui, age, colour_of, cut, plain, window};
 
-/// Rows besides the lines of the terminal: two rules, the head, five roles.
-const FIXED: usize = 8;
-/// Lines of the terminal whose turn it is: at least so many, at most so many.
-const LINES: (usize, usize) = (3, 12);
+/// Lines of the terminal whose turn it is, at most: any more are no longer taken in at a glance.
+const LINES: usize = 12;
 /// Lines asked for. Much of what an agent draws is frames and empty rows.
 const ASKED: usize = 30;
-/// Wider than this no line is easier to read.
-const WIDEST: usize = 100;
+/// Rows the rest takes at most: a rule, where the run is, five roles, how to answer, and the cursor's own.
+const REST: usize = 9;
+/// Rows left, in a window that has them, for what has happened.
+const PAST: usize = 9;
+/// What terminals that know it show only as a whole; the others ignore it.
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
 
-pub(in crate::cmd) struct Live<'a> {
+pub(super) struct Live<'a> {
     ui: &'a Ui,
-    /// Rows drawn last.
-    rows: usize,
+    /// How wide the rows are that were drawn last.
+    drawn: Vec<usize>,
 }
+
+/// A row of it: texts and their colours.
+type Row = Vec<(String, Option<Colour>)>;
 
 impl<'a> Live<'a> {
     pub(super) fn new(ui: &'a Ui) -> Self {
-        Self { ui, rows: 0 }
+        Self { ui, drawn: Vec::new() }
     }
 
     /// Takes it away.
     pub(super) fn clear(&mut self) {
-        if self.rows > 0 {
-            self.ui.print(&format!("\x1b[{}A\x1b[J", self.rows));
-            self.rows = 0;
-        }
+        let back = self.back(size().1);
+        self.ui.print(&back);
     }
 
-    /// Says something above it.
-    pub(in crate::cmd) fn line(&mut self, text: &str) {
-        self.clear();
-        self.ui.line(text);
-    }
-
-    pub(super) async fn draw(&mut self, client: &mut Client, view: &RunView) -> Result<(), Error> {
+    /// Lines that stay, and below them the run as it is now. All at once, so that nothing flickers.
+    pub(super) async fn draw(&mut self, client: &mut Client, view: &RunView, lines: &str) -> Result<(), Error> {
         let terminals: Vec<Terminal> = client.get("/terminals").await?;
         let tail = match &view.turn {
             Some(turn) => {
@@ -54,92 +54,93 @@ impl<'a> Live<'a> {
             }
             None => String::new(),
         };
-        let (rows, columns) = window().map_or((24, 80), |(rows, columns)| (usize::from(rows), usize::from(columns)));
-        let text = picture(view, &terminals, &tail, (rows, columns), self.ui);
-        // In one piece, over what is there: nothing flickers.
-        let up = if self.rows > 0 { format!("\x1b[{}A", self.rows) } else { String::new() };
-        self.rows = text.lines().count();
-        self.ui.print(&format!("{up}{}\x1b[J", text.replace('\n', "\x1b[K\n")));
+        let (rows, columns) = size();
+        let mut text = format!("{BEGIN}{}{lines}", self.back(columns));
+        for row in picture(view, &terminals, &tail, rows, columns) {
+            let (row, width) = painted(&row, columns, self.ui);
+            text.push_str(&format!("{row}\n"));
+            self.drawn.push(width);
+        }
+        self.ui.print(&format!("{text}{END}"));
         Ok(())
+    }
+
+    /// Back to where it was drawn, with nothing below.
+    fn back(&mut self, columns: usize) -> String {
+        // A window that was made narrower has broken rows in two.
+        let rows: usize = self.drawn.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
+        if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() }
     }
 }
 
-/// No row is wider than the window, and there are fewer of them than it has: else it could not be drawn over.
-fn picture(view: &RunView, terminals: &[Terminal], tail: &str, (rows, columns): (usize, usize), ui: &Ui) -> String {
-    let width = columns.min(WIDEST);
-    let dim = |text: &str| ui.paint(text, Colour::Dim);
-    let mut lines = vec![dim(&"─".repeat(width)), ui.paint(&cut(&head(view), width), Colour::Bold)];
+fn size() -> (usize, usize) {
+    window().map_or((24, 80), |(rows, columns)| (rows.into(), columns.into()))
+}
+
+/// A row that fits into the window, and how wide it is.
+fn painted(row: &Row, columns: usize, ui: &Ui) -> (String, usize) {
+    let (mut text, mut used) = (String::new(), 0);
+    for (part, colour) in row {
+        let part = if used < columns { cut(part, columns - used) } else { String::new() };
+        used += part.width();
+        text.push_str(&colour.map_or_else(|| part.clone(), |colour| ui.paint(&part, colour)));
+    }
+    (text, used)
+}
+
+fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, columns: usize) -> Vec<Row> {
+    let dim = |text: String| (text, Some(Colour::Dim));
+    let mut picture = vec![vec![dim("─".repeat(columns))], vec![(head(view), Some(Colour::Bold))]];
+    let terminal_of = |role| view.terminals.get(&role).and_then(|id| terminals.iter().find(|t| t.id == *id));
     for role in Role::ALL {
-        let terminal = view.terminals.get(&role).and_then(|id| terminals.iter().find(|t| t.id == *id));
-        lines.push(match terminal {
-            Some(terminal) => row(view, role, terminal, width, ui),
-            None => fitted(&[(format!("  {role:<15}  "), Colour::Plain), ("starting".into(), Colour::Dim)], width, ui),
-        });
+        let name = format!("{role:<16} ");
+        let Some(terminal) = terminal_of(role) else {
+            let missing = if view.terminals.contains_key(&role) { "gone" } else { "starting" };
+            picture.push(vec![("  ".into(), None), (name, None), dim(missing.into())]);
+            continue;
+        };
+        let turn = view.turn.as_ref().is_some_and(|turn| turn.terminal == terminal.id);
+        let mark = if turn { "▸ " } else { "  " };
+        let status = terminal.status.status;
+        picture.push(vec![
+            (mark.into(), Some(Colour::Blue)),
+            (name, turn.then_some(Colour::Bold)),
+            (format!("{} {status:<19} ", glyph(status)), Some(colour_of(status))),
+            (format!("{:>4}  {}  ", age(terminal.status.since), terminal.id), None),
+            match asked(terminal) {
+                Some(asks) => (plain(&asks), Some(Colour::Yellow)),
+                None => dim(plain(&format!("{:<11}  {}", terminal.provider, terminal.title))),
+            },
+        ]);
     }
-    if let Some(turn) = &view.turn {
-        let name = format!("── {} {} ", turn.role, turn.terminal);
-        lines.push(dim(&cut(&format!("{name}{}", "─".repeat(width.saturating_sub(name.width()))), width)));
-        // Half of the window is for what has happened.
-        let room = (rows / 2).saturating_sub(FIXED).clamp(LINES.0, LINES.1);
-        let said: Vec<&str> = tail.lines().filter(|line| says_something(line)).collect();
-        let said = said[said.len().saturating_sub(room)..].iter();
-        lines.extend(said.map(|line| dim(&cut(&plain(line), width))));
+    let asking = view.terminals.values().find(|id| {
+        let terminal = terminals.iter().find(|terminal| terminal.id == **id);
+        terminal.and_then(asked).is_some()
+    });
+    if let Some(id) = asking.filter(|_| !view.auto_accept) {
+        let text = format!("  `posse approve {id}` or `posse deny {id}` answers it");
+        picture.push(vec![(text, Some(Colour::Yellow))]);
     }
-    lines.truncate(rows.saturating_sub(1));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    let lines: Vec<&str> = tail.lines().filter(|line| says_something(line)).collect();
+    let room = rows.saturating_sub(REST + PAST).clamp(3, LINES).min(rows.saturating_sub(REST)).min(lines.len());
+    picture.extend(lines[lines.len() - room..].iter().map(|line| vec![dim(format!("  │ {}", plain(line)))]));
+    picture
 }
 
 /// Where the run is.
 fn head(view: &RunView) -> String {
-    let mut parts = vec![format!("round {} of at most {}", view.round, view.max_rounds), view.phase.clone()];
+    let mut head = format!("run {}  round {}/{}  {}", view.id, view.round, view.max_rounds, view.phase);
     if let Some(turn) = &view.turn {
-        parts.push(format!("turn {}, {}", turn.number, age(turn.since)));
-        if turn.attempt > 1 {
-            parts.push(format!("try {}", turn.attempt));
-        }
+        head.push_str(&format!(", review {}  turn {}  {}", view.cycle, turn.number, age(turn.since)));
         if turn.accepts > 0 {
-            parts.push(format!("{} accepted", turn.accepts));
+            head.push_str(&format!("  {} accepted", turn.accepts));
         }
     }
     if let Some(until) = view.parked_until {
         let at = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
-        parts.push(format!("parked until {at}"));
+        head.push_str(&format!("  parked until {at}"));
     }
-    parts.join(" · ")
-}
-
-/// One agent: whether it is its turn, what it does and for how long, which agent it is, and what it is about.
-fn row(view: &RunView, role: Role, terminal: &Terminal, width: usize, ui: &Ui) -> String {
-    let turn = view.turn.as_ref().is_some_and(|turn| turn.terminal == terminal.id);
-    let status = terminal.status.status;
-    let asks = terminal
-        .status
-        .dialog
-        .as_ref()
-        .map(|dialog| format!("asks: {}", dialog.subject.as_deref().unwrap_or(&dialog.question)));
-    let about = plain(&asks.unwrap_or_else(|| terminal.title.clone()));
-    let spans = [
-        (if turn { "▸ " } else { "  " }.to_owned(), Colour::Blue),
-        (format!("{role:<15}  "), if turn { Colour::Bold } else { Colour::Plain }),
-        (format!("{} {status:<19} ", glyph(status)), colour_of(status)),
-        (format!("{:>4}  ", age(terminal.status.since)), Colour::Plain),
-        (format!("{:<11}  {}  {about}", terminal.provider, terminal.id), Colour::Dim),
-    ];
-    fitted(&spans, width, ui)
-}
-
-/// As much of a painted row as fits.
-fn fitted(spans: &[(String, Colour)], width: usize, ui: &Ui) -> String {
-    let mut left = width;
-    let mut row = String::new();
-    for (text, colour) in spans {
-        row.push_str(&ui.paint(&cut(text, left), *colour));
-        if text.width() >= left {
-            break;
-        }
-        left -= text.width();
-    }
-    row
+    head
 }
 
 /// A status for those who see no colours.
