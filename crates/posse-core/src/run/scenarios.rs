@@ -185,6 +185,22 @@ fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
+    let mut bench = Bench::new("{}");
+    bench.go(&[]);
+    for (nth, role) in Role::ALL.into_iter().enumerate().skip(1) {
+        bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+    }
+    bench.dies();
+    assert_eq!(bench.run.ledger().starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
+    let alive = all().into_iter().collect();
+    let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
+    let went_on = bench.happens(Happened::Go { alive, adopted, can_start: true });
+    let expected = ["resumed", "terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+    assert_eq!(went_on, expected, "it is not started a second time");
+}
+
+#[test]
 fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
