@@ -62,7 +62,7 @@ impl Doing {
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(&self.app, terminal).await;
-                let stale = self.files.keep(key, number, Some(Suffix::Stale));
+                let stale = self.files.keep(key, number, Some(Suffix::Stale)).map_err(|error| error.to_string());
                 Some(Happened::StaleCleared { turn, stale, printed })
             }
             Effect::Send { turn, terminal, text } => {
@@ -99,10 +99,10 @@ impl Doing {
                 of_turn(turn, turn::Event::Reminded(result))
             }
             Effect::Archive { turn, key, number } => {
-                Some(Happened::Archived { turn, name: self.files.keep(key, number, None) })
+                Some(Happened::Archived { turn, name: self.files.keep_if_possible(key, number, None) })
             }
             Effect::KeepLate { turn, key, number } => {
-                Some(Happened::KeptLate { turn, name: self.files.keep(key, number, Some(Suffix::Late)) })
+                Some(Happened::KeptLate { turn, name: self.files.keep_if_possible(key, number, Some(Suffix::Late)) })
             }
             Effect::Notify { event, notice } => {
                 self.notify(event, notice).await;

@@ -299,7 +299,7 @@ impl World {
             }
             Effect::ClearStale { turn, key, .. } => {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, Happened::StaleCleared { turn, stale, printed: None });
+                self.tell(1, Happened::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
             Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
             Effect::LookForTraces { turn, terminal, text, .. } => {
