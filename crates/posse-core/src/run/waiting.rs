@@ -6,8 +6,9 @@ use super::ledger::elapsed;
 use super::machine::{Effect, Live, Run};
 use super::park::{Parking, parking};
 use super::{Entry, Stop};
+use crate::plan::limits::reset_at;
 use crate::time::{Mono, Wall};
-use crate::turn::{self, AcceptFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};
+use crate::turn::{self, AcceptFailure, ApiFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
@@ -127,7 +128,11 @@ impl Run {
             return self.stop(Stop::Turn, &message, wall);
         };
         let times = self.ledger.parked_times;
-        let until = match parking(failure, times, None) {
+        let resets = match failure {
+            ApiFailure::UsageLimit { resets: Some(words) } => reset_at(words, wall, self.ledger.spec.zone.as_deref()),
+            _ => None,
+        };
+        let until = match parking(failure, times, resets) {
             Parking::No => return self.stop(Stop::Turn, &message, wall),
             Parking::For(wait) => Wall(wall.0 + wait.as_millis() as i64),
             Parking::Until(until) => until,

@@ -133,6 +133,12 @@ impl ApiError {
         ApiError::NotRemembered(SettingErrorBox(error))
     }
 
+    /// What happened and what to do next, for where only one text goes.
+    pub(crate) fn in_full(&self) -> String {
+        let (_, _, hint) = self.parts();
+        hint.map_or_else(|| self.to_string(), |hint| format!("{self} ({hint})"))
+    }
+
     /// Status, a stable word for programs, and what to do next.
     fn parts(&self) -> (StatusCode, &'static str, Option<&str>) {
         use StatusCode as S;

@@ -20,7 +20,7 @@ use super::Means;
 use super::files::RunFiles;
 use crate::aftermath;
 use crate::api::agents::{self, Asked};
-use crate::api::{App, terminals};
+use crate::api::{ApiError, App, terminals};
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify;
 use crate::pump::{self, Handle, InputError, Text};
@@ -149,7 +149,7 @@ impl Doing {
             };
             agents::start(&self.app, creation).await
         };
-        let terminal = start.await.map_err(|error| error.to_string())?;
+        let terminal = start.await.map_err(|error: ApiError| error.in_full())?;
         tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
         Ok(terminal.id)
     }

@@ -140,6 +140,7 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
         stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
         state_file: client::absolute(&wanted.state_file)?,
         trusted,
+        zone: jiff::tz::TimeZone::system().iana_name().map(str::to_owned),
         config_hash: wanted.config_hash,
         state,
         means: wanted.means.clone(),

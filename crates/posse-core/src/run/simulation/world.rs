@@ -454,6 +454,7 @@ fn spec() -> Spec {
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),
         trusted: true,
+        zone: None,
         config_hash: None,
         imported: None,
     }
