@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use posse_agents::headless::event::{Event, Limit, LimitSource, Reason};
 use posse_agents::headless::{Reader, Texts};
@@ -10,8 +10,11 @@ use posse_agents::manifest::built_in;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+/// Loading a manifest checks all its rules, which is slow; once is enough.
 fn texts(provider: &str) -> Arc<Texts> {
-    built_in(provider).unwrap().unwrap().headless.unwrap()
+    static LOADED: LazyLock<[Arc<Texts>; 2]> =
+        LazyLock::new(|| ["claude_code", "codex"].map(|id| built_in(id).unwrap().unwrap().headless.unwrap()));
+    LOADED[usize::from(provider == "codex")].clone()
 }
 
 struct Recording {

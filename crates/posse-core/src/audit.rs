@@ -14,6 +14,7 @@ pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, Verifier};
 use crate::delivery::{Unanswered, Verified, Wish};
 use crate::detect::dialog::Dialog;
 use crate::ids::TerminalId;
+use crate::status::WaitingKind;
 use crate::time::Wall;
 
 /// How much of the screen's end goes with an entry.
@@ -37,6 +38,15 @@ impl By {
             By::Run => "run",
             By::Person => "person",
             By::Startup => "startup",
+        }
+    }
+
+    /// Which kinds of questions they may answer besides permissions. Nobody has told a run what to say to any other; a
+    /// person has read it, and each option says what it does.
+    pub fn also_answers(self) -> Vec<WaitingKind> {
+        match self {
+            By::Run => Vec::new(),
+            By::Person | By::Startup => vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup],
         }
     }
 }

@@ -1,13 +1,11 @@
-//! Whether a permission prompt may be accepted without a person, and what is written down about it.
+//! Whether a permission prompt may be accepted without a person. What is written down about it is in `audit`.
 //!
 //! The four conditions of the seed, and nothing more: the terminal waits, accepting is switched on, the last accept is long
 //! enough ago, and there were not too many in this turn. What a dialog asks for does not matter here (the seed knows no
 //! classes of commands); whether it can be answered with a plain yes is for the terminal to say (`delivery`).
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use crate::ids::TerminalId;
 use crate::status::StatusKind;
 use crate::time::Mono;
 
@@ -15,8 +13,6 @@ use crate::time::Mono;
 pub const COOLDOWN: Duration = Duration::from_secs(5);
 /// Accepts in one turn. Seed 000: "the safety cap (20)". Twenty are sent; instead of the next one the turn fails.
 pub const CAP: u32 = 20;
-/// Lines of the terminal that go into an audit entry. Seed 000: "up to 5 lines".
-pub const SNIPPET: usize = 5;
 
 /// What the four conditions say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,27 +81,6 @@ impl Accepts {
     }
 }
 
-/// What is logged for every accept. `tail`: the newest lines of the terminal, or `None` if they could not be read.
-pub fn audit_line(role: &str, terminal: TerminalId, n: u32, tail: Option<&str>) -> String {
-    let mut line = format!("accepted a permission prompt: {role}, terminal {terminal}, {n}/{CAP}");
-    let Some(tail) = tail else {
-        line.push_str("\n  | (the terminal could not be read)");
-        return line;
-    };
-    // Escape sequences would act on whoever reads the log.
-    let plain = |row: &str| row.chars().filter(|c| !c.is_control()).collect::<String>().trim_end().to_owned();
-    let mut rows: Vec<String> = tail.lines().map(plain).collect();
-    rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
-    if rows.is_empty() {
-        line.push_str("\n  | (nothing is on the screen)");
-    }
-    for row in rows.iter().skip(rows.len().saturating_sub(SNIPPET)) {
-        // Writing to a string cannot fail.
-        let _ = write!(line, "\n  | {row}");
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_the_seeds() {
-        assert_eq!((COOLDOWN.as_secs_f64(), CAP, SNIPPET), (5.0, 20, 5));
+        assert_eq!((COOLDOWN.as_secs_f64(), CAP, crate::audit::TAIL_LINES), (5.0, 20, 5));
     }
 
     #[test]
@@ -151,31 +126,5 @@ mod tests {
         accepts.sending(at(6_000));
         accepts.sent(at(7_000));
         assert_eq!((accepts.count(), accepts.last()), (5, Some(at(7_000))));
-    }
-
-    #[test]
-    fn audit_log_content() {
-        let id = TerminalId::from_random(0x00c0_ffee);
-        let tail =
-            "● Bash(ls)\n\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\u{1b}[0m  \n   2. No\n\n  \n";
-        assert_eq!(
-            audit_line("programmer", id, 2, Some(tail)),
-            "accepted a permission prompt: programmer, terminal 00c0ffee, 2/20\n  |    ls\n  | \n  |  Do you want to \
-             proceed?\n  |  ❯ 1. Yes[0m\n  |    2. No"
-        );
-        let short = audit_line("programmer", id, 20, Some("Allow ls to run? [y/n]"));
-        assert_eq!(
-            short,
-            "accepted a permission prompt: programmer, terminal 00c0ffee, 20/20\n  | Allow ls to run? [y/n]"
-        );
-    }
-
-    #[test]
-    fn s_150_a_tail_that_cannot_be_read_is_said() {
-        let line = audit_line("tester", TerminalId::from_random(1), 1, None);
-        assert!(line.ends_with("1/20\n  | (the terminal could not be read)"), "{line}");
-        assert!(
-            audit_line("tester", TerminalId::from_random(1), 1, Some(" \n\n")).ends_with("(nothing is on the screen)")
-        );
     }
 }

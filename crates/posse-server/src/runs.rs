@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use posse_core::ids::RunId;
 use posse_core::run::{Entry, Ledger, Run, Spec};
 use posse_core::time::Wall;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
 use crate::record::Backend;
@@ -39,8 +39,8 @@ pub(crate) enum Command {
     Stop {
         why: String,
     },
-    /// Somebody is there who knows the environment.
-    Means(Means),
+    /// Somebody is there who knows the environment. Answered when that is known; a driver that has come to its end does not.
+    Means(Means, oneshot::Sender<()>),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -67,13 +67,15 @@ pub(crate) enum RunError {
 #[derive(Clone)]
 pub(crate) struct Runs {
     driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    /// Held by whoever looks whether a run is driven, or a state file used, and acts on it.
+    beginning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
 }
 
 impl Runs {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf) -> Self {
-        Self { driven: Arc::default(), files, database }
+        Self { driven: Arc::default(), beginning: Arc::default(), files, database }
     }
 
     fn driven(&self) -> MutexGuard<'_, HashMap<RunId, mpsc::UnboundedSender<Command>>> {
@@ -82,6 +84,7 @@ impl Runs {
 
     /// Begins a run. Answered when it is written down.
     pub(crate) async fn create(&self, app: &App, spec: Spec, means: Means) -> Result<RunView, RunError> {
+        let _beginning = self.beginning.lock().await;
         let state_file = spec.state_file.clone();
         let used = self.read({
             let state_file = state_file.clone();
@@ -97,35 +100,50 @@ impl Runs {
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| RunError::Stopping)?.map_err(RunError::Disk)?;
         let view = RunView::from(run.ledger());
-        self.drive(app, run, 1, Some(means));
+        drop(self.drive(app, run, 1, Some(means)));
         Ok(view)
     }
 
-    /// Goes on with a run that rests; one that goes on is told that somebody is there.
+    /// Goes on with a run that rests; one that goes on is told that somebody is there. Answered when it goes on: what is
+    /// seen of it afterwards is not the stop that came before.
     pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means) -> Result<RunView, RunError> {
+        let _beginning = self.beginning.lock().await;
         let driver = self.driven().get(&id).cloned();
-        if driver.is_some_and(|driver| driver.send(Command::Means(means.clone())).is_ok()) {
+        let (taken, answer) = oneshot::channel();
+        let told = driver.is_some_and(|driver| driver.send(Command::Means(means.clone(), taken)).is_ok());
+        if told && answer.await.is_ok() {
             return self.show(id).await;
         }
         let (run, seq) = self.load(id).await?;
         if run.ledger().status().is_over() {
             return Err(RunError::Over(id));
         }
-        let view = RunView::from(run.ledger());
-        self.drive(app, run, seq, Some(means));
-        Ok(view)
+        // An end that comes at once is as good as a beginning: it is written down.
+        let _ = self.drive(app, run, seq, Some(means)).await;
+        self.show(id).await
     }
 
-    pub(crate) fn stop(&self, id: RunId, why: String) -> Result<(), RunError> {
+    pub(crate) async fn stop(&self, id: RunId, why: String) -> Result<(), RunError> {
+        let view = self.show(id).await?;
         let told = self.driven().get(&id).is_some_and(|driver| driver.send(Command::Stop { why }).is_ok());
-        if told { Ok(()) } else { Err(RunError::Rests(id)) }
+        match told {
+            true => Ok(()),
+            false if view.status.is_over() => Err(RunError::Over(id)),
+            false => Err(RunError::Rests(id)),
+        }
     }
 
     /// Takes up the runs that were going on when the last daemon ended.
     pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
         for id in runs {
+            let _beginning = self.beginning.lock().await;
+            // Whoever follows it may have been faster.
+            if self.driven().contains_key(&id) {
+                continue;
+            }
             match self.load(id).await {
-                Ok((run, seq)) => self.drive(app, run, seq, None),
+                Ok((run, _)) if run.ledger().stopped.is_some() || run.ledger().status().is_over() => {}
+                Ok((run, seq)) => drop(self.drive(app, run, seq, None)),
                 Err(error) => tracing::error!("run {id} cannot be taken up: {error}"),
             }
         }
@@ -162,10 +180,12 @@ impl Runs {
         Ok(read.map_err(|_| RunError::Stopping)??)
     }
 
-    fn drive(&self, app: &App, run: Run, seq: i64, means: Option<Means>) {
+    /// Drives it from now on. Tells when the run has begun to go on; nothing is told if it could not.
+    fn drive(&self, app: &App, run: Run, seq: i64, means: Option<Means>) -> oneshot::Receiver<()> {
         let id = run.ledger().spec.id;
         let (commands, inbox) = mpsc::unbounded_channel();
-        let driver = Driver::new(run, seq, app.clone(), self.files.clone(), means, inbox);
+        let (begun, begins) = oneshot::channel();
+        let driver = Driver::new(run, seq, app.clone(), self.files.clone(), means, inbox, begun);
         self.driven().insert(id, commands.clone());
         let driven = self.driven.clone();
         tokio::spawn(async move {
@@ -177,5 +197,6 @@ impl Runs {
                 }
             }
         });
+        begins
     }
 }

@@ -67,6 +67,7 @@ pub struct Wanted<'a> {
 pub fn spawn(home: &AgentHome, wanted: &Wanted<'_>) -> Spawn {
     let results = home.home().join("results");
     std::fs::create_dir_all(&results).unwrap();
+    let results = results.canonicalize().unwrap();
     let scope =
         Scope { directory: home.directory.to_str().unwrap().into(), results: Some(results.to_str().unwrap().into()) };
     let policy = Policy::default();
@@ -80,8 +81,8 @@ pub fn spawn(home: &AgentHome, wanted: &Wanted<'_>) -> Spawn {
         abilities: Abilities::default(),
     };
     let spawn = Spawn::new(&home.command[0], &request, &wanted.asked, BTreeMap::new(), Vec::new()).unwrap();
-    let exists = |directory: &str| std::path::Path::new(directory).is_dir();
-    check_flags(&spawn.argv[1..], &request, Deliverables::LastWords, exists).unwrap();
+    let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
+    check_flags(&spawn.argv[1..], &request, Deliverables::LastWords, real).unwrap();
     spawn
 }
 

@@ -70,6 +70,19 @@ fn works_in_its_scope(agent: &Agent, dialect: Dialect) {
     assert_eq!(denials(&events), if dialect == Dialect::Claude { 2 } else { 1 }, "{events:?}");
 }
 
+/// A link in the scope does not lead out of it.
+fn a_link_leads_nowhere(agent: &Agent, dialect: Dialect) {
+    let server = ModelServer::script(
+        "[[turn]]\nsteps = [{ write = { path = 'link/outside.txt', content = 'no' } }]
+         [[turn]]\nsteps = [{ text = 'Done.' }]",
+    );
+    let home = agent.home(&server, &Options::default());
+    std::os::unix::fs::symlink(home.home(), home.directory.join("link")).unwrap();
+    let heard = Session::start(&home, &spawn(&home, &wanted(dialect, "coder"))).hear(PATIENCE);
+    ended_well(&home, &heard, &events(dialect, &heard));
+    assert!(!home.home().join("outside.txt").exists(), "{heard:?}");
+}
+
 /// T02: the leak of the original, whose readers could write by edits, by `touch` and by redirection.
 fn who_reads_writes_nothing(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
@@ -109,7 +122,7 @@ fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
 /// One module per agent and version, one test per claim.
 macro_rules! agent {
     ($name:ident, $install:expr, $dialect:expr) => {
-        agent!($name, $install, $dialect, [works_in_its_scope, who_reads_writes_nothing, without_sandbox_everything_goes]);
+        agent!($name, $install, $dialect, [works_in_its_scope, a_link_leads_nowhere, who_reads_writes_nothing, without_sandbox_everything_goes]);
     };
     ($name:ident, $install:expr, $dialect:expr, [$($claim:ident),+]) => {
         mod $name {

@@ -16,6 +16,7 @@ mod logs;
 mod loop_run;
 mod ls;
 mod output;
+mod plan;
 mod profile;
 mod provider;
 mod runs;
@@ -62,6 +63,7 @@ enum Command {
     Loop(loop_run::Args),
     Runs(runs::ListArgs),
     Run(runs::Args),
+    Plan(plan::Args),
     Launch(launch::Args),
     Ls(ls::Args),
     Show(show::Args),
@@ -98,6 +100,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
         Command::Runs(args) => on_runtime(runs::list(args, ui)),
         Command::Run(args) => on_runtime(runs::run(args, ui)),
+        Command::Plan(args) => plan::run(&args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
         Command::Show(args) => on_runtime(show::run(args, ui)),

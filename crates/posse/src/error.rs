@@ -16,6 +16,8 @@ use posse_term::places::PlacesError;
 pub(crate) enum Exit {
     Ok = 0,
     Failed = 1,
+    /// A plan is not valid, or cannot go on.
+    Invalid = 5,
     /// Another instance holds the lock.
     Locked = 6,
     Usage = 64,

@@ -37,6 +37,8 @@ pub enum FailedCheck {
     PromptSwallowed { flag: String },
     #[error("{ADD_DIR} {directory}: there is no such directory")]
     NoDirectory { directory: String },
+    #[error("{ADD_DIR} {directory}: this is a link to {real}; what lies there would be outside, so give the real path")]
+    Link { directory: String, real: String },
     #[error("{ADD_DIR} {directory}: this is not in the scope of the session")]
     OutsideScope { directory: String },
     #[error("{ADD_DIR} {directory} is missing, where the session works")]
@@ -47,12 +49,12 @@ pub enum FailedCheck {
     Undeliverable { path: String },
 }
 
-/// Checks a command line without its program. `exists` says whether a directory is there.
+/// Checks a command line without its program. `real` is the path of a directory without links, if it is there.
 pub fn check_flags(
     arguments: &[String],
     request: &Request<'_>,
     deliverables: Deliverables<'_>,
-    exists: impl Fn(&str) -> bool,
+    real: impl Fn(&str) -> Option<String>,
 ) -> Result<(), FailedCheck> {
     let flags = prompt_apart(arguments)?;
     let directories = match request.dialect {
@@ -61,8 +63,11 @@ pub fn check_flags(
     };
     let scope: Vec<&str> = request.scope.directories().collect();
     for directory in directories.iter().chain(&scope) {
-        if !exists(directory) {
-            return Err(FailedCheck::NoDirectory { directory: (*directory).into() });
+        let directory = (*directory).to_owned();
+        match real(&directory) {
+            None => return Err(FailedCheck::NoDirectory { directory }),
+            Some(real) if real != directory => return Err(FailedCheck::Link { directory, real }),
+            Some(_) => {}
         }
     }
     if request.sandbox == Sandbox::Off {

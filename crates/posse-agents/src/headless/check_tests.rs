@@ -20,8 +20,12 @@ const ALL: [Case; 6] = [
     Case { dialect: Dialect::Codex, agent: "validator", ..CODER },
 ];
 
-fn exists(directory: &str) -> bool {
-    directory != "/gone"
+fn real(directory: &str) -> Option<String> {
+    match directory {
+        "/gone" => None,
+        "/link" => Some("/elsewhere".into()),
+        directory => Some(directory.into()),
+    }
 }
 
 impl Case {
@@ -45,12 +49,12 @@ impl Case {
     fn changed(&self, change: impl FnOnce(&mut Vec<String>)) -> Result<(), FailedCheck> {
         self.with("/r", |request, mut line| {
             change(&mut line);
-            check_flags(&line, request, Deliverables::LastWords, exists)
+            check_flags(&line, request, Deliverables::LastWords, real)
         })
     }
 
     fn delivers(&self, path: &str) -> Result<(), FailedCheck> {
-        self.with("/r", |request, line| check_flags(&line, request, Deliverables::Files(&[path]), exists))
+        self.with("/r", |request, line| check_flags(&line, request, Deliverables::Files(&[path]), real))
     }
 }
 
@@ -133,8 +137,10 @@ fn lists_are_never_empty() {
 
 #[test]
 fn directories_are_those_of_the_scope_and_exist() {
-    let gone = CODER.with("/gone", |request, line| check_flags(&line, request, Deliverables::LastWords, exists));
+    let gone = CODER.with("/gone", |request, line| check_flags(&line, request, Deliverables::LastWords, real));
     assert_eq!(gone, Err(FailedCheck::NoDirectory { directory: "/gone".into() }));
+    let link = CODER.with("/link", |request, line| check_flags(&line, request, Deliverables::LastWords, real));
+    assert_eq!(link, Err(FailedCheck::Link { directory: "/link".into(), real: "/elsewhere".into() }));
     let place = |line: &mut Vec<String>| line.iter().position(|word| word == "/r").unwrap();
     let other = CODER.changed(|line| {
         let place = place(line);
@@ -188,8 +194,8 @@ proptest! {
         let deliver = [result.as_str()];
         let by_file = granted.profile.tools.iter().any(|tool| tool == "Write") || off || (codex && granted.profile.writes());
         let deliverables = if by_file { Deliverables::Files(&deliver) } else { Deliverables::LastWords };
-        prop_assert_eq!(check_flags(&line, &request, deliverables, |_| true), Ok(()));
-        let refused = check_flags(&line, &request, Deliverables::Files(&deliver), |_| true);
+        prop_assert_eq!(check_flags(&line, &request, deliverables, |directory| Some(directory.into())), Ok(()));
+        let refused = check_flags(&line, &request, Deliverables::Files(&deliver), |directory| Some(directory.into()));
         prop_assert_eq!(refused.is_ok(), by_file);
     }
 }

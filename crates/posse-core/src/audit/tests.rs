@@ -1,9 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::delivery::NotAnswered;
+use crate::delivery::{Decision, NotAnswered};
 use crate::detect::dialog::{Choosable, Meaning};
-use crate::status::WaitingKind;
+use crate::detect::{Reading, Strength};
+use crate::status::StatusKind;
 
 fn dialog() -> Dialog {
     let option = |label: &str, meaning, selected| {
@@ -91,6 +92,34 @@ fn what_is_chosen_is_named() {
     assert_eq!(chosen(Wish::Deny), ("deny".into(), "No".into()));
     assert_eq!(chosen(Wish::Option(1)), ("option 2".into(), "No".into()));
     assert_eq!(chosen(Wish::Option(7)), ("option 8".into(), String::new()));
+}
+
+#[test]
+fn a_run_answers_permissions_and_nothing_else() {
+    use WaitingKind::{Permission, Plan, Question, Startup};
+    assert_eq!(By::Run.also_answers(), []);
+    for by in [By::Person, By::Startup] {
+        assert_eq!(by.also_answers(), [Question, Plan, Startup]);
+    }
+    let check = |by: By, kind| {
+        let reading = Reading {
+            status: Some(StatusKind::WaitingUserAnswer),
+            waiting_kind: Some(kind),
+            rule: "test".into(),
+            strength: Strength::Layout,
+            evidence: None,
+            dialog: Some(Dialog { kind, ..dialog() }),
+            draft: None,
+            ends_turn: false,
+            content: 0,
+        };
+        Decision { also: by.also_answers(), ..Decision::new(dialog().id, Wish::Accept) }.check(&reading)
+    };
+    assert_eq!(check(By::Run, Permission), Ok(()));
+    for kind in [Question, Plan, Startup] {
+        assert_eq!(check(By::Run, kind), Err(NotAnswered::Kind(kind)));
+        assert_eq!(check(By::Person, kind), Ok(()));
+    }
 }
 
 #[test]

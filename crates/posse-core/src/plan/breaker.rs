@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Wall;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Failures in a row.
     pub threshold: u32,

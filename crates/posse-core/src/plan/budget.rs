@@ -54,7 +54,7 @@ pub struct Line {
 }
 
 /// A sum over sessions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Total {
     pub sessions: u32,
     pub cost_usd: f64,
@@ -156,7 +156,7 @@ impl Budget {
 }
 
 /// A limit on one level: this invocation, this plan, this item, the last days.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub name: String,
     pub limit_usd: Option<f64>,

@@ -275,3 +275,12 @@ fn t31_the_status_of_a_section_follows_from_its_tasks() {
         assert_eq!(section_status(tasks.clone()), section, "{tasks:?}");
     }
 }
+
+/// The example in the documentation is a plan.
+#[test]
+fn what_the_documentation_shows_can_be_read() {
+    let text = include_str!("../../../../docs/plan-files.md");
+    let example = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let (plan, warnings) = Plan::read("docs", example).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!((plan.tasks().count(), warnings), (4, Vec::new()));
+}

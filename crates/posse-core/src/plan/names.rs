@@ -55,7 +55,7 @@ mod tests {
             plan_slug("", "a.yaml"),
             plan_slug(&"Ünï".repeat(40), "a.yaml"),
         ];
-        assert_eq!(slugs[0], "sandbox-fix-5ac46b9c");
+        assert_eq!(slugs[0], "sandbox-fix-b68571d5");
         let mut branches: Vec<String> = Vec::new();
         for slug in &slugs {
             for id in ["1.1", "1-1"] {

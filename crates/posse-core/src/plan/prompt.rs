@@ -158,7 +158,12 @@ fn task_block(out: &mut String, brief: &Brief<'_>) {
 }
 
 fn opening(out: &mut String, brief: &Brief<'_>) {
-    let Some(before) = brief.before.filter(|_| brief.attempt > 1) else {
+    // What an earlier run wrote down is all there is, if this run has not tried yet.
+    let message = match brief.before {
+        Some(before) => Some(before.message),
+        None => brief.record.last_error.as_deref().filter(|_| brief.attempt > 1),
+    };
+    let Some(message) = message else {
         heading(out, "How to begin");
         out.push_str(
             "This is a fresh start. The plan shows the task as in progress only because you were just given it.\n\n",
@@ -166,13 +171,14 @@ fn opening(out: &mut String, brief: &Brief<'_>) {
         return;
     };
     heading(out, &format!("Attempt {}: what happened before", brief.attempt));
-    let _ = writeln!(out, "The attempt before this one failed ({}). What is known of it (data):\n", before.failed);
-    out.push_str(&data(before.message));
-    if let Some(output) = before.output {
+    let kind = brief.before.map(|before| format!(" ({})", before.failed)).unwrap_or_default();
+    let _ = writeln!(out, "The work before this failed{kind}. What is known of it (data):\n");
+    out.push_str(&data(message));
+    if let Some(output) = brief.before.and_then(|before| before.output) {
         out.push_str("The end of what the check printed (data):\n\n");
         out.push_str(&data(output));
     }
-    match before.branch {
+    match brief.before.and_then(|before| before.branch) {
         Some(branch) => {
             let _ = writeln!(
                 out,

@@ -51,7 +51,7 @@ fn with(change: impl FnOnce(&mut Brief<'_>)) -> String {
 fn t37_the_first_attempt_is_a_fresh_start() {
     let prompt = with(|_| {});
     assert!(prompt.contains("fresh start"));
-    for ghost in ["attempt before", "failed (", "partial", "last time"] {
+    for ghost in ["happened before", "failed (", "partial", "last time"] {
         assert!(!prompt.to_lowercase().contains(ghost), "{ghost}");
     }
     insta::assert_snapshot!("first attempt", prompt);
@@ -99,6 +99,35 @@ fn t38_findings_and_failures_come_with_the_next_attempt() {
     assert!(at("Findings of the last") < at("Your question was") && at("Your question was") < at("Others work"));
     assert!(at("Others work") < at("## Task 1.1") && at("## Task 1.1") < at("## Attempt 2"));
     insta::assert_snapshot!("second attempt", prompt);
+}
+
+/// A merge that did not work costs no attempt, and is told all the same; and so is what an earlier run left behind.
+#[test]
+fn what_went_wrong_is_told_whatever_the_attempt_is_called() {
+    let conflict = Before { failed: FailedHow::Merge, message: "does not merge: a.py", output: None, branch: None };
+    let prompt = with(|brief| brief.before = Some(conflict));
+    assert!(
+        prompt.contains("failed (merge)") && prompt.contains("does not merge: a.py") && !prompt.contains("fresh start")
+    );
+    let record = Record { last_error: Some("the old error".into()), ..Record::default() };
+    let (plan, _) = Plan::read("p", PLAN).unwrap();
+    let brief = |attempt| Brief {
+        role: "You write code.",
+        plan: &plan,
+        plan_path: "p.yaml",
+        task: plan.task("1.1").unwrap(),
+        record: &record,
+        attempt,
+        before: None,
+        beside: None,
+        item: None,
+        gates: &[],
+        report: Channel::LastMessage,
+        nonce: "N",
+        rejected: &[],
+    };
+    assert!(build(&brief(2)).contains("the old error"));
+    assert!(build(&brief(1)).contains("fresh start"));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::FailureKind;
 use super::outcome::{Denial, Failure, denial_advice, denied_again};
 
 /// Pauses between attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backoff {
     pub base: Duration,
     pub max: Duration,

@@ -146,8 +146,15 @@ pub fn select(plan: &Plan, state: &State, limits: &Limits<'_>) -> Selection {
         }
         blocked.push((id.clone(), view.why(i, &start)));
     }
-    let standing = view.standing(validate.len() + start.len(), &blocked);
-    Selection { validate, start: start.iter().map(|i| view.tasks[*i].id.clone()).collect(), blocked, standing }
+    let standing = view.standing();
+    Selection { validate, start: view.named(&start), blocked, standing }
+}
+
+/// The same without the reasons, which cost more than all the rest.
+pub(super) fn next(plan: &Plan, state: &State, limits: &Limits<'_>) -> Selection {
+    let view = View::new(plan, state, limits);
+    let start = view.named(&view.start());
+    Selection { validate: view.validate(), start, blocked: Vec::new(), standing: view.standing() }
 }
 
 /// The plan with numbers instead of names.
@@ -162,6 +169,8 @@ struct View<'a> {
     asked: Vec<bool>,
     /// What is at the bottom of why it does not run, and the next task on the way there.
     causes: Vec<(Cause, Option<usize>)>,
+    /// The task at the bottom.
+    roots: Vec<usize>,
     running: Vec<usize>,
 }
 
@@ -184,6 +193,7 @@ impl<'a> View<'a> {
             lacks: tasks.iter().map(lacks).collect(),
             asked: tasks.iter().enumerate().map(asked).collect(),
             causes: vec![(Cause::Moves, None); tasks.len()],
+            roots: (0..tasks.len()).collect(),
             satisfied,
             running,
             tasks,
@@ -231,6 +241,7 @@ impl<'a> View<'a> {
                 if self.causes[here].1.is_none() && self.own_cause(here) == Cause::Moves {
                     self.causes[here].1 = self.lacks[here].first().copied();
                 }
+                self.roots[here] = self.causes[here].1.map_or(here, |next| self.roots[next]);
                 known[here] = true;
                 path.pop();
             }
@@ -336,27 +347,24 @@ impl<'a> View<'a> {
         let named = |i: usize| (self.tasks[i].id.clone(), self.status(i));
         let steps = std::iter::successors(Some(from), |i| self.causes[*i].1);
         let mut chain: Vec<_> = steps.clone().take(CHAIN_SHOWN).map(named).collect();
-        chain.extend(steps.skip(CHAIN_SHOWN).last().map(named));
+        if steps.clone().nth(CHAIN_SHOWN).is_some() {
+            chain.push(named(self.roots[from]));
+        }
         chain
     }
 
-    fn standing(&self, chosen: usize, blocked: &[(TaskId, Why)]) -> Standing {
+    fn standing(&self) -> Standing {
         if let Some(finished) = finished(self.plan, self.state) {
             return finished;
         }
-        let moving = |(_, why): &(TaskId, Why)| {
-            matches!(
-                why,
-                Why::Running
-                    | Why::Validating
-                    | Why::ValidationDue
-                    | Why::Resting
-                    | Why::Turn
-                    | Why::Resource { .. }
-                    | Why::Files { .. }
-            )
+        // On its way, or nothing is in its way but others that are, a pause or the order.
+        let moves = |i: usize| match self.status(i) {
+            TaskStatus::InProgress => true,
+            TaskStatus::Completed => !self.satisfied[i],
+            TaskStatus::Pending => self.asked[i] && self.lacks[i].is_empty() && !self.no_attempts_left(i),
+            TaskStatus::Verified | TaskStatus::Failed | TaskStatus::Skipped | TaskStatus::Suspended => false,
         };
-        if chosen > 0 || blocked.iter().any(moving) {
+        if (0..self.tasks.len()).any(moves) {
             return Standing::Going;
         }
         // Only tasks that were asked for and are not at their end can say how it stands.
@@ -367,6 +375,10 @@ impl<'a> View<'a> {
             Some(Cause::Stuck) => Standing::Deadlocked,
             Some(Cause::Moves | Cause::NotAsked) | None => Standing::Partial,
         }
+    }
+
+    fn named(&self, tasks: &[usize]) -> Vec<TaskId> {
+        tasks.iter().map(|i| self.tasks[*i].id.clone()).collect()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::budget::Level;
 use super::file::{Parallel, Plan};
 use super::retry::Backoff;
@@ -12,7 +14,8 @@ use super::{TaskId, breaker};
 /// How long a session may take if nobody says.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-#[derive(Clone, Debug, PartialEq)]
+/// Kept with the journal: a run is the same again only under the same settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Sessions at once.
     pub workers: usize,

@@ -197,7 +197,11 @@ pub enum Effect {
 pub(super) enum Live {
     Resting,
     Snapshotting,
-    Starting(BTreeSet<Role>),
+    /// Waits for these terminals; the first that could not be started says why.
+    Starting {
+        waiting: BTreeSet<Role>,
+        failed: Option<String>,
+    },
     /// Waits for the terminal to be quiet.
     Settling {
         since: Mono,
@@ -358,7 +362,7 @@ impl Run {
                 self.out.push(Effect::StartTerminal { role: *role, choice, name });
             }
         }
-        self.live = Live::Starting(roles);
+        self.live = Live::Starting { waiting: roles, failed: None };
     }
 
     fn terminal_started(&mut self, role: Role, result: Result<TerminalId, String>, now: Mono, wall: Wall) {
@@ -366,16 +370,18 @@ impl Run {
             Ok(terminal) => Entry::TerminalReady { role, terminal },
             Err(why) => Entry::TerminalLost { role, why },
         };
-        let failed = match &entry {
+        let why_not = match &entry {
             Entry::TerminalLost { why, .. } => Some(format!("the {role} could not be started: {why}")),
             _ => None,
         };
         self.record(entry, wall);
-        let Live::Starting(waiting) = &mut self.live else { return };
+        let Live::Starting { waiting, failed } = &mut self.live else { return };
         waiting.remove(&role);
+        *failed = failed.take().or(why_not);
         if !waiting.is_empty() {
             return;
         }
+        let failed = failed.take();
         if self.ledger.missing().is_empty() {
             return self.advance(now, wall);
         }
@@ -608,11 +614,12 @@ impl Run {
     }
 
     pub(super) fn stop(&mut self, stop: Stop, why: &str, wall: Wall) {
-        self.record(Entry::Stopped { stop, why: why.to_owned() }, wall);
-        // A run that never had its terminals leaves no state file behind (LOOP-14).
+        // A run that never had its terminals leaves no state file behind (LOOP-14). Otherwise it is written before anybody
+        // hears of the stop: who waits for that finds it as it is to be.
         if !self.ledger.is_fresh() || self.ledger.missing().is_empty() {
             self.mirror(wall);
         }
+        self.record(Entry::Stopped { stop, why: why.to_owned() }, wall);
         if stop != Stop::Asked {
             let id = self.ledger.spec.id;
             let over = self.ledger.status().is_over();

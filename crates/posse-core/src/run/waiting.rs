@@ -121,7 +121,7 @@ impl Run {
         let TurnError { kind, cause, message } = error;
         self.record(Entry::TurnFailed { turn, kind, cause: cause.clone(), message: message.clone() }, wall);
         if cause == Cause::Gone {
-            self.record(Entry::TerminalLost { role: key.role(), why: message.clone() }, wall);
+            self.record(Entry::TerminalLost { role: key.role(), why: "its terminal is gone".into() }, wall);
         }
         let Cause::Api(failure) = &cause else {
             return self.stop(Stop::Turn, &message, wall);

@@ -103,8 +103,7 @@ pub(super) async fn stop(
     Run(id): Run,
     Params(body): Params<types::StopRun>,
 ) -> Answer<Success> {
-    app.runs.show(id).await?;
-    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into()))?;
+    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
     Ok(Json(Success { success: true }))
 }
 

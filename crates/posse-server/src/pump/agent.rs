@@ -290,8 +290,7 @@ impl Agent {
         let (decision, who) = match wanted {
             Wanted::Answer { wish, question: named, who } => {
                 let open = reading.and_then(question);
-                // People and the start may answer every kind of question; each option says what it does.
-                let also = vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup];
+                let also = who.by.also_answers();
                 let question = named.or(open).ok_or(InputError::NoQuestion)?;
                 (Decision { also, ..Decision::new(question, wish) }, who)
             }

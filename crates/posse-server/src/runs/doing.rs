@@ -11,7 +11,7 @@ use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
 use posse_core::run::{Effect, Happened, Sent, Spec, Step, StepOutcome, Traces};
 use posse_core::screen::Size;
-use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::status::StatusKind;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure, Level, Seen};
 use tokio::sync::mpsc::UnboundedSender;
@@ -271,20 +271,9 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
     if let Some(exit) = view.record.exit {
         return Err(turn::Event::Gone(format!("its program {exit}")));
     }
-    let status = view.record.status;
+    let status = &view.record.status;
     let words = if status.kind == StatusKind::Error { tail(app, terminal, FAILURE_LINES).await } else { None };
-    let plain_yes = status.waiting_kind == Some(WaitingKind::Permission)
-        && status.dialog.as_ref().is_none_or(|dialog| dialog.accepting().is_some());
-    Ok(Seen {
-        kind: Some(status.kind),
-        waiting: status.waiting_kind,
-        question: status.dialog.map(|dialog| dialog.id),
-        plain_yes,
-        epoch: status.epoch,
-        reason: status.reason,
-        words,
-        ended: false,
-    })
+    Ok(Seen { words, ..Seen::of(status) })
 }
 
 /// The agent's last message.

@@ -15,7 +15,7 @@ use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Effect, Entry, Happened, Ledger, Run};
 use posse_core::status::StatusKind;
 use posse_core::turn;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::doing::{self, Doing};
 use super::files::RunFiles;
@@ -51,6 +51,8 @@ pub(super) struct Driver {
     /// What happens to the response file of the turn.
     stirred: mpsc::UnboundedReceiver<Changed>,
     placed: bool,
+    /// Told once the run goes on.
+    begun: Option<oneshot::Sender<()>>,
 }
 
 /// Why a driver has ended.
@@ -69,6 +71,7 @@ impl Driver {
         watched_files: WatchedFiles,
         means: Option<Means>,
         commands: mpsc::UnboundedReceiver<Command>,
+        begun: oneshot::Sender<()>,
     ) -> Self {
         let (happened, inbox) = mpsc::unbounded_channel();
         let spec = &run.ledger().spec;
@@ -89,6 +92,7 @@ impl Driver {
             watched_turn: 0,
             stirred: mpsc::unbounded_channel().1,
             placed: false,
+            begun: Some(begun),
         }
     }
 
@@ -128,6 +132,9 @@ impl Driver {
                     effect => self.doing().begin(effect),
                 }
             }
+            if let Some(begun) = self.begun.take() {
+                let _ = begun.send(());
+            }
         }
     }
 
@@ -145,8 +152,9 @@ impl Driver {
                 happened = self.inbox.recv() => return happened,
                 command = self.commands.recv() => match command? {
                     Command::Stop { why } => return Some(Happened::Stop { why }),
-                    Command::Means(means) => {
+                    Command::Means(means, taken) => {
                         self.means = Some(means);
+                        let _ = taken.send(());
                         return Some(Happened::CanStart(true));
                     }
                 },

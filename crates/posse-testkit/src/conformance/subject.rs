@@ -45,7 +45,8 @@ impl Subject {
             ),
             Maker::Qwen => Some(
                 "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
-                 is believed to be over, and for half a second before an error is.",
+                 is believed to be over, and for half a second before an error is. It repeats failed requests for longer than the\n\
+                 minute that a scenario waits.",
             ),
             Maker::Claude | Maker::Codex => None,
         }

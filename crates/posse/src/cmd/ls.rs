@@ -105,7 +105,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// What a terminal waits for, in a line.
-fn asked(terminal: &Terminal) -> Option<String> {
+pub(super) fn asked(terminal: &Terminal) -> Option<String> {
     let status = &terminal.status;
     if status.status != StatusKind::WaitingUserAnswer {
         return None;

@@ -175,7 +175,7 @@ fn table(runs: &[RunView], ui: &Ui) -> String {
 
 fn text(view: &RunView, ui: &Ui) -> String {
     let mut text = format!(
-        "run        {}\nstatus     {}\nproject    {}\nround      {} of {}, {}, review {}\nturns      {}\n",
+        "run              {}\nstatus           {}\nproject          {}\nround            {} of {}, {}, review {}\nturns            {}\n",
         view.id,
         ui.paint(view.status.as_str(), colour(view.status)),
         view.directory,
@@ -185,7 +185,7 @@ fn text(view: &RunView, ui: &Ui) -> String {
         view.cycle,
         view.turns,
     );
-    let mut add = |name: &str, value: String| text.push_str(&format!("{name:<10} {value}\n"));
+    let mut add = |name: &str, value: String| text.push_str(&format!("{name:<16} {value}\n"));
     if let Some(turn) = &view.turn {
         let accepted =
             if turn.accepts > 0 { format!(", {} permissions accepted", turn.accepts) } else { String::new() };
@@ -205,7 +205,9 @@ fn text(view: &RunView, ui: &Ui) -> String {
     }
     if let Some(stopped) = &view.stopped {
         add("stopped", crate::ui::plain(&stopped.why));
-        add("", format!("`posse loop --resume {}` goes on with it", view.id));
+        if !view.status.is_over() {
+            add("", format!("`posse loop --resume {}` goes on with it", view.id));
+        }
     }
     for (role, terminal) in &view.terminals {
         add(role.as_str(), terminal.to_string());

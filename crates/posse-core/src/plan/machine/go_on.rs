@@ -8,8 +8,8 @@ use crate::plan::budget::exhausted;
 use crate::plan::edit::Mark;
 use crate::plan::escalate::{model, validator_model};
 use crate::plan::file::PlanStatus;
-use crate::plan::select::{Limits, Selection, Standing, select};
-use crate::plan::{TaskId, TaskStatus};
+use crate::plan::select::{Limits, Selection, Standing, Why, next, select};
+use crate::plan::{Plan, State, TaskId, TaskStatus};
 use crate::time::Wall;
 
 impl Run {
@@ -33,8 +33,8 @@ impl Run {
             self.hold = None;
             self.effects.push(Effect::Notify(Notice::HoldEnds));
         }
-        let selection = self.selection();
-        if self.idle() && self.over(&selection) {
+        let selection = self.selection(next);
+        if self.idle() && self.over(selection.standing) {
             return;
         }
         if self.may_not_start(now) {
@@ -91,7 +91,7 @@ impl Run {
         false
     }
 
-    fn selection(&self) -> Selection {
+    fn selection(&self, choose: impl Fn(&Plan, &State, &Limits<'_>) -> Selection) -> Selection {
         // Validated right now, or merged after that: on its way in any case.
         let busy = |(_, flight): &(&TaskId, &Flight)| !matches!(flight.stage, Stage::Validation { asked: false, .. });
         let validating: BTreeSet<TaskId> = self
@@ -101,7 +101,7 @@ impl Run {
             .map(|(task, _)| task.clone())
             .filter(|task| self.state.status(task) == TaskStatus::Completed)
             .collect();
-        select(&self.plan, &self.state, &self.limits(&self.resting_ids(), &validating))
+        choose(&self.plan, &self.state, &self.limits(&self.resting_ids(), &validating))
     }
 
     fn limits<'a>(&'a self, resting: &'a BTreeSet<TaskId>, validating: &'a BTreeSet<TaskId>) -> Limits<'a> {
@@ -116,13 +116,14 @@ impl Run {
     }
 
     /// Whether the plan itself says that it is over. Then nothing else matters: a plan that is complete is not stopped.
-    fn over(&mut self, selection: &Selection) -> bool {
-        let chains = || {
-            let blocked: Vec<String> = selection.blocked.iter().map(|(id, why)| format!("{id}: {why}")).collect();
-            blocked.join("; ")
-        };
-        match selection.standing {
-            Standing::Going => return false,
+    fn over(&mut self, standing: Standing) -> bool {
+        if standing == Standing::Going {
+            return false;
+        }
+        let blocked = self.selection(select).blocked;
+        let chains = || blocked.iter().map(|(id, why)| format!("{id}: {why}")).collect::<Vec<_>>().join("; ");
+        match standing {
+            Standing::Going => {}
             Standing::Complete if self.has_warnings() => {
                 self.finish(RunOutcome::CompletedWithWarnings, "every task is done; validators had remarks".into());
             }
@@ -131,13 +132,9 @@ impl Run {
             Standing::Suspended => self.finish(RunOutcome::Suspended, chains()),
             Standing::Deadlocked => self.finish(RunOutcome::Deadlocked, chains()),
             Standing::Partial => {
-                let asked = |id: &TaskId| self.settings.only.as_ref().is_none_or(|only| only == id);
-                let waiting = selection
-                    .blocked
-                    .iter()
-                    .any(|(id, why)| asked(id) && matches!(why, crate::plan::select::Why::Needs(_)));
-                let failed =
-                    self.plan.tasks().any(|task| asked(&task.id) && self.state.status(&task.id) == TaskStatus::Failed);
+                let asked = self.asked();
+                let waiting = blocked.iter().any(|(id, why)| asked.contains(id) && matches!(why, Why::Needs(_)));
+                let failed = asked.iter().any(|id| self.state.status(id) == TaskStatus::Failed);
                 match (waiting, failed) {
                     (_, true) => self.finish(RunOutcome::Failed, self.failed_tasks()),
                     (true, false) => self.finish(RunOutcome::Deadlocked, chains()),
@@ -146,6 +143,13 @@ impl Run {
             }
         }
         true
+    }
+
+    /// The tasks that this run is about.
+    fn asked(&self) -> BTreeSet<TaskId> {
+        let ids = self.plan.tasks().map(|task| &task.id);
+        let behind = ids.skip_while(|id| self.settings.from.as_ref().is_some_and(|from| from != *id));
+        behind.filter(|id| self.settings.only.as_ref().is_none_or(|only| only == *id)).cloned().collect()
     }
 
     fn has_warnings(&self) -> bool {

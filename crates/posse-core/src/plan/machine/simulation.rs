@@ -207,7 +207,7 @@ fn killed_at_every_write_it_ends_the_same() {
 }
 
 /// Worlds that go well and worlds that do not.
-const SEEDS: [u64; 4] = [0, 1, 2, 3];
+const SEEDS: [u64; 3] = [0, 1, 2];
 
 #[test]
 fn every_run_comes_to_an_end() {

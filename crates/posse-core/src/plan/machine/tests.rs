@@ -347,6 +347,26 @@ fn t73_the_money_is_spent() {
 }
 
 #[test]
+fn a_part_of_a_plan() {
+    let tasks = "{id: a, name: A, status: failed, attempts: 3},\n{id: b, name: B},\n{id: c, name: C, depends_on: [b]}";
+    let mut run = Table::new("", tasks, |s| s.from = Some(id("b")));
+    for task in ["b", "c"] {
+        run.session(task, done());
+        run.merged(task);
+    }
+    // The plan is not complete, and says so.
+    run.ended(RunOutcome::Failed);
+    let mut run = Table::new("", tasks, |s| s.only = Some(id("b")));
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::Verified);
+    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
+    assert_eq!(plan.meta.status, None, "a part is not the whole");
+    let run = Table::new("", tasks, |s| s.only = Some(id("c")));
+    run.ended(RunOutcome::Deadlocked);
+}
+
+#[test]
 fn t80_a_conflict_is_tried_once_more_and_then_kept() {
     let mut run = Table::new("", "{id: a, name: A}", |_| {});
     run.session("a", done());

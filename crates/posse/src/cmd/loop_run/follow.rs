@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posse_core::ids::RunId;
-use posse_core::run::{RunStatus, Stop};
+use posse_core::run::{Entry, RunStatus, Stop};
 use posse_server::api::types::{JournalView, MeansIn, StopRun, Success};
 use posse_server::runs::view::RunView;
 use tokio::time::{sleep, timeout};
@@ -16,6 +16,11 @@ use crate::error::Error;
 use crate::event_stream::AGAIN;
 use crate::ui::Ui;
 
+/// Whether a turn begins with it.
+fn is_turn(entry: &JournalView) -> bool {
+    matches!(entry.entry, Entry::TurnBegun { .. })
+}
+
 /// On a terminal, how often times are brought up to date while nothing else happens.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -23,7 +28,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansIn, ui: &Ui) -> Result<RunView, Error> {
     client.only_running();
     let id = view.id;
-    let mut follower = Follower { client, id, means, last: 0, live: Live::new(ui), ui };
+    let mut follower = Follower { client, id, means, last: 0, late: view.turns > 0, live: Live::new(ui), ui };
     tokio::select! {
         ended = follower.follow() => ended,
         asked = asked_to_end() => match asked {
@@ -51,6 +56,8 @@ struct Follower<'a> {
     means: MeansIn,
     /// The last entry that was shown.
     last: i64,
+    /// It was under way before we came.
+    late: bool,
     live: Live<'a>,
     ui: &'a Ui,
 }
@@ -95,7 +102,7 @@ impl Follower<'_> {
                 match timeout(TICK, next).await {
                     Ok(event) => event,
                     Err(_) => {
-                        self.live.draw(&mut self.client, view).await?;
+                        self.live.draw(&mut self.client, view, "").await?;
                         continue;
                     }
                 }
@@ -113,41 +120,49 @@ impl Follower<'_> {
 
     /// Shows what is new, and what it is now.
     async fn show(&mut self) -> Result<RunView, Error> {
+        // In this order: of a run that is seen to have ended, everything is seen.
+        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
         let path = format!("/runs/{}/journal?after={}", self.id, self.last);
         let entries: Vec<JournalView> = self.client.get(&path).await?;
-        let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
-        self.live.clear();
-        for entry in &entries {
-            self.last = entry.seq;
-            if self.ui.json() {
-                self.ui.item(entry, String::new);
-            } else if let Some(line) = words::line(entry, self.ui) {
-                self.ui.line(&line);
+        if self.ui.json() {
+            entries.iter().for_each(|entry| self.ui.item(entry, String::new));
+        } else {
+            // Who comes later wants to know where it is, not all it has been through; `posse run logs` has that.
+            let first = self.late && self.last == 0;
+            let from = if first { entries.iter().rposition(is_turn).unwrap_or(0) } else { 0 };
+            let lines = entries[from..].iter().filter_map(|entry| words::line(entry, self.ui));
+            let lines: String = lines.map(|line| format!("{line}\n")).collect();
+            match self.ui.interactive() {
+                true => self.live.draw(&mut self.client, &view, &lines).await?,
+                false => self.ui.print(&lines),
             }
         }
-        if self.ui.interactive() {
-            self.live.draw(&mut self.client, &view).await?;
-        }
+        self.last = entries.last().map_or(self.last, |entry| entry.seq);
         Ok(view)
     }
 
     /// Stops the run and waits until it has.
     async fn stop(&mut self, asked: &Error) -> Result<(), Error> {
-        let why = Some(asked.to_string());
-        let stopped = self.client.post(&format!("/runs/{}/stop", self.id), &StopRun { why }, Repeat::Safe).await;
-        match stopped {
-            Ok(Success { .. }) => {}
-            // It has stopped by itself meanwhile.
-            Err(Error::Refused(problem)) if problem.kind == "rests" => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        let mut events = self.client.listen(None).await?;
         loop {
-            let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
-            if !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
-                return Ok(());
+            let why = Some(asked.to_string());
+            let stopped = self.client.post(&format!("/runs/{}/stop", self.id), &StopRun { why }, Repeat::Safe).await;
+            match stopped {
+                Ok(Success { .. }) => {}
+                // It has come to its end by itself meanwhile.
+                Err(Error::Refused(problem)) if problem.kind == "rests" || problem.kind == "over" => return Ok(()),
+                Err(error) => return Err(error),
             }
-            events.next().await;
+            let mut events = self.client.listen(None).await?;
+            loop {
+                let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
+                if !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
+                    return Ok(());
+                }
+                // A daemon that dies now may take the wish with it; the next one is told again.
+                if events.next().await.is_none() {
+                    break;
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A run in words.
 
-use posse_core::run::{Entry, RunStatus};
+use posse_core::run::{Entry, RunStatus, Stop};
 use posse_core::turn::Level;
 use posse_server::api::types::JournalView;
 use posse_server::runs::view::RunView;
@@ -33,12 +33,13 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         }
         Entry::Accepting { n, .. } => coloured(format!("accepting a permission ({n})"), Colour::Yellow),
         Entry::Accepted { why: Some(why), .. } => coloured(format!("not accepted: {why}"), Colour::Yellow),
-        Entry::Reminding { n, .. } => coloured(format!("no answer; reminder {n}"), Colour::Yellow),
         Entry::Answered { turn, text, .. } => plain(format!("turn {turn}: answered, {} lines", text.lines().count())),
         Entry::TurnFailed { turn, message, .. } => coloured(format!("turn {turn} failed: {message}"), Colour::Red),
         Entry::KeptLate { name } => plain(format!("an answer that came too late is kept as {name}")),
         Entry::Said { level: Level::Info, text } => plain(text.clone()),
         Entry::Said { level: Level::Warning, text } => coloured(text.clone(), Colour::Yellow),
+        // The turn that failed has said why.
+        Entry::Stopped { stop: Stop::Turn, .. } => coloured("stopped".into(), Colour::Yellow),
         Entry::Stopped { why, .. } => coloured(format!("stopped: {why}"), Colour::Yellow),
         Entry::Resumed => plain("going on".into()),
         Entry::StepDone { step, outcome } => {

@@ -1,0 +1,152 @@
+//! Plans for people to look at.
+
+use posse_core::plan::file::{Task, section_status};
+use posse_core::plan::select::{Selection, Standing, Why};
+use posse_core::plan::{Plan, Problem, State, TaskStatus};
+
+use crate::ui::{Colour, Ui, plain};
+
+/// A problem, with the line it is about.
+pub(super) fn problem(file: &str, text: &str, problem: &Problem, word: &str, ui: &Ui) -> String {
+    let colour = if word == "error" { Colour::Red } else { Colour::Yellow };
+    let mut shown = format!("{} {}\n", ui.paint(&format!("{word}:"), colour), plain(&problem.message));
+    let mut quote = |line: usize, column: usize, width: usize, why: &str| {
+        let row = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let margin = line.to_string();
+        let blank = " ".repeat(margin.len());
+        shown.push_str(&format!("  {}{file}:{line}:{column}\n", ui.paint(&format!("{blank}─ "), Colour::Dim)));
+        shown.push_str(&format!("  {} {}\n", ui.paint(&format!("{margin} │"), Colour::Dim), plain(row)));
+        let mark = "^".repeat(width.clamp(1, row.chars().count().saturating_sub(column - 1).max(1)));
+        let mark = format!("{}{} {why}", " ".repeat(column.saturating_sub(1)), ui.paint(&mark, colour));
+        shown.push_str(&format!("  {} {}\n", ui.paint(&format!("{blank} │"), Colour::Dim), mark.trim_end()));
+    };
+    quote(problem.at.line.max(1), problem.at.column.max(1), problem.at.end.saturating_sub(problem.at.start), "");
+    for (at, why) in &problem.also {
+        quote(at.line.max(1), at.column.max(1), at.end.saturating_sub(at.start), why);
+    }
+    if let Some(hint) = &problem.hint {
+        shown.push_str(&format!("  {} {}\n", ui.paint("hint:", Colour::Blue), plain(hint)));
+    }
+    shown.push('\n');
+    shown
+}
+
+fn mark(status: TaskStatus) -> (&'static str, Option<Colour>) {
+    match status {
+        TaskStatus::Pending => ("○", Some(Colour::Dim)),
+        TaskStatus::InProgress => ("▸", Some(Colour::Blue)),
+        TaskStatus::Completed => ("●", Some(Colour::Green)),
+        TaskStatus::Verified => ("✓", Some(Colour::Green)),
+        TaskStatus::Failed => ("✗", Some(Colour::Red)),
+        TaskStatus::Skipped => ("–", Some(Colour::Dim)),
+        TaskStatus::Suspended => ("?", Some(Colour::Yellow)),
+    }
+}
+
+/// Sections and tasks.
+pub(super) fn tree(plan: &Plan, state: &State, selection: &Selection, ui: &Ui) -> String {
+    let mut text = format!("{}\n", ui.paint(&plain(&plan.name), Colour::Bold));
+    for section in &plan.sections {
+        let status = section_status(section.tasks.iter().map(|task| state.status(&task.id)));
+        text.push_str(&format!(
+            "{} {}  {}\n",
+            section.id,
+            plain(&section.name),
+            ui.paint(status.as_str(), Colour::Dim)
+        ));
+        for task in &section.tasks {
+            let status = state.status(&task.id);
+            let (sign, colour) = mark(status);
+            let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
+            let said = note(task, state, selection);
+            text.push_str(&format!("  {sign} {:<8} {}", task.id.as_str(), plain(&task.name)));
+            if !said.is_empty() {
+                text.push_str(&format!("  {}", ui.paint(&plain(&said), Colour::Dim)));
+            }
+            text.push('\n');
+        }
+    }
+    let word = match selection.standing {
+        Standing::Going => "can go on",
+        Standing::Complete => "complete",
+        Standing::Failed => "at its end, with failures",
+        Standing::Suspended => "waits for an answer",
+        Standing::Deadlocked => "deadlocked: what is left needs something that failed",
+        Standing::Partial => "done as far as was asked",
+    };
+    text.push_str(&format!("{word}\n"));
+    text
+}
+
+/// What to say behind a task.
+fn note(task: &Task, state: &State, selection: &Selection) -> String {
+    if selection.start.contains(&task.id) {
+        return "next".into();
+    }
+    let record = state.get(&task.id);
+    match (state.status(&task.id), selection.blocked.iter().find(|(id, _)| *id == task.id)) {
+        (TaskStatus::Failed, _) => record.and_then(|record| record.last_error.clone()).unwrap_or_default(),
+        (TaskStatus::Suspended, _) => record.and_then(|record| record.question.clone()).unwrap_or_default(),
+        (_, Some((_, why))) => in_words(why),
+        _ => String::new(),
+    }
+}
+
+fn in_words(why: &Why) -> String {
+    match why {
+        Why::Running => "a session works on it".into(),
+        Why::Validating => "is being validated".into(),
+        Why::ValidationDue => "waits for its validation".into(),
+        Why::Suspended => "waits for an answer".into(),
+        Why::Needs(chains) => {
+            let chains: Vec<String> = chains
+                .iter()
+                .map(|chain| {
+                    let links: Vec<String> = chain.iter().map(|(task, status)| format!("{task} ({status})")).collect();
+                    links.join(" ← ")
+                })
+                .collect();
+            format!("needs {}", chains.join(", "))
+        }
+        Why::NoAttemptsLeft { attempts, of } => format!("was tried {attempts} times of {of}"),
+        Why::Resting => "pauses after a failure".into(),
+        Why::Resource { name, held_by } => format!("{name} is held by {held_by}"),
+        Why::Files { path, task } => format!("{task} writes {path} too"),
+        Why::Turn => "waits for its turn".into(),
+        Why::NotAsked => "was not asked for".into(),
+    }
+}
+
+/// One task, and why it stands where it stands.
+pub(super) fn why(task: &Task, state: &State, selection: &Selection) -> String {
+    let mut text = format!("{} {}\nstatus     {}\n", task.id, plain(&task.name), state.status(&task.id));
+    let mut add = |name: &str, value: &str| text.push_str(&format!("{name:<10} {}\n", plain(value)));
+    let said = if selection.start.contains(&task.id) {
+        "nothing is in its way: it is next".into()
+    } else {
+        note(task, state, selection)
+    };
+    if !said.is_empty() {
+        add("because", &said);
+    }
+    add("agent", task.agent());
+    if let Some(record) = state.get(&task.id) {
+        if record.attempts > 0 {
+            add("attempts", &record.attempts.to_string());
+        }
+        for (name, value) in [
+            ("result", &record.result_message),
+            ("error", &record.last_error),
+            ("question", &record.question),
+            ("answer", &record.answer),
+            ("skipped", &record.skip_reason),
+        ] {
+            if let Some(value) = value {
+                add(name, value);
+            }
+        }
+        record.validation_findings.iter().for_each(|finding| add("finding", finding));
+        record.commits.iter().for_each(|commit| add("commit", commit));
+    }
+    text
+}

@@ -1,0 +1,65 @@
+//! `posse plan flags`: what sessions of an agent may do.
+
+use std::path::Path;
+
+use posse_agents::headless::agent_file::{self, AgentFile};
+use posse_agents::headless::{
+    Abilities, Dialect, Policy, Request, Sandbox, Scope, Switches, build_permission_flags, explain_flags,
+};
+use serde_json::json;
+
+use super::AGENTS;
+use crate::client;
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The agent: a file in .claude/agents, or one of ours
+    agent: String,
+    /// For `codex exec` instead of `claude -p`
+    #[arg(long)]
+    codex: bool,
+    /// As if sessions were not confined
+    #[arg(long)]
+    no_sandbox: bool,
+}
+
+pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::failed(error.to_string());
+    let variable = |name: &str| std::env::var(name).ok();
+    let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
+    let switches = Switches {
+        no_sandbox: args.no_sandbox,
+        variable: set.as_deref(),
+        legacy_variable: legacy.as_deref(),
+        config: None,
+    };
+    let sandbox = Sandbox::decide(&switches).map_err(|error| failed(&error))?;
+    let policy = Policy::default();
+    let file = agent(&args.agent)?;
+    let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
+    let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };
+    let request = Request {
+        dialect: if args.codex { Dialect::Codex } else { Dialect::Claude },
+        sandbox,
+        profile: &granted.profile,
+        scope: &scope,
+        policy: &policy,
+        abilities: Abilities::default(),
+    };
+    let flags = build_permission_flags(&request).map_err(|error| failed(&error))?;
+    let text = explain_flags(&args.agent, &granted, &request).map_err(|error| failed(&error))?;
+    ui.answer(&json!({ "agent": args.agent, "profile": granted.profile.name, "flags": flags }), || text);
+    Ok(Exit::Ok)
+}
+
+/// The agent's own words, if somebody has written some.
+fn agent(name: &str) -> Result<Option<AgentFile>, Error> {
+    let path = Path::new(AGENTS).join(format!("{name}.md"));
+    let parsed = match std::fs::read_to_string(&path) {
+        Ok(text) => Some(AgentFile::parse(name, &text)),
+        Err(_) => agent_file::built_in(name),
+    };
+    parsed.transpose().map_err(|error| Error::failed(format!("{}: {error}", path.display())))
+}
