@@ -91,13 +91,7 @@ impl Maker {
 
     /// Makes room for one more agent in a home. It is started by its provider, in the same environment and directory; the
     /// home's command stays that of the first.
-    pub fn move_in(
-        self,
-        home: &mut Home,
-        version: &str,
-        server: &ModelServer,
-        options: &Options,
-    ) -> io::Result<()> {
+    pub fn move_in(self, home: &mut Home, version: &str, server: &ModelServer, options: &Options) -> io::Result<()> {
         let command = home.command.clone();
         self.settle(home, version, server, options)?;
         home.command = command;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use posse_core::rounds::Role;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
-use posse_testkit::models::scenario::{Command, NewFile};
 use posse_testkit::env::kill;
+use posse_testkit::models::scenario::{Command, NewFile};
 use posse_testkit::models::{Entry, Event, Log, ModelServer, Opened, Scenario, Step, Turn};
 use posse_testkit::{TestEnv, process};
 use serde_json::{Value, json};
@@ -90,7 +90,10 @@ impl Stage {
         let server = ModelServer::start([]).unwrap();
         let home = claude.home_with(codex, &server, &Options::default());
         fs::write(home.directory.join("task.md"), PROMPT).unwrap();
-        Self { env: env(), home, server }
+        let env = env();
+        // Starts the daemon, so that it can be asked before the run is there.
+        env.run(["ls"]).ok();
+        Self { env, home, server }
     }
 
     /// A role does all it has to: `before`, then its answer, then a last word.
@@ -112,10 +115,8 @@ impl Stage {
         match by {
             By::Heredoc => {
                 let part_file = format!("{path}.part");
-                let command = format!(
-                    "cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER",
-                    part.answer
-                );
+                let command =
+                    format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
                 Step::Run(Command { command, escalated: true })
             }
             By::Tool => Step::Write(NewFile { path, content: format!("{}\n", part.answer) }),
@@ -148,10 +149,9 @@ impl Stage {
         Following { stage: self, child, said }
     }
 
-    /// The run there is.
+    /// The run, if there is one yet.
     fn run(&self) -> Value {
         let runs: Value = self.env.http().get("/runs").unwrap();
-        assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs}");
         runs[0].clone()
     }
 
@@ -194,6 +194,25 @@ impl Stage {
         assert!(fits && seen.len() == roles.len(), "{log}");
     }
 
+    fn breakdown(&self) {
+        let began = std::time::SystemTime::now() - self.server.started().elapsed();
+        let run = self.run();
+        let journal: Value = self.env.http().get(&format!("/runs/{}/journal", run["id"].as_str().unwrap())).unwrap();
+        let mut lines = Vec::new();
+        for entry in journal.as_array().unwrap() {
+            let at: jiff::Timestamp = entry["at"].as_str().unwrap().parse().unwrap();
+            let at = std::time::SystemTime::from(at).duration_since(began).unwrap_or_default();
+            lines.push((at, format!("  {}", entry["entry"])));
+        }
+        for entry in &self.server.log().entries {
+            lines.push((entry.at, format!("model {:?} {}", entry.request, entry.event.word())));
+        }
+        lines.sort();
+        for (at, line) in lines {
+            println!("{:9.3} {line}", at.as_secs_f64());
+        }
+    }
+
     /// These accepts of roles are in the audit, with the number and the key, and no others.
     #[track_caller]
     fn all_accepts_are_audited(&self, expected: &[(&str, u64, &str)]) {
@@ -206,7 +225,8 @@ impl Stage {
             (entry["role"].as_str().unwrap().to_owned(), entry["count"][0].as_u64().unwrap(), key.collect::<String>())
         };
         let told: Vec<(String, u64, String)> = accepts.iter().map(told).collect();
-        let told: Vec<(&str, u64, &str)> = told.iter().map(|(role, n, key)| (role.as_str(), *n, key.as_str())).collect();
+        let told: Vec<(&str, u64, &str)> =
+            told.iter().map(|(role, n, key)| (role.as_str(), *n, key.as_str())).collect();
         assert_eq!(told, expected, "{audit:#}");
         for entry in accepts {
             let answering = &entry["answering"];
@@ -336,6 +356,7 @@ fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
         assert_eq!(kept.trim_end(), part.answer);
     }
     println!("between the end of a turn and the next prompt: {:?}", between_turns(&stage.server.log()));
+    stage.breakdown();
 }
 
 #[test]
@@ -383,14 +404,7 @@ fn an_agent_that_is_killed_is_replaced_at_resume() {
     assert!(said.contains("posse loop --resume"), "{said}");
     stage.follow(&["--resume"], false).passes();
     assert_ne!(stage.terminal("programmer")["id"], before["id"]);
-    stage.each_prompt_came_once(&[
-        "analyst",
-        "peer_analyst",
-        "programmer",
-        "programmer",
-        "peer_programmer",
-        "tester",
-    ]);
+    stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "programmer", "peer_programmer", "tester"]);
 }
 
 #[test]
@@ -410,7 +424,8 @@ fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
     stage.env.kill_daemon();
     stage.server.release("analysis");
     // The first question is accepted; the second one waits for the cooldown.
-    let asked_twice = |log: &Log| log.turns().filter(|(_, o)| o.user_text.contains(part("programmer").opening)).count() == 2;
+    let asked_twice =
+        |log: &Log| log.turns().filter(|(_, o)| o.user_text.contains(part("programmer").opening)).count() == 2;
     stage.server.wait_for(asked_twice, PATIENCE);
     stage.asks("programmer");
     stage.env.kill_daemon();
