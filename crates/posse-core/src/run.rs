@@ -19,6 +19,7 @@ mod park;
 mod resume;
 #[cfg(test)]
 mod scenarios;
+mod settling_tests;
 #[cfg(test)]
 mod simulation;
 mod traces;

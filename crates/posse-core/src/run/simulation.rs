@@ -4,7 +4,7 @@
 //! happens, the run comes to the same end, no prompt is typed twice, no answer is lost, and no permission is accepted
 //! that is not in the journal.
 
-mod world;
+pub(super) mod world;
 
 use std::time::Duration;
 

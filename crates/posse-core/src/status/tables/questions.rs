@@ -173,8 +173,8 @@ fn one_odd_frame_is_no_error() {
     // An empty screen (S-52).
     let empty = || weak("empty", Error, Strength::Fallback);
     check_idle(&[(200, empty()), (700, idle())], &[]);
-    check_idle(&[(200, empty()), (1_190, spinner())], &[(1_190, Processing, "rule spinner")]);
-    check_idle(&[(200, empty())], &[(1_200, Error, "rule empty")]);
+    check_idle(&[(200, empty()), (2_190, spinner())], &[(2_190, Processing, "rule spinner")]);
+    check_idle(&[(200, empty())], &[(2_200, Error, "rule empty")]);
     check_idle(&[(200, Said(Osc, Working)), (300, empty())], &[(200, Processing, "the agent said working (OSC 7501)")]);
     // The agent is gone and a shell is there (S-162).
     let shell = Event::Read(reading("process.shell", Some(Error), 0));
