@@ -8,6 +8,7 @@ mod audit;
 mod bad_input;
 mod basics;
 mod cli;
+mod demo;
 mod disk;
 mod loop_actor;
 mod loop_run;
