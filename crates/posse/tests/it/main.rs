@@ -10,6 +10,7 @@ mod basics;
 mod cli;
 mod disk;
 mod loop_actor;
+mod loop_kills;
 mod privacy;
 mod profiles;
 mod recordings;
