@@ -19,6 +19,7 @@ mod park;
 mod resume;
 #[cfg(test)]
 mod scenarios;
+#[cfg(test)]
 mod settling_tests;
 #[cfg(test)]
 mod simulation;

@@ -11,6 +11,7 @@ mod cli;
 mod demo;
 mod disk;
 mod loop_actor;
+mod loop_kills;
 mod loop_run;
 mod privacy;
 mod profiles;
