@@ -123,6 +123,7 @@ fn spec(config: &str) -> Spec {
         trusted: true,
         config_hash: None,
         imported: None,
+        zone: None,
     }
 }
 
