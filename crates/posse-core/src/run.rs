@@ -20,6 +20,8 @@ mod resume;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod settling_tests;
+#[cfg(test)]
 mod simulation;
 mod traces;
 mod waiting;

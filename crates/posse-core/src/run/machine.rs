@@ -455,7 +455,8 @@ impl Run {
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
             }
-            Some(StatusKind::Error) => {
+            // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
+            Some(StatusKind::Error) if waited >= SETTLE => {
                 let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
                 self.fail(runtime(Cause::ErrorState, text), now, wall);

@@ -121,6 +121,7 @@ fn spec(config: &str) -> Spec {
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),
         trusted: true,
+        zone: None,
         config_hash: None,
         imported: None,
         zone: None,

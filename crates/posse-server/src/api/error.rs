@@ -182,7 +182,7 @@ impl ApiError {
                 CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
                 CreateError::NotInstalled { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
-                CreateError::Failed(_) => (
+                CreateError::Failed { .. } => (
                     S::INTERNAL_SERVER_ERROR,
                     "start_failed",
                     Some("`posse ls` has it; `posse output` shows what it said"),

@@ -1,6 +1,7 @@
 //! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
 
 use std::path::Path;
+use std::time::Duration;
 
 use posse_agents::launch::Mode;
 use posse_core::aftermath::{Snapshot, commit_message};
@@ -27,6 +28,10 @@ use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
+/// tens of milliseconds. And how often it is looked at.
+const TRACES_QUIET: Duration = Duration::from_millis(400);
+const TRACES_LOOKS: u32 = 20;
 /// Lines of a terminal in which the words of a failure are looked for.
 const FAILURE_LINES: usize = 20;
 
@@ -194,15 +199,28 @@ impl Doing {
         printed: Option<u64>,
         answer_there: bool,
     ) -> Traces {
+        let gone = || Traces::Unclear("the terminal is gone".into());
         if answer_there {
             return Traces::Taken;
         }
-        let Some(view) = show(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(pump) = find(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text, reply }).await else {
-            return Traces::Unclear("its screen cannot be read".into());
-        };
-        posse_core::run::judge_traces(&shown, &view.record.status, since, printed)
+        // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
+        // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
+        let mut before = None;
+        for _ in 0..TRACES_LOOKS {
+            let Some(view) = show(&self.app, terminal).await else { return gone() };
+            let Some(pump) = find(&self.app, terminal).await else { return gone() };
+            let wanted = text.clone();
+            let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text: wanted, reply }).await else {
+                return Traces::Unclear("its screen cannot be read".into());
+            };
+            let traces = posse_core::run::judge_traces(&shown, &view.record.status, since, printed);
+            if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
+                return traces;
+            }
+            before = Some((shown, traces));
+            tokio::time::sleep(TRACES_QUIET).await;
+        }
+        Traces::Unclear("it prints without end, and does not show what it was asked last".into())
     }
 
     async fn notify(&self, event: &'static str, notice: turn::Notice) {

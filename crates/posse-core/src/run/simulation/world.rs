@@ -441,7 +441,7 @@ fn answer(key: Key, passes: bool) -> String {
     }
 }
 
-fn spec() -> Spec {
+pub(in crate::run) fn spec() -> Spec {
     let json = r#"{"limits": {"min_review_cycles_before_approval": 1}, "handoff": {"auto_accept_permissions": true}}"#;
     let (config, _) = Config::resolve(Some(json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
     Spec {
