@@ -124,6 +124,7 @@ fn spec(config: &str) -> Spec {
         zone: None,
         config_hash: None,
         imported: None,
+        zone: None,
     }
 }
 
