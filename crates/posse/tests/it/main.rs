@@ -11,6 +11,8 @@ mod cli;
 mod demo;
 mod disk;
 mod loop_actor;
+mod loop_kills;
+mod loop_run;
 mod privacy;
 mod profiles;
 mod recordings;
