@@ -28,6 +28,8 @@ use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
+const LEAVING: Duration = Duration::from_secs(3);
 /// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
 /// tens of milliseconds. And how often it is looked at.
 const TRACES_QUIET: Duration = Duration::from_millis(400);
@@ -116,10 +118,8 @@ impl Doing {
             Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
             Effect::Step { step, before } => Some(Happened::StepDone { step, outcome: self.step(step, before).await }),
             Effect::EndTerminals(terminals) => {
-                for terminal in terminals {
-                    let _ = terminals::ask_to_leave(&self.app, terminal).await;
-                }
-                None
+                self.ask_to_leave(terminals).await;
+                Some(Happened::TerminalsAsked)
             }
             // The driver's own.
             Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
@@ -221,6 +221,21 @@ impl Doing {
             tokio::time::sleep(TRACES_QUIET).await;
         }
         Traces::Unclear("it prints without end, and does not show what it was asked last".into())
+    }
+
+    /// Asks agents to leave, all at once. One that takes long to listen is not waited for; it is asked all the same.
+    async fn ask_to_leave(&self, terminals: Vec<TerminalId>) {
+        let mut asking = tokio::task::JoinSet::new();
+        for terminal in terminals {
+            let app = self.app.clone();
+            asking.spawn(async move {
+                // Who is gone already need not be asked.
+                let _ = terminals::ask_to_leave(&app, terminal).await;
+            });
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LEAVING, all).await;
+        asking.detach_all();
     }
 
     async fn notify(&self, event: &'static str, notice: turn::Notice) {
