@@ -28,6 +28,8 @@ use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long agents that were being started when posse died may take until they are ready. The real ones need a few seconds.
+pub(super) const GETTING_READY: Duration = Duration::from_secs(15);
 /// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
 const LEAVING: Duration = Duration::from_secs(3);
 /// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
@@ -289,6 +291,31 @@ async fn show(app: &App, terminal: TerminalId) -> Option<View> {
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
     let found = find(app, terminal).await.is_some();
     found && show(app, terminal).await.is_some_and(|view| view.record.exit.is_none())
+}
+
+/// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
+/// is ended: it may wait for ever for something only the posse of then could have told it.
+pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio::time::Instant) -> bool {
+    let mut events = app.events.subscribe();
+    let ready = async {
+        loop {
+            match get_status(app, terminal).await {
+                Err(_) => return false,
+                Ok(Seen { kind: Some(StatusKind::Processing) | None, .. }) => {}
+                Ok(_) => return true,
+            }
+            // Whatever happens in the meantime: it is looked at again.
+            if let Err(tokio::sync::broadcast::error::RecvError::Closed) = events.recv().await {
+                return false;
+            }
+        }
+    };
+    if tokio::time::timeout_at(patience, ready).await.unwrap_or(false) {
+        return true;
+    }
+    tracing::warn!("terminal {terminal} was being started when posse died, and never got ready; it is ended");
+    let _ = app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms: 0, reply }).await;
+    false
 }
 
 async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {
