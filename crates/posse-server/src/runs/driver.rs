@@ -247,14 +247,16 @@ impl Driver {
         }
         let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
         let mut adopted = BTreeMap::new();
+        let patience = tokio::time::Instant::now() + doing::GETTING_READY;
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
                 view.record.name.as_str() == name
                     && view.record.session == ledger.spec.session
                     && view.record.exit.is_none()
             });
-            if let Some(view) = found
-                && doing::is_alive(&self.app, view.record.id).await
+            let Some(view) = found else { continue };
+            if doing::is_alive(&self.app, view.record.id).await
+                && doing::gets_ready(&self.app, view.record.id, patience).await
             {
                 adopted.insert(*role, view.record.id);
                 alive.insert(view.record.id);
