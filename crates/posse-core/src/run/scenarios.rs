@@ -124,7 +124,6 @@ fn spec(config: &str) -> Spec {
         zone: None,
         config_hash: None,
         imported: None,
-        zone: None,
     }
 }
 
