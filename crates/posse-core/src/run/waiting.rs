@@ -55,6 +55,10 @@ impl Run {
             }
             return self.looked(crate::turn::Look::Absent, now, wall);
         }
+        // Before its prompt; nobody need wait for it to become quiet.
+        if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
+            return self.gone(why, now, wall);
+        }
         let Live::Waiting(turn) = &mut self.live else { return };
         let accepts = turn.accepts();
         let outcome = match &event {

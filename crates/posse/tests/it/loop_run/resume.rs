@@ -99,7 +99,7 @@ fn s_197_an_old_state_file() {
 /// S-201: a second run is refused while the first one has the state file, and one that has it already is gone on with.
 #[test]
 fn s_201_one_run_for_one_state_file() {
-    let play = Play::new("start = [{ pause = \"1500ms\" }]\n[loop]\nthink = \"300ms\"");
+    let play = Play::new("start = [{ pause = \"5s\" }]\n[loop]\nthink = \"300ms\"");
     let mut followed = play.begin();
     followed.until("run ");
     let id = play.id();
