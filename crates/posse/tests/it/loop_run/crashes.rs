@@ -16,7 +16,7 @@ fn the_command_line_dies() {
     assert_eq!(followed.end().code, None);
     // It goes on; whoever resumes it follows.
     play.until_recorded("asked", 4);
-    let ran = play.resume().end();
+    let ran = play.follow().end();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     play.passed();
     assert!(play.journal("stopped").is_empty() && play.journal("resumed").is_empty());
@@ -148,7 +148,7 @@ fn daemon_and_command_line_die_together() {
     kill(daemon);
     assert!(process::ends_within(daemon, PATIENCE));
     followed.end();
-    let ran = play.resume().end();
+    let ran = play.follow().end();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
