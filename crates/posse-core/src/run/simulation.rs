@@ -218,3 +218,18 @@ fn s_191_the_state_file_is_written_before_a_stop_is_told() {
     assert!(mirror.is_some() && mirror < told, "{effects:#?}");
     assert!(matches!(effects.last(), Some(Effect::Rest)));
 }
+
+/// S-158, before the prompt: nobody waits for what is not there.
+#[test]
+fn s_158_a_terminal_that_is_gone_before_its_turn_fails_it_at_once() {
+    let (_, mut run) = started(&[]);
+    let event = crate::turn::Event::Gone("it was deleted".into());
+    let effects = run.handle(Happened::Turn { turn: 1, event }, Mono(Duration::ZERO), Wall(0));
+    let failed = effects.iter().find_map(|effect| match effect {
+        Effect::Record(Entry::TurnFailed { message, .. }) => Some(message.clone()),
+        _ => None,
+    });
+    assert!(failed.as_ref().is_some_and(|message| message.contains("is gone: it was deleted")), "{effects:#?}");
+    assert_eq!(run.ledger().status(), RunStatus::Stopped);
+    assert_eq!(run.ledger().missing(), [Role::Analyst].into());
+}
