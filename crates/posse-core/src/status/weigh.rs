@@ -33,6 +33,12 @@ pub(super) const ASKING: Duration = Duration::from_millis(2500);
 /// As long as a wrong status may stand.
 const SHOWN: Duration = Duration::from_millis(2000);
 
+/// Whether this source tells only that a turn is over, not how. Progress and the session file of Claude Code end up to
+/// 40 ms before an error is drawn, and before its hook: the screen decides what end it is.
+pub(super) fn is_vague(source: Source) -> bool {
+    matches!(source, Source::Progress | Source::SessionFile)
+}
+
 /// What a screen says, as far as belief is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {

@@ -299,7 +299,7 @@ impl World {
             }
             Effect::ClearStale { turn, key, .. } => {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, Happened::StaleCleared { turn, stale, printed: None });
+                self.tell(1, Happened::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
             Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
             Effect::LookForTraces { turn, terminal, text, .. } => {
@@ -454,6 +454,7 @@ pub(in crate::run) fn spec() -> Spec {
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),
         trusted: true,
+        zone: None,
         config_hash: None,
         imported: None,
     }
