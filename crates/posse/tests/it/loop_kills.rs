@@ -231,7 +231,7 @@ impl Scene {
             let lines: Vec<&str> = text.lines().collect();
             lines[lines.len().saturating_sub(60)..].join("\n")
         };
-        let log = tail(&self.env.places().log().into());
+        let log = tail(&self.env.places().log());
         format!("journal:\n{journal}\nfollowed:\n{}\ndaemon:\n{log}", tail(&self.followed))
     }
 
