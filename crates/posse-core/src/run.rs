@@ -18,6 +18,10 @@ mod mirror;
 mod park;
 mod resume;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod settling_tests;
+#[cfg(test)]
 mod simulation;
 mod traces;
 mod waiting;

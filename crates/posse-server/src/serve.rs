@@ -121,6 +121,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         listeners: Listeners::default(),
         providers,
         versions: Arc::default(),
+        first_starts: Arc::default(),
         runs: Runs::new(files, places.database()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

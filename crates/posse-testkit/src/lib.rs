@@ -15,6 +15,7 @@ pub mod http;
 pub mod process;
 pub mod seat;
 pub mod stream;
+pub mod svg;
 pub mod watch;
 
 pub use env::TestEnv;

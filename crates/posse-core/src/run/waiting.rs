@@ -55,7 +55,7 @@ impl Run {
             }
             return self.looked(crate::turn::Look::Absent, now, wall);
         }
-        // Before its prompt; nobody need wait for it to become quiet.
+        // It went away since its last turn, and nothing was sent yet.
         if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
             return self.gone(why, now, wall);
         }
@@ -106,6 +106,10 @@ impl Run {
                 self.record(Entry::Answered { turn, text: answer.text, from: answer.from }, wall);
                 self.archive();
             }
+            // The last thing a turn that ran out of time wanted is to keep its file; the message is to name it.
+            turn::Effect::End(Err(error)) if matches!(self.out.last(), Some(Effect::KeepLate { .. })) => {
+                self.live = Live::KeepingLate(error);
+            }
             turn::Effect::End(Err(error)) => self.fail(error, now, wall),
         }
     }
@@ -117,6 +121,17 @@ impl Run {
             let number = self.ledger.archived + 1;
             self.out.push(Effect::Archive { turn, key, number });
         }
+    }
+
+    /// What came too late is kept under this name, if there was something.
+    pub(super) fn kept_late(&mut self, name: Option<String>, now: Mono, wall: Wall) {
+        let Live::KeepingLate(error) = &self.live else { return };
+        let mut error = error.clone();
+        if let Some(name) = name {
+            error = error.keeping(&name);
+            self.record(Entry::KeptLate { name }, wall);
+        }
+        self.fail(error, now, wall);
     }
 
     /// A turn failed: the run waits and tries again, or it stops.

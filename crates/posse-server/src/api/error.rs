@@ -148,7 +148,7 @@ impl ApiError {
             Self::BadRunId(_) => (S::UNPROCESSABLE_ENTITY, "bad_id", None),
             Self::Run(RunErrorBox(error)) => match error {
                 RunError::None(_) => (S::NOT_FOUND, "no_run", Some("`posse runs` shows those there are")),
-                RunError::InUse { .. } => (S::CONFLICT, "in_use", None),
+                RunError::InUse { .. } | RunError::Shared { .. } => (S::CONFLICT, "in_use", None),
                 RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
                 RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
@@ -182,7 +182,7 @@ impl ApiError {
                 CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
                 CreateError::NotInstalled { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
-                CreateError::Failed(_) => (
+                CreateError::Failed { .. } => (
                     S::INTERNAL_SERVER_ERROR,
                     "start_failed",
                     Some("`posse ls` has it; `posse output` shows what it said"),

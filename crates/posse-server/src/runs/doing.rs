@@ -1,6 +1,7 @@
 //! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
 
 use std::path::Path;
+use std::time::Duration;
 
 use posse_agents::launch::Mode;
 use posse_core::aftermath::{Snapshot, commit_message};
@@ -27,6 +28,14 @@ use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long agents that were being started when posse died may take until they are ready. The real ones need a few seconds.
+pub(super) const GETTING_READY: Duration = Duration::from_secs(15);
+/// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
+const LEAVING: Duration = Duration::from_secs(3);
+/// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
+/// tens of milliseconds. And how often it is looked at.
+const TRACES_QUIET: Duration = Duration::from_millis(400);
+const TRACES_LOOKS: u32 = 20;
 /// Lines of a terminal in which the words of a failure are looked for.
 const FAILURE_LINES: usize = 20;
 
@@ -62,7 +71,7 @@ impl Doing {
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(&self.app, terminal).await;
-                let stale = self.files.keep(key, number, Some(Suffix::Stale));
+                let stale = self.files.keep(key, number, Some(Suffix::Stale)).map_err(|error| error.to_string());
                 Some(Happened::StaleCleared { turn, stale, printed })
             }
             Effect::Send { turn, terminal, text } => {
@@ -99,10 +108,10 @@ impl Doing {
                 of_turn(turn, turn::Event::Reminded(result))
             }
             Effect::Archive { turn, key, number } => {
-                Some(Happened::Archived { turn, name: self.files.keep(key, number, None) })
+                Some(Happened::Archived { turn, name: self.files.keep_if_possible(key, number, None) })
             }
             Effect::KeepLate { turn, key, number } => {
-                Some(Happened::KeptLate { turn, name: self.files.keep(key, number, Some(Suffix::Late)) })
+                Some(Happened::KeptLate { turn, name: self.files.keep_if_possible(key, number, Some(Suffix::Late)) })
             }
             Effect::Notify { event, notice } => {
                 self.notify(event, notice).await;
@@ -111,10 +120,8 @@ impl Doing {
             Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
             Effect::Step { step, before } => Some(Happened::StepDone { step, outcome: self.step(step, before).await }),
             Effect::EndTerminals(terminals) => {
-                for terminal in terminals {
-                    let _ = terminals::ask_to_leave(&self.app, terminal).await;
-                }
-                None
+                self.ask_to_leave(terminals).await;
+                Some(Happened::TerminalsAsked)
             }
             // The driver's own.
             Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
@@ -194,15 +201,43 @@ impl Doing {
         printed: Option<u64>,
         answer_there: bool,
     ) -> Traces {
+        let gone = || Traces::Unclear("the terminal is gone".into());
         if answer_there {
             return Traces::Taken;
         }
-        let Some(view) = show(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(pump) = find(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text, reply }).await else {
-            return Traces::Unclear("its screen cannot be read".into());
-        };
-        posse_core::run::judge_traces(&shown, &view.record.status, since, printed)
+        // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
+        // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
+        let mut before = None;
+        for _ in 0..TRACES_LOOKS {
+            let Some(view) = show(&self.app, terminal).await else { return gone() };
+            let Some(pump) = find(&self.app, terminal).await else { return gone() };
+            let wanted = text.clone();
+            let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text: wanted, reply }).await else {
+                return Traces::Unclear("its screen cannot be read".into());
+            };
+            let traces = posse_core::run::judge_traces(&shown, &view.record.status, since, printed);
+            if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
+                return traces;
+            }
+            before = Some((shown, traces));
+            tokio::time::sleep(TRACES_QUIET).await;
+        }
+        Traces::Unclear("it prints without end, and does not show what it was asked last".into())
+    }
+
+    /// Asks agents to leave, all at once. One that takes long to listen is not waited for; it is asked all the same.
+    async fn ask_to_leave(&self, terminals: Vec<TerminalId>) {
+        let mut asking = tokio::task::JoinSet::new();
+        for terminal in terminals {
+            let app = self.app.clone();
+            asking.spawn(async move {
+                // Who is gone already need not be asked.
+                let _ = terminals::ask_to_leave(&app, terminal).await;
+            });
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LEAVING, all).await;
+        asking.detach_all();
     }
 
     async fn notify(&self, event: &'static str, notice: turn::Notice) {
@@ -256,6 +291,31 @@ async fn show(app: &App, terminal: TerminalId) -> Option<View> {
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
     let found = find(app, terminal).await.is_some();
     found && show(app, terminal).await.is_some_and(|view| view.record.exit.is_none())
+}
+
+/// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
+/// is ended: it may wait for ever for something only the posse of then could have told it.
+pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio::time::Instant) -> bool {
+    let mut events = app.events.subscribe();
+    let ready = async {
+        loop {
+            match get_status(app, terminal).await {
+                Err(_) => return false,
+                Ok(Seen { kind: Some(StatusKind::Processing) | None, .. }) => {}
+                Ok(_) => return true,
+            }
+            // Whatever happens in the meantime: it is looked at again.
+            if let Err(tokio::sync::broadcast::error::RecvError::Closed) = events.recv().await {
+                return false;
+            }
+        }
+    };
+    if tokio::time::timeout_at(patience, ready).await.unwrap_or(false) {
+        return true;
+    }
+    tracing::warn!("terminal {terminal} was being started when posse died, and never got ready; it is ended");
+    let _ = app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms: 0, reply }).await;
+    false
 }
 
 async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {

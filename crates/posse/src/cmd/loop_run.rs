@@ -1,6 +1,6 @@
 //! `posse loop`: five agents, from a task to PASS.
 
-mod follow;
+pub(super) mod follow;
 mod live;
 mod state;
 pub(super) mod words;
@@ -21,6 +21,7 @@ use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, confirm};
+pub(super) use state::DEFAULT as STATE_FILE;
 use state::Known;
 
 /// Let five agents work on a task until its test passes
@@ -145,6 +146,9 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             };
             let Some(view) = known else {
                 // Begun by another posse, or by another program: its file is all there is.
+                if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
+                    ui.say("warning: the prompt given is not the one in the state file; the one given is used");
+                }
                 let prompt = wanted.prompt.clone().unwrap_or(prompt);
                 return begin(args, wanted, prompt, Some(text), ui).await;
             };
@@ -267,7 +271,7 @@ impl Args {
         let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
         let state_file = match &config.state_file {
             Some(path) => directory.join(path),
-            None => directory.join(state::DEFAULT),
+            None => directory.join(STATE_FILE),
         };
         let prompt = self.prompt(&config)?;
         let means = self.means(&user)?;
