@@ -22,6 +22,7 @@ mod provider;
 mod runs;
 mod send;
 mod serve;
+mod session;
 mod shim;
 mod show;
 mod stop;
@@ -88,6 +89,8 @@ enum Command {
     #[command(hide = true)]
     Shim(shim::Args),
     #[command(hide = true)]
+    Session(session::Args),
+    #[command(hide = true)]
     Hook(hook::Args),
     #[command(hide = true)]
     Actor(actor::Args),
@@ -122,6 +125,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Shim(args) => shim::run(&args),
         Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
+        Command::Session(args) => session::run(&args),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Actor(args) => actor::run(&args),
     }
