@@ -7,6 +7,7 @@ mod error;
 mod events;
 pub(crate) mod listen;
 mod params;
+mod plans;
 mod runs;
 mod sessions;
 mod settings;
@@ -41,6 +42,7 @@ use door::Door;
 use listen::{Defaults, Listeners};
 
 use crate::hub::{Command, Message};
+use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::record::LogEvent;
 use crate::runs::Runs;
@@ -64,6 +66,7 @@ pub(crate) struct App {
     pub(crate) providers: Arc<Providers>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) runs: Runs,
+    pub(crate) plans: Plans,
 }
 
 impl App {
@@ -104,6 +107,12 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::stop))
         .routes(routes!(runs::resume))
         .routes(routes!(runs::journal))
+        .routes(routes!(plans::list, plans::begin))
+        .routes(routes!(plans::answer))
+        .routes(routes!(plans::retry))
+        .routes(routes!(plans::show))
+        .routes(routes!(plans::stop))
+        .routes(routes!(plans::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

@@ -12,7 +12,7 @@ mod environment;
 mod git;
 mod hub;
 pub mod notify;
-mod plans;
+pub mod plans;
 pub mod providers;
 mod pump;
 mod quarantine;

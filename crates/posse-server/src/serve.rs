@@ -20,6 +20,7 @@ use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::providers::Providers;
 use crate::recording::{self, Word};
+use crate::plans::Plans;
 use crate::runs::Runs;
 use crate::store::{self, StoreError};
 use crate::watched_files::WatchedFiles;
@@ -112,7 +113,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
-    let going_on = found.runs;
+    let (going_on, plans_going_on) = (found.runs, found.plans);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -121,7 +122,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         listeners: Listeners::default(),
         providers,
         versions: Arc::default(),
-        runs: Runs::new(files, places.database()),
+        runs: Runs::new(files.clone(), places.database()),
+        plans: Plans::new(files, places.database(), places.plans(), settings.executable.clone()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -135,7 +137,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     tokio::spawn({
         let app = app.clone();
-        async move { app.runs.take_up(&app, going_on).await }
+        async move {
+            app.runs.take_up(&app, going_on).await;
+            app.plans.take_up(&app, plans_going_on).await;
+        }
     });
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;

@@ -28,33 +28,36 @@ use crate::watched_files::WatchedFiles;
 
 /// What a session gets to tidy up before it is killed (spec §4.4).
 const GRACE_MS: u32 = 10_000;
+/// Where it is written down how it ended.
+const NOTE: &str = "end.json";
 /// As much of its standard error as anybody looks at.
 const STDERR: u64 = 64 << 10;
 /// What is read of its output at once.
 const PIECE: usize = 64 << 10;
 
 /// A session to start.
-pub(crate) struct Order {
+pub(super) struct Order {
     /// Its name for ever.
-    pub(crate) name: Name,
+    pub(super) name: Name,
     /// What it is shown under.
-    pub(crate) group: Name,
-    pub(crate) spawn: Spawn,
+    pub(super) group: Name,
+    /// Not needed by a session that runs already.
+    pub(super) spawn: Result<Spawn, String>,
     /// A directory of its own.
-    pub(crate) files: PathBuf,
-    pub(crate) texts: Arc<Texts>,
+    pub(super) files: PathBuf,
+    pub(super) texts: Arc<Texts>,
     /// How long it may take, and how long it may say nothing.
-    pub(crate) timeout: Duration,
-    pub(crate) idle: Duration,
+    pub(super) timeout: Duration,
+    pub(super) idle: Duration,
 }
 
 /// How a session ended, and what it said.
 #[derive(Debug)]
-pub(crate) struct Over {
-    pub(crate) ended: Ended,
-    pub(crate) facts: Facts,
+pub(super) struct Over {
+    pub(super) ended: Ended,
+    pub(super) facts: Facts,
     /// The end of its standard error.
-    pub(crate) stderr: String,
+    pub(super) stderr: String,
 }
 
 /// What is written down when it is over.
@@ -65,25 +68,28 @@ struct Note {
 
 /// Where sessions are run.
 #[derive(Clone)]
-pub(crate) struct Sessions {
-    pub(crate) app: App,
-    pub(crate) files: WatchedFiles,
+pub(super) struct Sessions {
+    pub(super) app: App,
+    pub(super) files: WatchedFiles,
     /// This program.
-    pub(crate) executable: PathBuf,
+    pub(super) executable: PathBuf,
 }
 
 impl Sessions {
     /// Runs a session to its end, or goes on with the one of this name. `stop` ends it.
-    pub(crate) async fn run(
+    pub(super) async fn run(
         &self,
         order: Order,
         means: Option<Means>,
         mut stop: watch::Receiver<bool>,
         mut heard: impl FnMut(&Event),
     ) -> Over {
-        let note = order.files.join("end.json");
+        let note = order.files.join(NOTE);
         let known = std::fs::read(&note).ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
         if let Some(Note { ended }) = known {
+            if let Some(terminal) = self.find(&order.name).await {
+                self.end(terminal, &ended).await;
+            }
             let mut stream = Stream::new(&order);
             stream.read(&mut heard);
             return stream.over(ended, &order);
@@ -100,15 +106,25 @@ impl Sessions {
         };
         let mut stream = Stream::new(&order);
         let ended = self.follow(terminal, &order, &mut stream, &mut stop, &mut heard).await;
-        // All it started is ended with it, and `ls` forgets it.
-        let grace_ms = if matches!(ended, Ended::Exited(_) | Ended::Killed(_)) { 0 } else { GRACE_MS };
-        let _ = self.app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms, reply }).await;
-        stream.read(&mut heard);
+        // Before it goes: one that is gone without a note would be started again.
         let text = serde_json::to_vec(&Note { ended: ended.clone() }).unwrap_or_default();
         if let Err(error) = crate::serve::write_private(&note, &text) {
             tracing::warn!("the end of session {} is not written down: {error}", order.name);
         }
+        self.end(terminal, &ended).await;
+        stream.read(&mut heard);
         stream.over(ended, &order)
+    }
+
+    /// Whether a session of this name was begun: it runs, or has left a note.
+    pub(super) async fn is_known(&self, name: &Name, files: &Path) -> bool {
+        files.join(NOTE).exists() || self.find(name).await.is_some()
+    }
+
+    /// All it started is ended with it, and `ls` forgets it.
+    async fn end(&self, terminal: TerminalId, ended: &Ended) {
+        let grace_ms = if matches!(ended, Ended::Exited(_) | Ended::Killed(_)) { 0 } else { GRACE_MS };
+        let _ = self.app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms, reply }).await;
     }
 
     async fn find(&self, name: &Name) -> Option<TerminalId> {
@@ -117,15 +133,16 @@ impl Sessions {
     }
 
     async fn start(&self, order: &Order, means: Option<Means>) -> Result<TerminalId, String> {
+        let spawn = order.spawn.as_ref().map_err(Clone::clone)?;
         let means = means.ok_or("nobody who knows its environment is there")?;
         fs_err::create_dir_all(&order.files).map_err(|error| error.to_string())?;
         let mut environment = means.environment;
-        order.spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
-        environment.extend(order.spawn.set.clone());
+        spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
+        environment.extend(spawn.set.clone());
         let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
         let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
         command.extend(["--out".into(), file("stream.jsonl"), "--err".into(), file("stderr.log"), "--".into()]);
-        command.extend(order.spawn.argv.iter().cloned());
+        command.extend(spawn.argv.iter().cloned());
         let creation = Creation {
             backend: Default::default(),
             tmux_server: None,
@@ -133,7 +150,7 @@ impl Sessions {
             agent_profile: None,
             name: Some(order.name.clone()),
             session: SessionChoice::Any(order.group.clone()),
-            directory: terminals::directory(&order.spawn.directory).map_err(|error| error.to_string())?,
+            directory: terminals::directory(&spawn.directory).map_err(|error| error.to_string())?,
             environment,
             size: Size::DEFAULT,
             ring: 64 << 10,
@@ -170,7 +187,8 @@ impl Sessions {
                     Some(Exit::Lost) => return Ended::Lost,
                     None => {
                         // The clock of the session goes on while the daemon is dead.
-                        let ran = Duration::from_millis(u64::try_from(crate::now().0 - view.record.created.0).unwrap_or(0));
+                        let ran =
+                            Duration::from_millis(u64::try_from(crate::now().0 - view.record.created.0).unwrap_or(0));
                         let late = Instant::now() + order.timeout.saturating_sub(ran);
                         let silent = spoke + order.idle;
                         tokio::select! {
@@ -183,12 +201,7 @@ impl Sessions {
                                     spoke = Instant::now();
                                 }
                             }
-                            stopped = stop.wait_for(|stop| *stop) => {
-                                if stopped.is_err() {
-                                    std::future::pending::<()>().await;
-                                }
-                                return Ended::Stopped;
-                            }
+                            () = asked_to_stop(stop) => return Ended::Stopped,
                             () = tokio::time::sleep_until(late) => return Ended::TimedOut,
                             () = tokio::time::sleep_until(silent) => return Ended::Stalled,
                         }
@@ -196,6 +209,13 @@ impl Sessions {
                 },
             }
         }
+    }
+}
+
+/// Comes when it is to be ended. If nobody can ask for that any more, it never comes.
+async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
