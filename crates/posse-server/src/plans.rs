@@ -183,10 +183,16 @@ impl Plans {
             TaskStatus::Suspended => Ok(()),
             _ => Err(PlanError::NotAsking(id.clone())),
         };
-        self.change(file, task, asks, |task| Event::Answered { task, answer: answer.clone() }, |record| {
-            record.answer = Some(answer.clone());
-            record.status = TaskStatus::Pending;
-        })
+        self.change(
+            file,
+            task,
+            asks,
+            |task| Event::Answered { task, answer: answer.clone() },
+            |record| {
+                record.answer = Some(answer.clone());
+                record.status = TaskStatus::Pending;
+            },
+        )
         .await
     }
 
@@ -230,7 +236,8 @@ impl Plans {
         }
         may(record, &id)?;
         edit(record);
-        let written = write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
+        let written =
+            write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
         plan_file::replace(Path::new(&file), &written)
             .map_err(|error| PlanError::NotWritten(format!("cannot write {file}: {error}")))
     }
@@ -334,8 +341,7 @@ impl Plans {
         let id = ledger.spec.id;
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
-        let sessions =
-            Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
+        let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing = Doing {
             spec: Arc::new(ledger.spec.clone()),
             areas: areas.map(Arc::new),

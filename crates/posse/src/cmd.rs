@@ -103,7 +103,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
         Command::Runs(args) => on_runtime(runs::list(args, ui)),
         Command::Run(args) => on_runtime(runs::run(args, ui)),
-        Command::Plan(args) => plan::run(&args, ui),
+        Command::Plan(args) => plan::run(args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
         Command::Show(args) => on_runtime(show::run(args, ui)),
