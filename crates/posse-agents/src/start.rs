@@ -35,6 +35,10 @@ pub struct Start {
     pub timeout_ms: u64,
     /// A variable that says so instead, in seconds. What is no number is ignored.
     pub timeout_variable: Option<String>,
+    /// Variables that say which home it has, for those that make databases there when they first start: beside another
+    /// one that does the same, it fails. So the first start in a home is alone.
+    #[serde(default)]
+    pub first_alone: Vec<String>,
     #[serde(default, rename = "answer")]
     pub answers: Vec<StartAnswer>,
 }

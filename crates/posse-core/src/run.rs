@@ -18,6 +18,10 @@ mod mirror;
 mod park;
 mod resume;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod settling_tests;
+#[cfg(test)]
 mod simulation;
 mod traces;
 mod waiting;
@@ -53,6 +57,9 @@ pub struct Spec {
     pub session: Name,
     /// The operator confirmed the directory: agents that ask whether it is trusted are told so.
     pub trusted: bool,
+    /// The time zone of whoever began it, by name: agents say when a limit ends by the clock on the wall.
+    #[serde(default)]
+    pub zone: Option<String>,
     /// SHA-256 of the configuration file the operator named, so that it is known later what was in force.
     #[serde(default)]
     pub config_hash: Option<String>,

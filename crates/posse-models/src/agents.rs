@@ -84,13 +84,26 @@ impl Maker {
     /// A new home, in which this program of this version talks to this server.
     pub fn home(self, program: &Path, version: &str, server: &ModelServer, options: &Options) -> io::Result<Home> {
         let mut home = Home::new(program)?;
-        match self {
-            Maker::Claude => claude::settle(&mut home, server, options),
-            Maker::Codex => codex::settle(&mut home, version, server, options),
-            Maker::Opencode => others::opencode(&mut home, server, options),
-            Maker::Qwen => others::qwen(&mut home, server, options),
-        }?;
+        self.settle(&mut home, version, server, options)?;
         home.add(options.arguments.iter().cloned());
         Ok(home)
+    }
+
+    /// Makes room for one more agent in a home. It is started by its provider, in the same environment and directory; the
+    /// home's command stays that of the first.
+    pub fn move_in(self, home: &mut Home, version: &str, server: &ModelServer, options: &Options) -> io::Result<()> {
+        let command = home.command.clone();
+        self.settle(home, version, server, options)?;
+        home.command = command;
+        Ok(())
+    }
+
+    fn settle(self, home: &mut Home, version: &str, server: &ModelServer, options: &Options) -> io::Result<()> {
+        match self {
+            Maker::Claude => claude::settle(home, server, options),
+            Maker::Codex => codex::settle(home, version, server, options),
+            Maker::Opencode => others::opencode(home, server, options),
+            Maker::Qwen => others::qwen(home, server, options),
+        }
     }
 }

@@ -64,6 +64,12 @@ impl ModelServer {
         Self::start([scenario]).unwrap_or_else(|error| panic!("no model server: {error}"))
     }
 
+    /// More conversations. What an agent is to write may depend on its home, and a home on the server.
+    pub fn add(&self, scenarios: impl IntoIterator<Item = Scenario>) {
+        let scenarios = scenarios.into_iter().collect();
+        self.shared.change(|state| state.script.add(scenarios));
+    }
+
     /// What Claude Code calls its base URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

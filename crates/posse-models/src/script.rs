@@ -24,8 +24,14 @@ struct Newest {
 
 impl Script {
     pub(crate) fn new(scenarios: Vec<Scenario>) -> Self {
+        let mut script = Self { conversations: Vec::new() };
+        script.add(scenarios);
+        script
+    }
+
+    pub(crate) fn add(&mut self, scenarios: Vec<Scenario>) {
         let of = |scenario| Conversation { scenario, next: 0, newest: None };
-        Self { conversations: scenarios.into_iter().map(of).collect() }
+        self.conversations.extend(scenarios.into_iter().map(of));
     }
 
     /// The next turn, or the newest one again if this repeats a request that was not answered to the end: agents

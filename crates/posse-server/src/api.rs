@@ -41,6 +41,7 @@ pub use error::ApiError;
 use door::Door;
 use listen::{Defaults, Listeners};
 
+use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -65,6 +66,7 @@ pub(crate) struct App {
     pub(crate) listeners: Listeners,
     pub(crate) providers: Arc<Providers>,
     pub(crate) versions: Arc<Versions>,
+    pub(crate) first_starts: Arc<FirstStarts>,
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
 }

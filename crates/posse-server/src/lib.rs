@@ -9,6 +9,7 @@ pub mod api;
 mod backends;
 mod child;
 mod environment;
+mod first_starts;
 mod git;
 mod hub;
 pub mod notify;

@@ -51,6 +51,10 @@ pub(crate) enum RunError {
         "run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
     )]
     InUse { run: RunId, state_file: String },
+    #[error(
+        "run {run} goes on in {directory}, and two at once would take each other's answers; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
+    Shared { run: RunId, directory: String },
     #[error("run {0} is over")]
     Over(RunId),
     #[error("run {0} does not go on; there is nothing to stop")]
@@ -93,6 +97,7 @@ impl Runs {
         if let Some(run) = used.await? {
             return Err(RunError::InUse { run, state_file });
         }
+        self.alone_in(&spec.directory, spec.id).await?;
         let (run, _) = Run::create(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(run.ledger(), 1, &entry));
@@ -120,6 +125,7 @@ impl Runs {
         if run.ledger().status().is_over() {
             return Err(RunError::Over(id));
         }
+        self.alone_in(&run.ledger().spec.directory, id).await?;
         // An end that comes at once is as good as a beginning: it is written down.
         let _ = self.drive(app, run, seq, Some(means)).await;
         self.show(id).await
@@ -164,6 +170,16 @@ impl Runs {
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, RunError> {
         self.read(move |database| store::journal(database, id, after)).await
+    }
+
+    /// Response files have the same names in every run: only one may go on in a directory.
+    async fn alone_in(&self, directory: &str, id: RunId) -> Result<(), RunError> {
+        let directory = directory.to_owned();
+        let wanted = directory.clone();
+        match self.read(move |database| store::going_on_in(database, &wanted, id)).await? {
+            Some(run) => Err(RunError::Shared { run, directory }),
+            None => Ok(()),
+        }
     }
 
     async fn load(&self, id: RunId) -> Result<(Run, i64), RunError> {

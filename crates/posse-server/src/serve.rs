@@ -122,6 +122,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         listeners: Listeners::default(),
         providers,
         versions: Arc::default(),
+        first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
         plans: Plans::new(files, places.database(), places.plans(), settings.executable.clone()),
     };

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::record::{LogEvent, Record};
 pub(crate) use audit::{AuditSlice, Checked, read_audit, verify_audit};
-pub(crate) use runs::{JournalEntry, Kind, RunRow, journal, newest_of, run, runs, using};
+pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.

@@ -71,6 +71,14 @@ impl Agent {
     #[track_caller]
     pub fn home(&self, server: &ModelServer, options: &Options) -> AgentHome {
         let home = self.maker.home(&self.program, &self.version, server, options);
-        AgentHome::new(home.unwrap_or_else(|error| panic!("no home for an agent: {error}")))
+        AgentHome::new(home.unwrap_or_else(|error| panic!("no home for an agent: {error}")), &self.program)
+    }
+
+    /// One home for both, started by their providers with one environment.
+    #[track_caller]
+    pub fn home_with(&self, other: &Agent, server: &ModelServer, options: &Options) -> AgentHome {
+        let mut home = self.home(server, options);
+        home.add(other.maker, &other.version, &other.program, server, options);
+        home
     }
 }

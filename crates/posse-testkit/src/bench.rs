@@ -15,6 +15,7 @@ mod stats;
 mod stream;
 mod subject;
 mod throughput;
+mod whole_loop;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "latency", what: "how late output, titles and keys arrive", run: latency::measure },
     Measurement { name: "throughput", what: "how fast one terminal can print", run: throughput::measure },
     Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: crowd::measure },
+    Measurement { name: "loop", what: "what the loop takes beyond its agents", run: whole_loop::measure },
 ];
 
 #[derive(Debug, thiserror::Error)]

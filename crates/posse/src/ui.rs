@@ -55,6 +55,12 @@ impl Ui {
         }
     }
 
+    /// Without colours.
+    #[cfg(test)]
+    pub(crate) fn dull() -> Self {
+        Self { json: false, colour_out: false, colour_err: false, unread: std::cell::Cell::new(false) }
+    }
+
     pub(crate) fn json(&self) -> bool {
         self.json
     }
@@ -277,7 +283,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_cannot_be_broken() {
-        let ui = Ui { json: false, colour_out: false, colour_err: false, unread: std::cell::Cell::new(false) };
+        let ui = Ui::dull();
         let rows = [
             vec![Cell::from("日本".to_owned()), "x".to_owned().into()],
             vec!["a".to_owned().into(), "\x1b[2J".to_owned().into()],

@@ -70,7 +70,7 @@ fn an_entry_is_read_as_it_was_written() {
     assert_eq!(rows[0].previous, "0".repeat(64));
 }
 
-/// The seed's four: role, terminal, count, and lines of the tail.
+/// S-9, the seed's four: role, terminal, count, and lines of the tail.
 #[test]
 fn audit_log_content() {
     let line = entry(&written(1).0[0]).to_string();
@@ -80,6 +80,15 @@ fn audit_log_content() {
     let ended = Ended::failed(4, Unanswered { why: NotAnswered::StillOpen, presses: 1 }, vec!["1".into()]);
     let line = Entry { seq: 5, note: note(Step::Outcome(ended)) }.to_string();
     assert!(line.ends_with("2/20, uncertain (4): the question is still open after the answer"), "{line}");
+}
+
+#[test]
+fn s_150_a_screen_that_cannot_be_read_is_said_to_be_empty_and_keeps_nothing_back() {
+    let blind = Answering::new(Wish::Accept, None, vec![], vec!["y".into(), "enter".into()]);
+    let mut chain = Chain::resume(None, Mark::BEGINNING);
+    let row = chain.append(note(Step::Answering(Box::new(blind))), 1).unwrap();
+    let line = entry(&row).to_string();
+    assert_eq!(line, "audit 1: developer, terminal 00c0ffee, 2/20, accept with y enter\n  (nothing is on the screen)");
 }
 
 #[test]

@@ -95,6 +95,16 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32) -> Op
     })
 }
 
+/// When the quota comes back, in the words of a tool: "3pm (Europe/Berlin)", "at 9:52 PM", or seconds since 1970. `zone` is
+/// the name of the zone that is meant where none is said. `None`: nobody can tell.
+pub fn reset_at(words: &str, now: Wall, zone: Option<&str>) -> Option<Wall> {
+    let local = zone.and_then(|zone| zones().get(zone).ok()).unwrap_or(TimeZone::UTC);
+    if let Some(seconds) = words.trim().parse::<i64>().ok().filter(|seconds| *seconds > 1_000_000_000) {
+        return Some(Wall(seconds.saturating_mul(1000)));
+    }
+    reset(&format!("resets {}", words.trim()), now, &local).map(|reset| reset.at)
+}
+
 /// Of two holds the one that lasts longer.
 pub fn longer(a: Hold, b: Hold) -> Hold {
     if b.until > a.until { b } else { a }

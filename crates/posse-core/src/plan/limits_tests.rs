@@ -174,3 +174,22 @@ fn of_two_holds_the_longer_counts() {
     assert_eq!(longer(hold(1), hold(2)), hold(2));
     assert_eq!(longer(hold(3), hold(2)), hold(3));
 }
+
+#[test]
+fn words_for_a_reset_are_understood_or_not() {
+    let now = Wall("2026-11-16T12:00:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond());
+    let at = |words: &str, zone| {
+        super::limits::reset_at(words, now, zone).map(|at| jiff::Timestamp::from_millisecond(at.0).unwrap().to_string())
+    };
+    for (words, zone, expected) in [
+        ("3pm (Europe/Berlin)", None, Some("2026-11-16T14:00:00Z")),
+        ("3pm", Some("Europe/Berlin"), Some("2026-11-16T14:00:00Z")),
+        ("3pm", None, Some("2026-11-16T15:00:00Z")),
+        ("at 9:52 AM", None, Some("2026-11-17T09:52:00Z")),
+        ("1794832200", None, Some("2026-11-16T12:30:00Z")),
+        ("in 3 days", None, None),
+        ("soon", None, None),
+    ] {
+        assert_eq!(at(words, zone).as_deref(), expected, "{words} {zone:?}");
+    }
+}

@@ -27,7 +27,7 @@ pub enum PromptError {
     #[error("the prompt has the line `{0}` twice (lines {1} and {2}): keep one")]
     Twice(&'static str, usize, usize),
     #[error(
-        "the sections of the prompt are in the wrong order: `{EXPLORE_HEADER}` (line {explore}) comes before `{SCENARIO_HEADER}` (line {scenario})"
+        "the sections of the prompt are in the wrong order: `{EXPLORE_HEADER}` (line {explore}) has to come before `{SCENARIO_HEADER}` (line {scenario})"
     )]
     Order { explore: usize, scenario: usize },
     #[error("the section under `{0}` is blank: write there {1}")]

@@ -40,10 +40,11 @@ pub enum Happened {
         terminal: TerminalId,
         seen: Seen,
     },
-    /// The response file of an earlier turn was moved away, under this name. So much had the terminal printed by then.
+    /// What an earlier turn left in the response file was moved away, under this name, or could not be. So much had the
+    /// terminal printed by then.
     StaleCleared {
         turn: u64,
-        stale: Option<String>,
+        stale: Result<Option<String>, String>,
         printed: Option<u64>,
     },
     Sent {
@@ -211,6 +212,8 @@ pub(super) enum Live {
     Sending,
     Tracing,
     Waiting(Box<Turn>),
+    /// Time is up. What the agent has written by now is being kept; then the turn fails.
+    KeepingLate(TurnError),
     /// The terminal is gone; perhaps the answer is there.
     Salvaging,
     /// A turn failed before the run stopped; perhaps its agent is at it all the same.
@@ -287,22 +290,19 @@ impl Run {
                     self.after(wall);
                 }
             }
-            Happened::KeptLate { name, .. } => {
-                if let Some(name) = name {
-                    self.record(Entry::KeptLate { name }, wall);
-                }
-            }
             Happened::Time => self.time(now, wall),
             Happened::StaleCleared { turn, .. }
             | Happened::Sent { turn, .. }
             | Happened::Traces { turn, .. }
             | Happened::Turn { turn, .. }
             | Happened::Archived { turn, .. }
+            | Happened::KeptLate { turn, .. }
                 if turn != self.ledger.turns => {} // Of a turn that is over.
-            Happened::StaleCleared { turn, stale, printed } => self.stale_cleared(turn, stale, printed, wall),
+            Happened::StaleCleared { turn, stale, printed } => self.stale_cleared(turn, stale, printed, now, wall),
             Happened::Sent { turn, sent } => self.sent(turn, sent, now, wall),
             Happened::Traces { turn, traces } => self.traces(turn, traces, now, wall),
             Happened::Turn { event, .. } => self.turn_event(event, now, wall),
+            Happened::KeptLate { name, .. } => self.kept_late(name, now, wall),
             Happened::Archived { turn, name } => {
                 if matches!(self.live, Live::Archiving) {
                     self.record(Entry::Archived { turn, name }, wall);
@@ -455,7 +455,8 @@ impl Run {
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
             }
-            Some(StatusKind::Error) => {
+            // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
+            Some(StatusKind::Error) if waited >= SETTLE => {
                 let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
                 self.fail(runtime(Cause::ErrorState, text), now, wall);
@@ -482,10 +483,25 @@ impl Run {
         }
     }
 
-    fn stale_cleared(&mut self, turn: u64, stale: Option<String>, printed: Option<u64>, wall: Wall) {
+    fn stale_cleared(
+        &mut self,
+        turn: u64,
+        stale: Result<Option<String>, String>,
+        printed: Option<u64>,
+        now: Mono,
+        wall: Wall,
+    ) {
         if !matches!(self.live, Live::Clearing) {
             return;
         }
+        let stale = match stale {
+            Ok(stale) => stale,
+            // Left where it is it would be taken for the answer to this turn.
+            Err(why) => {
+                let text = format!("an older answer is in the way and cannot be moved: {why}");
+                return self.fail(runtime(Cause::Unarchived, text), now, wall);
+            }
+        };
         self.record(Entry::Dispatching { turn, stale, printed }, wall);
         self.dispatch();
     }

@@ -4,11 +4,14 @@
 //! happens, the run comes to the same end, no prompt is typed twice, no answer is lost, and no permission is accepted
 //! that is not in the journal.
 
-mod world;
+pub(super) mod world;
+
+use std::time::Duration;
 
 use super::*;
-use crate::rounds::{Final, Key};
-use crate::time::Wall;
+use crate::ids::TerminalId;
+use crate::rounds::{Final, Key, Role};
+use crate::time::{Mono, Wall};
 use world::{Kill, Moment, Outcome, Script, World};
 
 /// A round that fails, a round that passes, permissions on the way.
@@ -124,4 +127,51 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
         let text = serde_json::to_string(entry).unwrap();
         assert_eq!(&serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
     }
+}
+
+/// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
+fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
+    let (mut run, _) = Run::create(world::spec(), Wall(0));
+    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), can_start: true };
+    run.handle(go, Mono(Duration::ZERO), Wall(0));
+    let mut effects = Vec::new();
+    for (role, n) in Role::ALL.into_iter().zip(1..) {
+        let result = match lost.contains(&role) {
+            true => Err(format!("no {role} here")),
+            false => Ok(TerminalId::from_random(n)),
+        };
+        effects = run.handle(Happened::TerminalStarted { role, result }, Mono(Duration::ZERO), Wall(0));
+    }
+    (effects, run)
+}
+
+/// S-169: whoever fails, it is said who, and the others are ended. There is no state file.
+#[test]
+fn s_169_the_first_that_could_not_be_started_says_why() {
+    for lost in [&[Role::Programmer][..], &[Role::Analyst, Role::Tester], &[Role::Tester]] {
+        let (effects, run) = started(lost);
+        let why = effects.iter().find_map(|effect| match effect {
+            Effect::Record(Entry::Stopped { stop: Stop::Start, why }) => Some(why.clone()),
+            _ => None,
+        });
+        assert_eq!(why, Some(format!("the {0} could not be started: no {0} here", lost[0])));
+        let ended = effects.iter().find_map(|effect| match effect {
+            Effect::EndTerminals(terminals) => Some(terminals.len()),
+            _ => None,
+        });
+        assert_eq!(ended, Some(5 - lost.len()));
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Mirror { .. })));
+        assert_eq!(run.ledger().status(), RunStatus::Failed);
+    }
+}
+
+/// S-191: who hears that a run has stopped finds its state file as it is to be.
+#[test]
+fn s_191_the_state_file_is_written_before_a_stop_is_told() {
+    let (_, mut run) = started(&[]);
+    let effects = run.handle(Happened::Stop { why: "enough".into() }, Mono(Duration::ZERO), Wall(0));
+    let mirror = effects.iter().position(|effect| matches!(effect, Effect::Mirror { .. }));
+    let told = effects.iter().position(|effect| matches!(effect, Effect::Record(Entry::Stopped { .. })));
+    assert!(mirror.is_some() && mirror < told, "{effects:#?}");
+    assert!(matches!(effects.last(), Some(Effect::Rest)));
 }

@@ -6,8 +6,9 @@ use super::ledger::elapsed;
 use super::machine::{Effect, Live, Run};
 use super::park::{Parking, parking};
 use super::{Entry, Stop};
+use crate::plan::limits::reset_at;
 use crate::time::{Mono, Wall};
-use crate::turn::{self, AcceptFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};
+use crate::turn::{self, AcceptFailure, ApiFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
@@ -53,6 +54,10 @@ impl Run {
                 self.record(Entry::TerminalLost { role, why: why.clone() }, wall);
             }
             return self.looked(crate::turn::Look::Absent, now, wall);
+        }
+        // It went away since its last turn, and nothing was sent yet.
+        if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
+            return self.gone(why, now, wall);
         }
         let Live::Waiting(turn) = &mut self.live else { return };
         let accepts = turn.accepts();
@@ -101,6 +106,10 @@ impl Run {
                 self.record(Entry::Answered { turn, text: answer.text, from: answer.from }, wall);
                 self.archive();
             }
+            // The last thing a turn that ran out of time wanted is to keep its file; the message is to name it.
+            turn::Effect::End(Err(error)) if matches!(self.out.last(), Some(Effect::KeepLate { .. })) => {
+                self.live = Live::KeepingLate(error);
+            }
             turn::Effect::End(Err(error)) => self.fail(error, now, wall),
         }
     }
@@ -112,6 +121,17 @@ impl Run {
             let number = self.ledger.archived + 1;
             self.out.push(Effect::Archive { turn, key, number });
         }
+    }
+
+    /// What came too late is kept under this name, if there was something.
+    pub(super) fn kept_late(&mut self, name: Option<String>, now: Mono, wall: Wall) {
+        let Live::KeepingLate(error) = &self.live else { return };
+        let mut error = error.clone();
+        if let Some(name) = name {
+            error = error.keeping(&name);
+            self.record(Entry::KeptLate { name }, wall);
+        }
+        self.fail(error, now, wall);
     }
 
     /// A turn failed: the run waits and tries again, or it stops.
@@ -127,7 +147,11 @@ impl Run {
             return self.stop(Stop::Turn, &message, wall);
         };
         let times = self.ledger.parked_times;
-        let until = match parking(failure, times, None) {
+        let resets = match failure {
+            ApiFailure::UsageLimit { resets: Some(words) } => reset_at(words, wall, self.ledger.spec.zone.as_deref()),
+            _ => None,
+        };
+        let until = match parking(failure, times, resets) {
             Parking::No => return self.stop(Stop::Turn, &message, wall),
             Parking::For(wait) => Wall(wall.0 + wait.as_millis() as i64),
             Parking::Until(until) => until,

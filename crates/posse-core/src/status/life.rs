@@ -209,8 +209,7 @@ impl Life {
                 let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
-                // Progress ends before an error is drawn, and before its hook: the screen decides what end it is.
-                let vague = source == Source::Progress && shows != Says::Quiet;
+                let vague = weigh::is_vague(source) && shows != Says::Quiet;
                 if shows == Says::Failed || vague || (starting && shows != Says::Quiet) {
                     return;
                 }
@@ -219,7 +218,7 @@ impl Life {
         };
         let next = Next { kind, waiting_kind, dialog: None, why: Why::Said(source, claim) };
         if let Some(status) = self.after(next, wall) {
-            self.enter(status, now, Some(source));
+            self.enter(status, now, (now, Some(source)));
         }
     }
 
@@ -308,6 +307,11 @@ impl Life {
         let Some((_, next)) = self.next().filter(|(due, _)| *due <= now) else { return };
         let why = next.why;
         let (shown, moves) = (matches!(why, Why::Rule(_)), matches!(why, Why::Moves(_)));
+        // An end that was told and waited for the screen was when it was told, not now.
+        let over = match (why, &self.word) {
+            (Why::Said(source, _), Some(word)) => (word.at, Some(source)),
+            _ => (now, None),
+        };
         let Some(status) = self.after(next, wall) else { return };
         let told = |word: &Word| matches!(word.claim, Claim::Ready | Claim::TurnOver);
         if shown && is_ready(status.kind) && !self.word.as_ref().is_some_and(told) {
@@ -316,13 +320,14 @@ impl Life {
         }
         // The screen says otherwise. But the end of a turn may be told before the last frames of it come.
         self.word.take_if(|word| moves || (shown && !told(word)));
-        self.enter(status, now, None);
+        self.enter(status, now, over);
     }
 
-    fn enter(&mut self, status: Status, now: Mono, by: Option<Source>) {
+    /// `over`: if this ends a turn, since when it is over, and who said so.
+    fn enter(&mut self, status: Status, now: Mono, over: (Mono, Option<Source>)) {
         // There was no turn before the start, so there are no late words of one.
         if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.status.kind) {
-            self.border = Some(Border::Over(now, by));
+            self.border = Some(Border::Over(over.0, over.1));
         }
         if is_ready(status.kind) {
             if self.phase == Phase::Starting {

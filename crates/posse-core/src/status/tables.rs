@@ -241,7 +241,6 @@ fn positive_evidence_ends_a_turn_at_once() {
         (Osc, Ready, "the agent said ready (OSC 7501)"),
         (Hook, TurnOver, "the agent said turn over (hook)"),
         (Title, Ready, "the agent said ready (title)"),
-        (SessionFile, Ready, "the agent said ready (session file)"),
     ] {
         let over = Said(source, claim);
         // Work is shown while a hook runs.
@@ -257,6 +256,14 @@ fn positive_evidence_ends_a_turn_at_once() {
         );
         check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, over)], &[working, (5_000, Completed, reason)]);
     }
+    // The session file does not say what end it is, so the screen is waited for.
+    let over = || Said(SessionFile, Ready);
+    check_idle(&[(200, spinner()), (5_000, over())], &[working]);
+    check_idle(&[(200, spinner()), (5_000, over()), (5_180, quiet(1))], &[working, (5_180, Completed, "rule quiet")]);
+    check_idle(
+        &[(200, spinner()), (4_990, quiet(1)), (5_000, over())],
+        &[working, (5_000, Completed, "the agent said ready (session file)")],
+    );
     // It said so, the screen came after it and went on for a while: then the screen need not settle either.
     check_idle(
         &[(200, spinner()), (5_000, Said(Osc, TurnOver)), (6_400, quiet(1))],

@@ -15,6 +15,9 @@ pub(super) const SETTLE: Duration = Duration::from_millis(1000);
 /// An error on the screen, or text that merely looks like something, must stand for this long: a frame caught half-way
 /// is repainted sooner (PRV-2: two captures 0.5 s apart).
 pub(super) const STAND: Duration = Duration::from_millis(500);
+/// An empty screen must stand for this long. Agents clear the screen and draw it anew; with five of them starting on two
+/// busy processors Claude Code's was empty for more than a second in between. As long as a wrong status may stand.
+pub(super) const EMPTY: Duration = Duration::from_millis(2000);
 /// The screen follows the word after at most this long: Claude Code repaints 38 to 180 ms after its `Stop` hook, and a
 /// look is taken up to 30 ms after that. Hooks of one turn come up to 121 ms late, too (Codex).
 pub(super) const LAG: Duration = Duration::from_millis(300);
@@ -29,6 +32,12 @@ pub(super) const ASKING: Duration = Duration::from_millis(2500);
 /// The end of a turn that was told and is shown within this time is one end; a screen that is quiet later must settle.
 /// As long as a wrong status may stand.
 const SHOWN: Duration = Duration::from_millis(2000);
+
+/// Whether this source tells only that a turn is over, not how. Progress and the session file of Claude Code end up to
+/// 40 ms before an error is drawn, and before its hook: the screen decides what end it is.
+pub(super) fn is_vague(source: Source) -> bool {
+    matches!(source, Source::Progress | Source::SessionFile)
+}
 
 /// What a screen says, as far as belief is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +181,7 @@ pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
         Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
         // Programs start with an empty screen, and one that says that it works is not gone.
         Says::Empty if against.starting || against.standing > 0 => return None,
-        Says::Empty => seen.since + STAND * 2,
+        Says::Empty => seen.since + EMPTY,
     };
     let hold = |word: &Word| match (&word.claim, seen.says) {
         (_, Says::Asking) if !text => Duration::ZERO,

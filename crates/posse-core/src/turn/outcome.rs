@@ -51,6 +51,8 @@ pub enum Cause {
     Waiting,
     /// The time of the turn is up.
     TimedOut,
+    /// What lies in the response file is of an earlier turn, and cannot be moved away.
+    Unarchived,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -85,6 +87,7 @@ impl TurnError {
             Cause::Unreachable => "cannot be reached",
             Cause::Waiting => "waited too long for an answer to its question",
             Cause::TimedOut => "took too long",
+            Cause::Unarchived => "was not asked: an older answer cannot be moved away",
         };
         let title = match self.kind {
             ErrorKind::Runtime => "posse: a turn failed",

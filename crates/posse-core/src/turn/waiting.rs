@@ -68,6 +68,8 @@ impl Waiting {
             // The first one that can be read is the one that was announced.
             if waiting.question.is_some() {
                 waiting.since = now;
+                // Whoever answered the one before has not heard of this one.
+                waiting.warned = None;
             }
             waiting.question = question;
             waiting.refusals = 0;

@@ -7,14 +7,19 @@ use axum::extract::State;
 use posse_agents::launch::{Launch, Mode};
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
+use posse_core::ids::TerminalId;
 
 use super::types::{self, Terminal};
 use super::{ApiError, App};
-use crate::hub::{AgentStart, Command, Creation, What};
+use crate::first_starts::AgentHome;
+use crate::hub::{AgentStart, Command, CreateError, Creation, What};
 use crate::providers;
+use crate::pump::{self, Text};
 
 /// How long an agent may take to be ready when its manifest does not say.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
+const LAST_WORDS: usize = 5;
 
 /// What a request says of an agent.
 #[derive(Default)]
@@ -50,25 +55,50 @@ pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
 pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal, ApiError> {
-    let timeout = match &mut creation.what {
-        What::Agent(agent) => {
-            if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
-                agent.version = app.versions.find(&launch.program, &creation.environment).await;
+    let What::Agent(agent) = &mut creation.what else {
+        return Ok(app.ask(|reply| Command::Create(Box::new(creation), reply)).await??.into());
+    };
+    if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
+        agent.version = app.versions.find(&launch.program, &creation.environment).await;
+    }
+    let variable = |name: &str| creation.environment.get(name).cloned();
+    let start = agent.provider.manifest.start.as_ref();
+    let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));
+    let home = start.filter(|start| !start.first_alone.is_empty()).map(|start| AgentHome {
+        provider: agent.provider.manifest.id.clone(),
+        version: agent.version.as_ref().map(ToString::to_string),
+        variables: start.first_alone.iter().map(|name| variable(name)).collect(),
+    });
+    // Whoever does not wait for it cannot be told when others may follow.
+    let home = home.filter(|_| !creation.at_once);
+    let created = async {
+        let created = app.ask(|reply| Command::Create(Box::new(creation), reply));
+        match tokio::time::timeout(timeout, created).await {
+            Ok(Ok(Err(CreateError::Failed { terminal, reason }))) => {
+                let reason = with_last_words(app, terminal, reason).await;
+                Err(CreateError::Failed { terminal, reason }.into())
             }
-            let start = agent.provider.manifest.start.as_ref();
-            Some(start.map_or(PATIENCE, |start| start.timeout(|name| creation.environment.get(name).cloned())))
+            Ok(created) => Ok(created??.into()),
+            Err(_) => Err(ApiError::StartTimeout(timeout)),
         }
-        What::Command(..) => None,
     };
-    let created = app.ask(|reply| Command::Create(Box::new(creation), reply));
-    let created = match timeout {
+    match home {
+        Some(home) => app.first_starts.start(home, created).await,
         None => created.await,
-        Some(timeout) => match tokio::time::timeout(timeout, created).await {
-            Ok(created) => created,
-            Err(_) => return Err(ApiError::StartTimeout(timeout)),
-        },
+    }
+}
+
+/// Why it ended, and what it said about it.
+async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> String {
+    let pump = app.ask(|reply| Command::Find(terminal, reply)).await.ok().flatten();
+    let said = match pump {
+        Some(pump) => pump.ask(|reply| pump::Command::Text(Text::Tail(LAST_WORDS), reply)).await.flatten(),
+        None => None,
     };
-    Ok(created??.into())
+    match said.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
+        Some(said) => format!("{reason}; it said:\n{said}"),
+        None => reason,
+    }
 }
 
 /// List the agents that can be started

@@ -150,6 +150,12 @@ impl ApiError {
         ApiError::NotRemembered(SettingErrorBox(error))
     }
 
+    /// What happened and what to do next, for where only one text goes.
+    pub(crate) fn in_full(&self) -> String {
+        let (_, _, hint) = self.parts();
+        hint.map_or_else(|| self.to_string(), |hint| format!("{self} ({hint})"))
+    }
+
     /// Status, a stable word for programs, and what to do next.
     fn parts(&self) -> (StatusCode, &'static str, Option<&str>) {
         use StatusCode as S;
@@ -159,7 +165,7 @@ impl ApiError {
             Self::BadRunId(_) => (S::UNPROCESSABLE_ENTITY, "bad_id", None),
             Self::Run(RunErrorBox(error)) => match error {
                 RunError::None(_) => (S::NOT_FOUND, "no_run", Some("`posse runs` shows those there are")),
-                RunError::InUse { .. } => (S::CONFLICT, "in_use", None),
+                RunError::InUse { .. } | RunError::Shared { .. } => (S::CONFLICT, "in_use", None),
                 RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
                 RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
@@ -212,7 +218,7 @@ impl ApiError {
                 CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
                 CreateError::NotInstalled { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
-                CreateError::Failed(_) => (
+                CreateError::Failed { .. } => (
                     S::INTERNAL_SERVER_ERROR,
                     "start_failed",
                     Some("`posse ls` has it; `posse output` shows what it said"),

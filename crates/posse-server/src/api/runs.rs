@@ -58,6 +58,7 @@ pub(super) async fn create(
         state_file: body.state_file,
         session: Name::session(&format!("loop-{id}"))?,
         trusted: body.trusted,
+        zone: body.zone,
         config_hash: body.config_hash,
         imported,
     };

@@ -263,7 +263,7 @@ impl Hub {
         let answer = match status.kind {
             StatusKind::Processing => return,
             StatusKind::WaitingUserAnswer if answers_itself().is_some() => return,
-            StatusKind::Error => Err(CreateError::Failed(status.reason.clone())),
+            StatusKind::Error => Err(CreateError::Failed { terminal: id, reason: status.reason.clone() }),
             StatusKind::Idle | StatusKind::Completed | StatusKind::WaitingUserAnswer => Ok(view(entry)),
         };
         if let Some(starting) = self.starting.remove(&id) {

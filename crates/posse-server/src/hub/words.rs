@@ -212,8 +212,8 @@ pub(crate) enum CreateError {
     Agent(#[from] LaunchError),
     #[error("{program} is not installed, or not in PATH")]
     NotInstalled { program: String, install: String },
-    #[error("it ended while it was starting: {0}")]
-    Failed(String),
+    #[error("it ended while it was starting: {reason}")]
+    Failed { terminal: TerminalId, reason: String },
     #[error(transparent)]
     Setting(#[from] SettingError),
 }

@@ -1,6 +1,7 @@
 //! What a run wants done, done. Each thing takes its time in a task of its own and comes back as something that happened.
 
 use std::path::Path;
+use std::time::Duration;
 
 use posse_agents::launch::Mode;
 use posse_core::aftermath::{Snapshot, commit_message};
@@ -20,13 +21,17 @@ use super::Means;
 use super::files::RunFiles;
 use crate::aftermath;
 use crate::api::agents::{self, Asked};
-use crate::api::{App, terminals};
+use crate::api::{ApiError, App, terminals};
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify;
 use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
+/// tens of milliseconds. And how often it is looked at.
+const TRACES_QUIET: Duration = Duration::from_millis(400);
+const TRACES_LOOKS: u32 = 20;
 /// Lines of a terminal in which the words of a failure are looked for.
 const FAILURE_LINES: usize = 20;
 
@@ -62,7 +67,7 @@ impl Doing {
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(&self.app, terminal).await;
-                let stale = self.files.keep(key, number, Some(Suffix::Stale));
+                let stale = self.files.keep(key, number, Some(Suffix::Stale)).map_err(|error| error.to_string());
                 Some(Happened::StaleCleared { turn, stale, printed })
             }
             Effect::Send { turn, terminal, text } => {
@@ -99,10 +104,10 @@ impl Doing {
                 of_turn(turn, turn::Event::Reminded(result))
             }
             Effect::Archive { turn, key, number } => {
-                Some(Happened::Archived { turn, name: self.files.keep(key, number, None) })
+                Some(Happened::Archived { turn, name: self.files.keep_if_possible(key, number, None) })
             }
             Effect::KeepLate { turn, key, number } => {
-                Some(Happened::KeptLate { turn, name: self.files.keep(key, number, Some(Suffix::Late)) })
+                Some(Happened::KeptLate { turn, name: self.files.keep_if_possible(key, number, Some(Suffix::Late)) })
             }
             Effect::Notify { event, notice } => {
                 self.notify(event, notice).await;
@@ -149,7 +154,7 @@ impl Doing {
             };
             agents::start(&self.app, creation).await
         };
-        let terminal = start.await.map_err(|error| error.to_string())?;
+        let terminal = start.await.map_err(|error: ApiError| error.in_full())?;
         tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
         Ok(terminal.id)
     }
@@ -194,15 +199,28 @@ impl Doing {
         printed: Option<u64>,
         answer_there: bool,
     ) -> Traces {
+        let gone = || Traces::Unclear("the terminal is gone".into());
         if answer_there {
             return Traces::Taken;
         }
-        let Some(view) = show(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(pump) = find(&self.app, terminal).await else { return Traces::Unclear("the terminal is gone".into()) };
-        let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text, reply }).await else {
-            return Traces::Unclear("its screen cannot be read".into());
-        };
-        posse_core::run::judge_traces(&shown, &view.record.status, since, printed)
+        // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
+        // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
+        let mut before = None;
+        for _ in 0..TRACES_LOOKS {
+            let Some(view) = show(&self.app, terminal).await else { return gone() };
+            let Some(pump) = find(&self.app, terminal).await else { return gone() };
+            let wanted = text.clone();
+            let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text: wanted, reply }).await else {
+                return Traces::Unclear("its screen cannot be read".into());
+            };
+            let traces = posse_core::run::judge_traces(&shown, &view.record.status, since, printed);
+            if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
+                return traces;
+            }
+            before = Some((shown, traces));
+            tokio::time::sleep(TRACES_QUIET).await;
+        }
+        Traces::Unclear("it prints without end, and does not show what it was asked last".into())
     }
 
     async fn notify(&self, event: &'static str, notice: turn::Notice) {

@@ -87,23 +87,26 @@ impl RunFiles {
         }
     }
 
-    /// Moves the response file to the archive under this number, and says under which name. `None`: there is none, or it
-    /// cannot be moved; the answer is in the journal all the same.
-    pub(super) fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> Option<String> {
+    /// Moves the response file to the archive under this number, and says under which name; `None` if there is none.
+    pub(super) fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
         let from = self.response(key);
-        if !from.exists() {
-            return None;
+        if std::fs::symlink_metadata(&from).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Ok(None);
         }
-        let moved = self.prepare().and_then(|()| {
-            let name = files::archive_name(number, key.as_str(), suffix, &|name| self.archive.join(name).exists());
-            match fs_err::rename(&from, self.archive.join(&name)) {
-                // Somebody else took it away in between.
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
-                Ok(()) => Ok(Some(name)),
-            }
-        });
-        moved.unwrap_or_else(|error| {
+        self.prepare()?;
+        let taken = |name: &str| std::fs::symlink_metadata(self.archive.join(name)).is_ok();
+        let name = files::archive_name(number, key.as_str(), suffix, &taken);
+        match fs_err::rename(&from, self.archive.join(&name)) {
+            // Somebody else took it away in between.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => Ok(Some(name)),
+        }
+    }
+
+    /// As `keep`, for an answer that is in the journal already, or came too late: if it cannot be moved it is left where it is.
+    pub(super) fn keep_if_possible(&self, key: Key, number: u32, suffix: Option<Suffix>) -> Option<String> {
+        self.keep(key, number, suffix).unwrap_or_else(|error| {
             tracing::warn!("the response file is left where it is: {error}");
             None
         })
@@ -157,3 +160,6 @@ fn read(path: &Path) -> io::Result<(Sighting, Vec<u8>)> {
     (&file).take(MOST).read_to_end(&mut bytes)?;
     Ok((sighting(&file.metadata()?), bytes))
 }
+
+#[cfg(test)]
+mod tests;

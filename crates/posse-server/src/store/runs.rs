@@ -135,3 +135,14 @@ fn of_file(path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Opti
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
+
+/// Another run that goes on in this directory. Blocking.
+pub(crate) fn going_on_in(path: &Path, directory: &str, besides: RunId) -> Result<Option<RunId>, StoreError> {
+    let read = || {
+        let connection = read_only(path)?;
+        let find = "SELECT id FROM runs
+                    WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
+        connection.query_row(find, (directory, besides.as_str()), |row| text(row, "id")).optional()
+    };
+    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+}

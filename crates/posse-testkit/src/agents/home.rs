@@ -1,18 +1,22 @@
 //! A home of an agent in a test: how the agent is started in it, and what of it still runs.
 
+use std::ffi::OsString;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::ids::TerminalId;
-use posse_models::agents::{Home, MARK};
+use posse_models::ModelServer;
+use posse_models::agents::{Home, MARK, Maker, Options};
 
 use crate::env::{self, Ran};
 use crate::{TestEnv, process};
 
-/// A home for one agent. It and the processes in it are gone when this value is.
+/// A home for one agent, or for several. It and the processes in it are gone when this value is.
 pub struct AgentHome {
     home: Home,
+    /// Where their programs are.
+    programs: Vec<PathBuf>,
 }
 
 impl Deref for AgentHome {
@@ -23,8 +27,23 @@ impl Deref for AgentHome {
 }
 
 impl AgentHome {
-    pub(super) fn new(home: Home) -> Self {
-        Self { home }
+    pub(super) fn new(home: Home, program: &Path) -> Self {
+        Self { home, programs: vec![program.to_owned()] }
+    }
+
+    #[track_caller]
+    pub(super) fn add(&mut self, maker: Maker, version: &str, program: &Path, server: &ModelServer, options: &Options) {
+        let moved_in = maker.move_in(&mut self.home, version, server, options);
+        moved_in.unwrap_or_else(|error| panic!("no room for another agent: {error}"));
+        self.programs.push(program.to_owned());
+    }
+
+    /// A `PATH` in which the programs are found before any others.
+    pub fn path(&self) -> OsString {
+        let usual = std::env::var_os("PATH").unwrap_or_default();
+        let ours = self.programs.iter().filter_map(|program| program.parent()).map(Path::to_owned);
+        let all = ours.chain(std::env::split_paths(&usual));
+        std::env::join_paths(all).unwrap_or_else(|error| panic!("no path: {error}"))
     }
 
     /// Starts the agent in a terminal of posse.
@@ -49,11 +68,9 @@ impl AgentHome {
 
     /// The same, in a size given with the other arguments, whether or not it starts.
     pub fn start_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> Ran {
-        let programs = Path::new(&self.command[0]).parent().map(|path| path.display().to_string()).unwrap_or_default();
-        let path = std::env::var("PATH").unwrap_or_default();
         let mut arguments = vec!["launch".to_owned(), provider.into(), "--json".into()];
         arguments.extend(["--directory".into(), self.directory.display().to_string()]);
-        arguments.extend(["--env".into(), format!("PATH={programs}:{path}")]);
+        arguments.extend(["--env".into(), format!("PATH={}", self.path().display())]);
         for (name, value) in &self.env {
             arguments.extend(["--env".into(), format!("{name}={value}")]);
         }

@@ -1,148 +1,164 @@
-//! `posse demo`: two scripted agents in real terminals, in a home of their own that is gone afterwards.
+//! `posse demo`: the whole loop on five scripted agents, in a home of its own that is gone afterwards. It is the product
+//! itself that is shown: the same runs, the same view as `posse loop`.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::time::Duration;
+mod ending;
+mod stage;
 
-use posse_core::screen::{Screen, Size};
-use posse_server::api::types::{Create, Health, Input, Success, Terminal};
+use std::path::PathBuf;
+
+use posse_core::run::{Entry, RunStatus};
+use posse_server::api::types::{Health, Terminal};
+use posse_server::runs::view::RunView;
 use posse_term::places::Places;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{Instant, timeout_at};
-use unicode_width::UnicodeWidthStr;
+use tokio::time::{Instant, sleep};
 
-use super::launch;
-use crate::client::{self, Client, Repeat, new_writer};
+use super::loop_run::follow::{self, Onlooker};
+use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, cut};
+use crate::ui::{Colour, Ui};
+use ending::{Ending, Killed};
+use stage::{Beat, Stage};
 
-/// See it work: two scripted agents, and a daemon that is killed under them
+/// See it work: five scripted agents, from a task to PASS, and a daemon that is killed under them
 ///
-/// Needs no account and no network, spends nothing, touches nothing of yours, and leaves nothing behind. Takes a
-/// few seconds.
+/// Needs no account and no network, spends nothing, touches nothing of yours, and leaves nothing behind. Takes about
+/// twenty seconds.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(after_help = "\
+Examples:
+  posse demo                  watch it
+  posse demo --keep /tmp/d    look afterwards at the answers, the journal and the audit
+  posse demo --fast           do not watch it: a few seconds, for tests")]
+pub(crate) struct Args {
+    /// Let the agents think for a moment only
+    #[arg(long)]
+    fast: bool,
+    /// Keep everything in this directory, which must be new or empty
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
+}
 
-/// Small enough for two screens in one window.
-const SIZE: (u16, u16) = (20, 72);
-/// How long a scripted agent may take to get where the demo wants it. It takes about a second.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) fn run(_: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let private = std::fs::Permissions::from_mode(0o700);
-    let home = tempfile::Builder::new().prefix("posse-demo-").permissions(private).tempdir();
-    let home = home.map_err(Error::io("cannot make a directory"))?;
-    let path = home.path().as_os_str().to_owned();
-    let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
-    places.prepare()?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
-    runtime.block_on(async {
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    let beat = if args.fast { Beat::FAST } else { Beat::CALM };
+    let stage = Stage::build(args.keep.as_deref(), beat)?;
+    super::on_own_signals(async {
         let result = tokio::select! {
-            result = play(&places, home.path(), ui) => result,
+            result = play(&stage, beat, ui) => result.map(Some),
             asked = super::asked_to_end() => Err(asked),
-            () = ui.unread() => Ok(Exit::Ok),
+            () = ui.unread() => Ok(None),
         };
         // Whatever happened, nothing stays behind.
-        let tidied = end(&places).await;
-        result.and_then(|exit| tidied.map(|()| exit))
+        let tidied = end(&stage.places).await;
+        let ending = result?;
+        tidied?;
+        if let Some(ending) = ending {
+            ui.item(&ending, || ending.text(ui));
+        }
+        Ok(Exit::Ok)
     })
 }
 
-async fn play(places: &Places, directory: &Path, ui: &Ui) -> Result<Exit, Error> {
-    let step = |text: &str| ui.line(&format!("\n{} {text}", ui.paint("▸", Colour::Blue)));
-    step("Starting two scripted agents, each in a terminal of its own. No account, no network, no tokens.");
-    let mut client = Client::connect_to(places.clone()).await?;
-    let busy = start(&mut client, directory, "busy", posse_actor::scenarios::BUSY).await?;
-    let asking = start(&mut client, directory, "asking", posse_actor::scenarios::ASKING).await?;
-    let working = screen_with(&mut client, &busy, "…").await?;
-    let question = screen_with(&mut client, &asking, "❯ 1.").await?;
-    let terminals: Vec<Terminal> = client.get("/terminals").await?;
-    ui.print(&super::ls::table(&terminals, ui));
-    ui.print(&frame("busy", &working, ui));
-    ui.print(&frame("asking", &question, ui));
-
-    let health: Health = client.get("/health").await?;
-    step(&format!("Killing the daemon (process {}) with SIGKILL, in the middle of everything.", health.pid));
-    let pid = i32::try_from(health.pid).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| Error::Nonsense("a process id of 0".into()))?;
-    kill_process(pid, Signal::KILL).map_err(|error| Error::failed(format!("cannot kill the daemon: {error}")))?;
+/// Plays it to its PASS. Anything else is an error: it is our own play.
+async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let began = Instant::now();
-    let after: Health = client.get("/health").await?;
-    let back = began.elapsed();
-    let survivors: Vec<Terminal> = client.get("/terminals").await?;
-    let same =
-        survivors.len() == 2 && survivors.iter().all(|s| terminals.iter().any(|t| t.id == s.id && t.pid == s.pid));
-    let same_screen = screen_with(&mut client, &asking, "❯ 1.").await?.rows == question.rows;
-    if !(same && same_screen) {
-        return Err(Error::failed("the terminals are not what they were before"));
+    if !ui.json() {
+        ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));
     }
-    ui.line(&format!(
-        "  A new daemon (process {}) answered after {} ms: the same two programs, the same screens, nothing lost.",
-        after.pid,
-        back.as_millis()
-    ));
-
-    step("Answering the question: pressing 1, once.");
-    let input = Input {
-        message: "1".into(),
-        enter: Some(false),
-        raw: Some(true),
-        writer: Some(new_writer()),
-        sequence: Some(1),
-        ..Input::default()
-    };
-    let _: Success = client.post(&format!("/terminals/{}/input", asking.id), &input, Repeat::Safe).await?;
-    let done = screen_without(&mut client, &asking, "❯ 1.").await?;
-    ui.print(&frame("asking", &done, ui));
-    step("Ending both, with every process they started.");
-    end(places).await?;
-    ui.line(&format!("\nNow your own: {}", ui.paint("posse launch --attach -- COMMAND", Colour::Bold)));
-    Ok(Exit::Ok)
+    let mut client = Client::connect_to(stage.places.clone()).await?;
+    let run = stage.run()?;
+    let means = run.means.clone();
+    let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
+    let mut audience = Client::connect_to(stage.places.clone()).await?;
+    audience.only_running();
+    let mut narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
+    let view = follow::with_onlooker(client, view.id, means, &mut narrator, ui).await?;
+    if view.status != RunStatus::Passed {
+        let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
+        return Err(Error::failed(format!("the demo did not pass: {why}")));
+    }
+    let killed = narrator.killed.ok_or_else(|| Error::failed("the daemon was never killed"))?;
+    Ending::of(&mut narrator.client, stage, view, killed, began.elapsed()).await
 }
 
-async fn start(client: &mut Client, directory: &Path, name: &str, scenario: &str) -> Result<Terminal, Error> {
-    let file = directory.join(format!("{name}.toml"));
-    std::fs::write(&file, scenario).map_err(Error::io(file.display().to_string()))?;
-    let executable = client::executable()?.to_string_lossy().into_owned();
-    let create = Create {
-        command: vec![executable, "actor".into(), file.to_string_lossy().into_owned()],
-        name: Some(name.into()),
-        session_name: Some("demo".into()),
-        backend: None,
-        tmux_server: None,
-        working_directory: client::absolute(directory)?,
-        environment: launch::environment(),
-        size: Some(Size::clamped(SIZE.0, SIZE.1)),
-        ring_bytes: None,
-        ..Create::default()
-    };
-    launch::launch(client, create).await
+const INTRODUCTION: &str = "\
+Five scripted agents work on a task until its test passes. No account, no
+network, no tokens. Three look like Claude Code, two like Codex. They ask before
+they run commands; this demo accepts that, which posse does only when told to.";
+
+/// Says what is worth knowing about what is seen, and kills the daemon when it hurts most.
+struct Narrator<'a> {
+    client: Client,
+    beat: Beat,
+    accepted: u32,
+    /// The daemon that is about to be killed.
+    doomed: Option<u32>,
+    killed: Option<Killed>,
+    ui: &'a Ui,
 }
 
-/// The screen of a terminal as soon as it shows `mark`.
-async fn screen_with(client: &mut Client, terminal: &Terminal, mark: &str) -> Result<Screen, Error> {
-    screen_when(client, terminal, |text| text.contains(mark)).await
+/// The review of the program: the agents have something to lose by then.
+const KILLED_IN: u64 = 4;
+
+impl Onlooker for Narrator<'_> {
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+        Ok(match entry {
+            Entry::Accepting { .. } => {
+                self.accepted += 1;
+                let first = self.accepted == 1;
+                first.then(|| self.remark("Audited first: who asked what, where, and which key answers."))
+            }
+            Entry::Sent { turn } if *turn == KILLED_IN => {
+                let health: Health = self.client.get("/health").await?;
+                self.doomed = Some(health.pid);
+                Some(self.remark(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid)))
+            }
+            Entry::Said { text, .. } if text.starts_with("FAIL") => {
+                Some(self.remark("What the tester saw goes back to the programmer."))
+            }
+            _ => None,
+        })
+    }
+
+    async fn acts(&mut self) -> Result<Option<String>, Error> {
+        let Some(pid) = self.doomed.take() else { return Ok(None) };
+        // The agent is at work by then, and the line was read.
+        sleep(self.beat.0 * 3).await;
+        let killed = self.kill(pid).await?;
+        let text =
+            format!("Process {} took over after {} ms, with the same agents.", killed.after, killed.milliseconds);
+        self.killed = Some(killed);
+        Ok(Some(self.remark(&text)))
+    }
 }
 
-async fn screen_without(client: &mut Client, terminal: &Terminal, mark: &str) -> Result<Screen, Error> {
-    screen_when(client, terminal, |text| !text.contains(mark)).await
-}
+impl Narrator<'_> {
+    /// Below the text of an entry.
+    fn remark(&self, text: &str) -> String {
+        format!("          {} {text}", self.ui.paint("▸", Colour::Blue))
+    }
 
-async fn screen_when(client: &mut Client, terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Result<Screen, Error> {
-    let give_up = Instant::now() + PATIENCE;
-    // Every change of the title is a sign that the agent did something: that is when to look again.
-    let mut events = client.listen(None).await?;
-    loop {
-        let screen: Screen = client.get(&format!("/terminals/{}/screen", terminal.id)).await?;
-        if wanted(&screen.text()) {
-            return Ok(screen);
+    /// Kills the daemon without any warning, and makes sure that its agents did not notice. The keeper brings it back.
+    async fn kill(&mut self, doomed: u32) -> Result<Killed, Error> {
+        let before: Vec<Terminal> = self.client.get("/terminals").await?;
+        let pid = i32::try_from(doomed).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| Error::Nonsense("a process id of 0".into()))?;
+        let began = Instant::now();
+        kill_process(pid, Signal::KILL).map_err(|error| Error::failed(format!("cannot kill the daemon: {error}")))?;
+        let after = loop {
+            // What it answered just before it died may still arrive.
+            let health: Health = self.client.get("/health").await?;
+            if health.pid != doomed {
+                break health.pid;
+            }
+        };
+        let milliseconds = began.elapsed().as_millis();
+        let survivors: Vec<Terminal> = self.client.get("/terminals").await?;
+        let same = |terminal: &Terminal| survivors.iter().any(|s| s.id == terminal.id && s.pid == terminal.pid);
+        if survivors.len() != before.len() || !before.iter().all(same) {
+            return Err(Error::failed("the terminals are not what they were before the daemon was killed"));
         }
-        let look_again = (Instant::now() + Duration::from_millis(200)).min(give_up);
-        let _ = timeout_at(look_again, events.next()).await;
-        if Instant::now() >= give_up {
-            return Err(Error::failed(format!("{} did not get there; its screen:\n{}", terminal.name, screen.text())));
-        }
+        Ok(Killed { before: doomed, after, milliseconds })
     }
 }
 
@@ -152,18 +168,4 @@ async fn end(places: &Places) -> Result<(), Error> {
     }
     Client::connect_to(places.clone()).await?.stop(true).await?;
     Ok(())
-}
-
-/// A screen in a box.
-fn frame(name: &str, screen: &Screen, ui: &Ui) -> String {
-    let width = usize::from(screen.size.cols());
-    let dim = |text: &str| ui.paint(text, Colour::Dim);
-    let mut text = format!("{}\n", dim(&format!("╭─ {name} {}╮", "─".repeat(width.saturating_sub(name.width() + 2)))));
-    for row in screen.filled_rows() {
-        let row = cut(row, width);
-        let padding = " ".repeat(width.saturating_sub(row.width()));
-        text.push_str(&format!("{} {row}{padding}{}\n", dim("│"), dim("│")));
-    }
-    text.push_str(&format!("{}\n", dim(&format!("╰{}╯", "─".repeat(width + 1)))));
-    text
 }

@@ -1,6 +1,6 @@
 //! `posse loop`: five agents, from a task to PASS.
 
-mod follow;
+pub(super) mod follow;
 mod live;
 mod state;
 pub(super) mod words;
@@ -11,15 +11,17 @@ use posse_core::ids::RunId;
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{MeansIn, RunIn};
+use posse_server::providers::Providers;
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
 use posse_server::tmux_server::TmuxServer;
 
-use super::launch;
+use super::{asked_to_end, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, confirm};
+pub(super) use state::DEFAULT as STATE_FILE;
 use state::Known;
 
 /// Let five agents work on a task until its test passes
@@ -78,42 +80,77 @@ struct Wanted {
     means: MeansIn,
 }
 
+/// What came of the command line and the state file.
+enum Course {
+    /// There is nothing to follow.
+    Done(Exit),
+    Follow(Box<Following>),
+}
+
+struct Following {
+    client: Client,
+    view: RunView,
+    means: MeansIn,
+}
+
+impl Course {
+    fn follow(client: Client, view: RunView, means: MeansIn) -> Self {
+        Self::Follow(Box::new(Following { client, view, means }))
+    }
+}
+
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    // As long as no run is followed a signal stops none, and changes nothing (LOOP-54).
+    let course = tokio::select! {
+        course = course(&args, ui) => course?,
+        asked = asked_to_end() => return Err(asked),
+    };
+    match course {
+        Course::Done(exit) => Ok(exit),
+        Course::Follow(following) => finish(*following, &args, ui).await,
+    }
+}
+
+async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if let Some(Some(id)) = args.resume {
         let means = args.means(&Config::load()?)?;
         let mut client = Client::connect().await?;
         let view: RunView = client.get(&format!("/runs/{id}")).await?;
         if view.status.is_over() {
-            return over(&view, ui);
+            return over(&view, ui).map(Course::Done);
         }
         let view = resume(&mut client, id, &means).await?;
-        return finish(client, view, means, &args, ui).await;
+        return Ok(Course::follow(client, view, means));
     }
     let wanted = args.wanted(ui)?;
     let resume_wanted = args.resume.is_some() || wanted.config.resume;
     match state::look(&wanted.state_file, resume_wanted)? {
         Known::Nothing => {
             let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
-            begin(&args, wanted, prompt, None, ui).await
+            begin(args, wanted, prompt, None, ui).await
         }
         Known::Over(status) => {
             let (exit, word) = if status { (Exit::Ok, "PASS") } else { (Exit::Failed, "FAIL") };
             ui.say(&format!("{} says that this run is over: {word}", wanted.state_file.display()));
-            Ok(exit)
+            Ok(Course::Done(exit))
         }
         Known::Running { run, prompt, text } => {
             let mut client = Client::connect().await?;
             let known = match run {
-                Some(id) => client.get::<RunView>(&format!("/runs/{id}")).await.ok(),
+                Some(id) => match client.get::<RunView>(&format!("/runs/{id}")).await {
+                    Ok(view) => Some(view),
+                    Err(Error::Refused(problem)) if problem.kind == "no_run" => None,
+                    Err(error) => return Err(error),
+                },
                 None => None,
             };
             let Some(view) = known else {
                 // Begun by another posse, or by another program: its file is all there is.
                 let prompt = wanted.prompt.clone().unwrap_or(prompt);
-                return begin(&args, wanted, prompt, Some(text), ui).await;
+                return begin(args, wanted, prompt, Some(text), ui).await;
             };
             if view.status.is_over() {
-                return over(&view, ui);
+                return over(&view, ui).map(Course::Done);
             }
             if !resume_wanted {
                 ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
@@ -122,12 +159,12 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
                 ui.say("warning: the prompt given is not the one this run began with; the run keeps its own");
             }
             let view = resume(&mut client, view.id, &wanted.means).await?;
-            finish(client, view, wanted.means, &args, ui).await
+            Ok(Course::follow(client, view, wanted.means))
         }
     }
 }
 
-async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Exit, Error> {
+async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Course, Error> {
     let directory = client::absolute(&wanted.directory)?;
     let mut trusted = args.trust;
     if !trusted && ui.interactive() && !args.detach {
@@ -140,13 +177,14 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
         stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
         state_file: client::absolute(&wanted.state_file)?,
         trusted,
+        zone: jiff::tz::TimeZone::system().iana_name().map(str::to_owned),
         config_hash: wanted.config_hash,
         state,
         means: wanted.means.clone(),
     };
     let mut client = Client::connect().await?;
     let view: RunView = client.post("/runs", &body, Repeat::Never).await?;
-    finish(client, view, wanted.means, args, ui).await
+    Ok(Course::follow(client, view, wanted.means))
 }
 
 async fn resume(client: &mut Client, id: RunId, means: &MeansIn) -> Result<RunView, Error> {
@@ -154,7 +192,8 @@ async fn resume(client: &mut Client, id: RunId, means: &MeansIn) -> Result<RunVi
 }
 
 /// Follows it to its end, or lets it go.
-async fn finish(client: Client, view: RunView, means: MeansIn, args: &Args, ui: &Ui) -> Result<Exit, Error> {
+async fn finish(following: Following, args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    let Following { client, view, means } = following;
     if args.detach {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
@@ -207,7 +246,8 @@ impl Args {
     fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
         let user = Config::load()?;
         let text = self.config.as_deref().map(read_config).transpose()?;
-        let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let listed = Providers::new(client::places()?.providers()).list();
+        let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
         let environment = |name: &str| std::env::var(name).ok();
         let resolved = LoopConfig::resolve(text.as_deref(), &environment, &user.for_runs(), &providers);
         let (config, warnings) = resolved.map_err(|error| {
@@ -228,7 +268,7 @@ impl Args {
         let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
         let state_file = match &config.state_file {
             Some(path) => directory.join(path),
-            None => directory.join(state::DEFAULT),
+            None => directory.join(STATE_FILE),
         };
         let prompt = self.prompt(&config)?;
         let means = self.means(&user)?;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod live;
+mod loop_run;
 mod providers;
 mod seen;
 

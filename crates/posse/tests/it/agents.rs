@@ -17,7 +17,7 @@ pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
     let log = directory.join(format!("{provider}.jsonl"));
     fs::write(&file, format!("log = {log:?}\n{scenario}")).unwrap();
     let manifest = format!(
-        "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {file:?}] }}\nmodes = {{ ask = {{ arguments = [] }} }}\n\
+        "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {file:?}] }}\nmodes = {{ ask = {{ arguments = [] }}, edits = {{ arguments = [] }} }}\n\
          hooks = {{ events = [], arguments = [] }}\ntrusted = {{ arguments = [] }}\n",
         env.posse_path()
     );

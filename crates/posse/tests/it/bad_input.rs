@@ -61,6 +61,7 @@ fn the_api_refuses_what_makes_no_sense() {
         ("GET", "/terminals/nonsense", "", 422),
         ("GET", "/terminals/..%2f..%2fetc", "", 422),
         ("GET", "/terminals/00000000", "", 404),
+        ("GET", "/terminals/0000ABCD", "", 422), // S-168
         ("DELETE", "/terminals/zzzzzzzz", "", 422),
         ("GET", "/nowhere", "", 404),
         ("POST", "/terminals", "", 422),

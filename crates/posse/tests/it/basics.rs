@@ -174,14 +174,6 @@ fn plain_posse_shows_help_and_starts_nothing() {
 }
 
 #[test]
-fn the_demo_works_and_leaves_nothing() {
-    let env = env();
-    let shown = env.run(["demo"]).ok();
-    assert!(shown.contains("nothing lost") && shown.contains("Do you want to proceed?"), "{shown}");
-    assert!(env.processes().is_empty());
-}
-
-#[test]
 fn what_it_takes_on_disk_is_told() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 0"]);

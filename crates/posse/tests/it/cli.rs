@@ -14,19 +14,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::env;
 
 /// A command that is being read, up to its end or not.
-fn start(env: &TestEnv, arguments: &[&str]) -> Child {
+pub(crate) fn start(env: &TestEnv, arguments: &[&str]) -> Child {
     let mut command = env.command(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // What a command makes for itself can be found here.
     command.env("TMPDIR", env.work()).spawn().unwrap()
 }
 
-fn pid(child: &Child) -> Pid {
+pub(crate) fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id() as i32).unwrap()
 }
 
 #[track_caller]
-fn code(mut child: Child) -> Option<i32> {
+pub(crate) fn code(mut child: Child) -> Option<i32> {
     assert!(process::ends_within(child.id(), Duration::from_secs(30)), "it does not end");
     child.wait().unwrap().code()
 }
@@ -35,31 +35,6 @@ fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     line
-}
-
-fn temporary(env: &TestEnv) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(env.work()).unwrap();
-    entries.map(|entry| entry.unwrap().path()).filter(|path| path.to_string_lossy().contains("posse-demo-")).collect()
-}
-
-/// Every process of a demo in this directory.
-fn of_demo(directory: &Path) -> Vec<process::Process> {
-    let home = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-    let is_its = |p: &process::Process| p.variable("POSSE_HOME").is_some_and(|value| Path::new(&value) == home);
-    process::all().into_iter().filter(is_its).collect()
-}
-
-/// Waits until the demo has begun, and says where.
-fn demo_home(env: &TestEnv) -> PathBuf {
-    let give_up = Instant::now() + Duration::from_secs(30);
-    loop {
-        // The keeper, the daemon and the first agent.
-        if let Some(home) = temporary(env).pop().filter(|home| of_demo(home).len() >= 2) {
-            return home;
-        }
-        assert!(Instant::now() < give_up, "the demo does not begin");
-        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of another's processes.
-    }
 }
 
 #[test]
@@ -76,25 +51,6 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
         let mut said = String::new();
         stderr.read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "{arguments:?}");
-    }
-}
-
-#[test]
-fn a_demo_that_is_cut_short_leaves_nothing() {
-    let env = env();
-    // Nobody reads it any more, or a signal.
-    for (signal, expected) in [(None, 0), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
-        let mut child = start(&env, &["demo"]);
-        let home = demo_home(&env);
-        match signal {
-            None => drop(child.stdout.take()),
-            Some(signal) => kill_process(pid(&child), signal).unwrap(),
-        }
-        assert_eq!(code(child), Some(expected), "{signal:?}");
-        assert_eq!(temporary(&env), Vec::<PathBuf>::new(), "{signal:?}");
-        let left: Vec<_> =
-            of_demo(&home).into_iter().filter(|p| !process::ends_within(p.pid, Duration::from_secs(5))).collect();
-        assert!(left.is_empty(), "{signal:?}: {left:#?}");
     }
 }
 

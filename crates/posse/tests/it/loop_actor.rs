@@ -129,6 +129,45 @@ fn a_turn_is_seen_working_and_then_completed_with_its_answer() {
     }
 }
 
+/// Of those who type at once each is taken whole, or told that it was not.
+#[test]
+fn s_163_two_inputs_at_once_are_never_mixed() {
+    for (provider, look) in PROVIDERS {
+        let scene = Scene::open(provider, look, "");
+        let prompts = ["analyst_summary.md", "test_result.md"].map(|name| prompt(&scene.answer_file(name)));
+        let (env, path) = (&scene.env, format!("/terminals/{}/input", scene.id));
+        let sent: Vec<bool> = std::thread::scope(|scope| {
+            let send = |prompt| env.http().post(&path, &json!({ "message": prompt })).unwrap().status == 200;
+            let sending = prompts.each_ref().map(|prompt| scope.spawn(move || send(prompt)));
+            sending.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let mut taken: Vec<Value> = (prompts.iter().zip(&sent))
+            .filter(|(_, sent)| **sent)
+            .map(|(prompt, _)| json!(posse_actor::hash(prompt)))
+            .collect();
+        assert!(!taken.is_empty(), "{provider}: one of them is the first");
+        let mut asked: Vec<Value> =
+            scene.records("asked", taken.len()).iter().map(|record| record["hash"].clone()).collect();
+        taken.sort_by_key(Value::to_string);
+        asked.sort_by_key(Value::to_string);
+        assert_eq!(asked, taken, "{provider}");
+    }
+}
+
+#[test]
+fn s_167_a_long_prompt_arrives_whole() {
+    for (provider, look) in PROVIDERS {
+        let mut scene = Scene::open(provider, look, "");
+        let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(3_000);
+        let long = format!("{background}{}", prompt(&scene.answer_file("test_result.md")));
+        assert!(long.len() > 200 << 10);
+        let answer = scene.send(&long);
+        assert_eq!(answer.status, 200, "{provider}: {answer:?}");
+        scene.until("completed");
+        assert_eq!(scene.records("asked", 1)[0]["hash"], posse_actor::hash(&long), "{provider}");
+    }
+}
+
 /// The whole of a run, without any time to think. How long it takes is the actor's own account, at its best: this
 /// machine may have other things to do.
 #[test]

@@ -62,7 +62,7 @@ fn a_client_of_the_original_api_works_unchanged() {
     let first = client.ok("POST", "/sessions", &create);
     assert_eq!((&first["session_name"], &first["agent_profile"]), (&json!("posse-team"), &json!("developer")));
     assert!(first["name"].as_str().unwrap().starts_with("developer-"));
-    assert_eq!(client.call("POST", "/sessions", &create).0, 400, "the name is taken");
+    assert_eq!(client.call("POST", "/sessions", &create).0, 400, "S-171: the name is taken");
     let more = [("provider", "shell"), ("agent_profile", "reviewer")];
     for _ in 0..4 {
         client.ok("POST", "/sessions/posse-team/terminals", &more);

@@ -146,9 +146,9 @@ fn s_147_to_149_a_variable_is_on_only_if_it_is_1() {
     let on = r#"{"handoff": {"auto_accept_permissions": true}}"#;
     for (value, expected, warned) in [
         ("1", true, false),
-        ("0", false, false),
-        ("", true, false),
-        ("true", false, true),
+        ("0", false, false),   // S-149
+        ("", true, false),     // S-148
+        ("true", false, true), // S-147
         ("yes", false, true),
         ("1 ", false, true),
         ("01", false, true),

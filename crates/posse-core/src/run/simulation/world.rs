@@ -299,7 +299,7 @@ impl World {
             }
             Effect::ClearStale { turn, key, .. } => {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, Happened::StaleCleared { turn, stale, printed: None });
+                self.tell(1, Happened::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
             Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
             Effect::LookForTraces { turn, terminal, text, .. } => {
@@ -441,7 +441,7 @@ fn answer(key: Key, passes: bool) -> String {
     }
 }
 
-fn spec() -> Spec {
+pub(in crate::run) fn spec() -> Spec {
     let json = r#"{"limits": {"min_review_cycles_before_approval": 1}, "handoff": {"auto_accept_permissions": true}}"#;
     let (config, _) = Config::resolve(Some(json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
     Spec {
@@ -454,6 +454,7 @@ fn spec() -> Spec {
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),
         trusted: true,
+        zone: None,
         config_hash: None,
         imported: None,
     }

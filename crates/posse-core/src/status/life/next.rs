@@ -2,7 +2,7 @@
 
 use super::super::weigh::{self, Against, LAG, Says, Speaker};
 use super::super::{Claim, Source, Status, StatusKind, WaitingKind};
-use super::{Border, Life, Phase, Turns, is_ready};
+use super::{Border, Life, Phase, Turns, is_over, is_ready};
 use crate::detect::Dialog;
 use crate::time::{Mono, Wall};
 
@@ -112,7 +112,7 @@ impl Life {
                 match (shows, self.phase) {
                     // It waited for a screen that shows how the turn ended, and there is none.
                     (Says::Nothing | Says::Busy, Phase::Going)
-                        if source == Source::Progress && self.status.kind == StatusKind::Processing =>
+                        if weigh::is_vague(source) && !is_over(self.status.kind) =>
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;

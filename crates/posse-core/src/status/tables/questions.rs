@@ -148,31 +148,33 @@ fn one_odd_frame_is_no_error() {
         &[spin, (600, Error, "rule api_error")],
     );
     // Progress ends a moment before the hook and the screen tell how (Claude Code 2.1.197); or nothing else does.
-    check_idle(
-        &[
-            (200, spinner()),
-            (500, Said(Progress, Ready)),
-            (510, Said(Hook, Failed("overloaded".into()))),
-            (540, closed()),
-        ],
-        &[spin, (510, Error, "the agent said failed: overloaded (hook)")],
-    );
-    check_idle(
-        &[(200, spinner()), (500, Said(Progress, Ready)), (560, closed())],
-        &[spin, (560, Completed, "rule closed")],
-    );
-    check_idle(
-        &[(200, spinner()), (300, nothing()), (500, Said(Progress, Ready))],
-        &[spin, (800, Completed, "the agent said ready (progress)")],
-    );
+    // The session file does the same.
+    for (vague, said) in
+        [(Progress, "the agent said ready (progress)"), (SessionFile, "the agent said ready (session file)")]
+    {
+        check_idle(
+            &[
+                (200, spinner()),
+                (500, Said(vague, Ready)),
+                (510, Said(Hook, Failed("overloaded".into()))),
+                (540, closed()),
+            ],
+            &[spin, (510, Error, "the agent said failed: overloaded (hook)")],
+        );
+        check_idle(
+            &[(200, spinner()), (500, Said(vague, Ready)), (560, closed())],
+            &[spin, (560, Completed, "rule closed")],
+        );
+        check_idle(&[(200, spinner()), (300, nothing()), (500, Said(vague, Ready))], &[spin, (800, Completed, said)]);
+    }
     // With the row that closes the turn below it. Claude Code 2.1.197 tells nothing of a limit.
     let closed_error = || Event::Read(Reading { ends_turn: true, ..reading("closed_error", Some(Error), 0) });
     check_idle(&[(200, spinner()), (500, closed_error())], &[spin, (500, Error, "rule closed_error")]);
     // An empty screen (S-52).
     let empty = || weak("empty", Error, Strength::Fallback);
     check_idle(&[(200, empty()), (700, idle())], &[]);
-    check_idle(&[(200, empty()), (1_190, spinner())], &[(1_190, Processing, "rule spinner")]);
-    check_idle(&[(200, empty())], &[(1_200, Error, "rule empty")]);
+    check_idle(&[(200, empty()), (2_190, spinner())], &[(2_190, Processing, "rule spinner")]);
+    check_idle(&[(200, empty())], &[(2_200, Error, "rule empty")]);
     check_idle(&[(200, Said(Osc, Working)), (300, empty())], &[(200, Processing, "the agent said working (OSC 7501)")]);
     // The agent is gone and a shell is there (S-162).
     let shell = Event::Read(reading("process.shell", Some(Error), 0));

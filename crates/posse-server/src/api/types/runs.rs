@@ -31,6 +31,9 @@ pub struct RunIn {
     /// The operator has confirmed that the directory is trusted.
     #[serde(default)]
     pub trusted: bool,
+    /// The operator's time zone, by its IANA name.
+    #[serde(default)]
+    pub zone: Option<String>,
     /// SHA-256 of the configuration file the operator named.
     #[serde(default)]
     pub config_hash: Option<String>,

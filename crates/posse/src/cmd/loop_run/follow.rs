@@ -21,16 +21,51 @@ fn is_turn(entry: &JournalView) -> bool {
     matches!(entry.entry, Entry::TurnBegun { .. })
 }
 
-/// On a terminal, how often times are brought up to date while nothing else happens.
-const TICK: Duration = Duration::from_secs(1);
+/// On a terminal, how often the view is brought up to date while nothing is told. Nobody tells what an agent prints; four
+/// times a second looks alive, and is a few local requests.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Somebody who looks on, and may have something to say and to do about it.
+pub(in crate::cmd) trait Onlooker {
+    /// What to say below the line of this entry.
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error>;
+
+    /// What to do now that everything seen so far is on the screen, and what to say about it then.
+    async fn acts(&mut self) -> Result<Option<String>, Error>;
+}
+
+struct Nobody;
+
+impl Onlooker for Nobody {
+    async fn sees(&mut self, _: &Entry) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    async fn acts(&mut self) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+}
+
+/// Follows a run from its beginning until it is over or has stopped, for somebody who minds signals themselves.
+pub(in crate::cmd) async fn with_onlooker(
+    mut client: Client,
+    id: RunId,
+    means: MeansIn,
+    onlooker: &mut impl Onlooker,
+    ui: &Ui,
+) -> Result<RunView, Error> {
+    client.only_running();
+    Follower { client, id, means, last: 0, late: false, live: Live::new(ui), ui }.follow(onlooker).await
+}
 
 /// Follows a run until it is over or has stopped. A signal stops it; a second one leaves at once.
 pub(super) async fn to_the_end(mut client: Client, view: &RunView, means: MeansIn, ui: &Ui) -> Result<RunView, Error> {
     client.only_running();
     let id = view.id;
     let mut follower = Follower { client, id, means, last: 0, late: view.turns > 0, live: Live::new(ui), ui };
+    let mut nobody = Nobody;
     tokio::select! {
-        ended = follower.follow() => ended,
+        ended = follower.follow(&mut nobody) => ended,
         asked = asked_to_end() => match asked {
             // A closed window is no reason for a night's work to stop.
             Error::HungUp => Err(Error::HungUp),
@@ -63,12 +98,12 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    async fn follow(&mut self) -> Result<RunView, Error> {
+    async fn follow(&mut self, onlooker: &mut impl Onlooker) -> Result<RunView, Error> {
         loop {
             // Listening before looking: what changes in between is heard.
             let mut events = self.client.listen(None).await?;
             loop {
-                let view = self.show().await?;
+                let view = self.show(onlooker).await?;
                 match (view.status, &view.stopped) {
                     (RunStatus::Running | RunStatus::Parked, _) => {}
                     // It needs somebody who knows the environment: that is us.
@@ -119,25 +154,34 @@ impl Follower<'_> {
     }
 
     /// Shows what is new, and what it is now.
-    async fn show(&mut self) -> Result<RunView, Error> {
+    async fn show(&mut self, onlooker: &mut impl Onlooker) -> Result<RunView, Error> {
         // In this order: of a run that is seen to have ended, everything is seen.
         let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
         let path = format!("/runs/{}/journal?after={}", self.id, self.last);
         let entries: Vec<JournalView> = self.client.get(&path).await?;
-        if self.ui.json() {
-            entries.iter().for_each(|entry| self.ui.item(entry, String::new));
-        } else {
-            // Who comes later wants to know where it is, not all it has been through; `posse run logs` has that.
-            let first = self.late && self.last == 0;
-            let from = if first { entries.iter().rposition(is_turn).unwrap_or(0) } else { 0 };
-            let lines = entries[from..].iter().filter_map(|entry| words::line(entry, self.ui));
-            let lines: String = lines.map(|line| format!("{line}\n")).collect();
-            match self.ui.interactive() {
-                true => self.live.draw(&mut self.client, &view, &lines).await?,
-                false => self.ui.print(&lines),
+        // Who comes later wants to know where it is, not all it has been through; `posse run logs` has that.
+        let first = self.late && self.last == 0;
+        let from = if first { entries.iter().rposition(is_turn).unwrap_or(0) } else { 0 };
+        let mut lines = String::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let remark = onlooker.sees(&entry.entry).await?;
+            if self.ui.json() {
+                self.ui.item(entry, String::new);
+                continue;
             }
+            let line = words::line(entry, self.ui).filter(|_| at >= from);
+            lines.extend(line.into_iter().chain(remark).map(|line| format!("{line}\n")));
+        }
+        match self.ui.interactive() {
+            true => self.live.draw(&mut self.client, &view, &lines).await?,
+            false => self.ui.print(&lines),
         }
         self.last = entries.last().map_or(self.last, |entry| entry.seq);
+        let done = onlooker.acts().await?;
+        if let Some(done) = done.filter(|_| !self.ui.json()) {
+            self.live.clear();
+            self.ui.line(&done);
+        }
         Ok(view)
     }
 

@@ -2,6 +2,7 @@
 //! one whose turn it is. Drawn over itself; everything above it stays.
 
 use posse_core::rounds::Role;
+use posse_core::status::StatusKind;
 use posse_server::api::types::{Output, Terminal};
 use posse_server::runs::view::RunView;
 
@@ -11,10 +12,15 @@ use crate::error::Error;
 use crate::foot::{Foot, Row, size};
 use crate::ui::{Colour, Ui, age, colour_of, plain};
 
-/// Lines of the terminal whose turn it is.
-const LINES: usize = 5;
+/// Lines of the terminal whose turn it is, at most: any more are no longer taken in at a glance.
+const LINES: usize = 12;
+/// Lines asked for. Much of what an agent draws is frames and empty rows.
+const ASKED: usize = 30;
 /// Rows the rest takes at most: a rule, where the run is, five roles, how to answer, and the cursor's own.
 const REST: usize = 9;
+/// Rows left, in a window that has them, for what has happened.
+const PAST: usize = 9;
+
 pub(super) struct Live<'a> {
     foot: Foot<'a>,
 }
@@ -34,7 +40,7 @@ impl<'a> Live<'a> {
         let terminals: Vec<Terminal> = client.get("/terminals").await?;
         let tail = match &view.turn {
             Some(turn) => {
-                let path = format!("/terminals/{}/output?mode=tail&lines={LINES}", turn.terminal);
+                let path = format!("/terminals/{}/output?mode=tail&lines={ASKED}", turn.terminal);
                 client.get::<Output>(&path).await.map(|output| output.output).unwrap_or_default()
             }
             None => String::new(),
@@ -62,11 +68,11 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
         picture.push(vec![
             (mark.into(), Some(Colour::Blue)),
             (name, turn.then_some(Colour::Bold)),
-            (format!("{status:<20}"), Some(colour_of(status))),
+            (format!("{} {status:<19} ", glyph(status)), Some(colour_of(status))),
             (format!("{:>4}  {}  ", age(terminal.status.since), terminal.id), None),
             match asked(terminal) {
                 Some(asks) => (plain(&asks), Some(Colour::Yellow)),
-                None => dim(plain(&terminal.title)),
+                None => dim(plain(&format!("{:<11}  {}", terminal.provider, terminal.title))),
             },
         ]);
     }
@@ -78,8 +84,8 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
         let text = format!("  `posse approve {id}` or `posse deny {id}` answers it");
         picture.push(vec![(text, Some(Colour::Yellow))]);
     }
-    let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
-    let room = rows.saturating_sub(REST).min(lines.len());
+    let lines: Vec<&str> = tail.lines().filter(|line| says_something(line)).collect();
+    let room = rows.saturating_sub(REST + PAST).clamp(3, LINES).min(rows.saturating_sub(REST)).min(lines.len());
     picture.extend(lines[lines.len() - room..].iter().map(|line| vec![dim(format!("  │ {}", plain(line)))]));
     picture
 }
@@ -99,3 +105,23 @@ fn head(view: &RunView) -> String {
     }
     head
 }
+
+/// A status for those who see no colours.
+fn glyph(status: StatusKind) -> char {
+    match status {
+        StatusKind::Idle => '○',
+        StatusKind::Processing => '●',
+        StatusKind::WaitingUserAnswer => '?',
+        StatusKind::Completed => '✓',
+        StatusKind::Error => '✗',
+    }
+}
+
+/// Not empty, and not only a frame.
+fn says_something(line: &str) -> bool {
+    line.chars().any(|c| !c.is_whitespace() && !('\u{2500}'..='\u{259f}').contains(&c))
+}
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

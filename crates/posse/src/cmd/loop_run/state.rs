@@ -10,7 +10,7 @@ use posse_core::rounds::state::{FinalStatus, StateFile};
 use crate::error::Error;
 
 /// Below the project, unless the configuration says otherwise.
-pub(super) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
+pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
 
 pub(super) enum Known {
     /// There is no run to go on with.

@@ -36,6 +36,8 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Answered { turn, text, .. } => plain(format!("turn {turn}: answered, {} lines", text.lines().count())),
         Entry::TurnFailed { turn, message, .. } => coloured(format!("turn {turn} failed: {message}"), Colour::Red),
         Entry::KeptLate { name } => plain(format!("an answer that came too late is kept as {name}")),
+        Entry::Said { level: Level::Info, text } if text.starts_with("PASS") => coloured(text.clone(), Colour::Green),
+        Entry::Said { level: Level::Info, text } if text.starts_with("FAIL") => coloured(text.clone(), Colour::Red),
         Entry::Said { level: Level::Info, text } => plain(text.clone()),
         Entry::Said { level: Level::Warning, text } => coloured(text.clone(), Colour::Yellow),
         // The turn that failed has said why.

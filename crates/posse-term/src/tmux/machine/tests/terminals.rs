@@ -168,6 +168,7 @@ fn long_input_goes_through_a_buffer_that_does_not_stay() {
     bench.answers(&["0"]);
     assert_eq!(bench.take(), (vec![], vec![Effect::DropInput(1), Effect::Tell(done(1))]));
 
+    // S-166: typing fails after the buffer was loaded.
     bench.asks(input(2, &bytes));
     bench.take();
     (0..2).for_each(|_| bench.answers(&[]));

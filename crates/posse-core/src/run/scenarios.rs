@@ -1,0 +1,414 @@
+//! Scenarios of the spec that are about a whole run: how it starts, stops, goes on and ends. What happens is told step by
+//! step; what the run wants is compared in a few words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::*;
+use crate::rounds::Key;
+use crate::rounds::config::UserDefaults;
+use crate::rounds::state::FinalStatus;
+use crate::status::StatusKind::{self, Completed, Idle, Processing};
+use crate::time::{Mono, Wall};
+use crate::turn::{self, Event, Look, Seen};
+
+const HOUR: i64 = 3_600_000;
+const APPROVED: &str = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n\
+    - proposal verified, P1 traceability coverage complete, downstream module src/a.rs, handoff lists 3 steps\n\
+    - implementation and diff read, test command run, regression risk low, no defect left to fix";
+
+/// A run and whoever drives it, both clocks in one hand.
+struct Bench {
+    run: Run,
+    now: Duration,
+    /// How far the wall clock was moved.
+    moved: i64,
+    journal: Vec<(Wall, Entry)>,
+}
+
+impl Bench {
+    fn new(config: &str) -> Self {
+        let spec = spec(config);
+        let (run, _) = Run::create(spec.clone(), Wall(0));
+        let created = (Wall(0), Entry::Created { spec: Box::new(spec) });
+        Self { run, now: Duration::from_secs(1), moved: 0, journal: vec![created] }
+    }
+
+    /// With five terminals, and the analyst's first turn about to begin.
+    fn started(config: &str) -> Self {
+        let mut bench = Self::new(config);
+        bench.go(&[]);
+        for (nth, role) in Role::ALL.into_iter().enumerate() {
+            bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+        }
+        bench
+    }
+
+    /// The analyst has its prompt.
+    fn asked(config: &str) -> Self {
+        let mut bench = Self::started(config);
+        bench.ask();
+        bench
+    }
+
+    /// The terminal of the turn that has begun is quiet and takes its prompt.
+    fn ask(&mut self) {
+        let turn = self.run.ledger().turns;
+        assert_eq!(self.status(Idle), ["clear stale"]);
+        let sends = self.happens(Happened::StaleCleared { turn, stale: Ok(None), printed: None });
+        assert_eq!(sends, ["dispatching", "send"]);
+        self.happens(Happened::Sent { turn, sent: Sent::Taken });
+    }
+
+    /// One whole turn.
+    fn answer(&mut self, text: &str) -> Vec<String> {
+        self.ask();
+        let turn = self.run.ledger().turns;
+        self.status(Processing);
+        self.status(Completed);
+        let answered = self.turn(Event::File(Look::Ready(text.into())));
+        assert!(answered.contains(&"archive".into()), "{answered:?}");
+        self.happens(Happened::Archived { turn, name: Some("a.md".into()) })
+    }
+
+    fn go(&mut self, alive: &[TerminalId]) -> Vec<String> {
+        let alive = alive.iter().copied().collect();
+        self.happens(Happened::Go { alive, adopted: BTreeMap::new(), can_start: true })
+    }
+
+    fn turn(&mut self, event: Event) -> Vec<String> {
+        let turn = self.run.ledger().turns;
+        self.happens(Happened::Turn { turn, event })
+    }
+
+    fn status(&mut self, kind: StatusKind) -> Vec<String> {
+        let terminal = self.run.ledger().turn().unwrap().terminal;
+        self.happens(Happened::Status { terminal, seen: Seen { kind: Some(kind), ..Seen::default() } })
+    }
+
+    fn happens(&mut self, happened: Happened) -> Vec<String> {
+        let wall = Wall(self.now.as_millis() as i64 + self.moved);
+        let effects = self.run.handle(happened, Mono(self.now), wall);
+        for effect in &effects {
+            if let Effect::Record(entry) = effect {
+                self.journal.push((wall, entry.clone()));
+            }
+        }
+        effects.iter().map(words).collect()
+    }
+
+    /// posse dies, and the run is read back from its journal.
+    fn dies(&mut self) {
+        self.run = Run::from(Ledger::replay(self.journal.clone()).unwrap());
+    }
+
+    fn last_words(&self) -> String {
+        let (_, why) = self.run.ledger().stopped.clone().expect("it has stopped");
+        why
+    }
+}
+
+fn spec(config: &str) -> Spec {
+    let known = ["codex"];
+    let (config, _) = Config::resolve(Some(config), &|_| None, &UserDefaults::default(), &known).unwrap();
+    Spec {
+        id: RunId::from_random(0xfeed_beef),
+        config,
+        prompt: Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() },
+        directory: "/project".into(),
+        openspec: false,
+        stamp: "now".into(),
+        state_file: "/project/.tmp/state.json".into(),
+        session: Name::session("loop-test").unwrap(),
+        trusted: true,
+        zone: None,
+        config_hash: None,
+        imported: None,
+    }
+}
+
+fn terminal(nth: usize) -> TerminalId {
+    TerminalId::from_random(0xa000_0000 + nth as u32)
+}
+
+fn all() -> Vec<TerminalId> {
+    (0..5).map(terminal).collect()
+}
+
+/// An effect in a few words.
+fn words(effect: &Effect) -> String {
+    match effect {
+        Effect::Record(entry) => {
+            let value = serde_json::to_value(entry).unwrap();
+            value["entry"].as_str().unwrap().replace('_', " ")
+        }
+        Effect::StartTerminal { role, name, .. } => format!("start {role} {name}"),
+        Effect::Watch(_) => "watch".into(),
+        Effect::ClearStale { .. } => "clear stale".into(),
+        Effect::Send { .. } => "send".into(),
+        Effect::LookForTraces { .. } => "look for traces".into(),
+        Effect::LookAtFile { .. } => "look at file".into(),
+        Effect::Accept { n, .. } => format!("accept {n}"),
+        Effect::AskLastOutput { .. } => "ask last output".into(),
+        Effect::Remind { n, .. } => format!("remind {n}"),
+        Effect::Archive { .. } => "archive".into(),
+        Effect::KeepLate { .. } => "keep late".into(),
+        Effect::Notify { event, .. } => format!("notify {event}"),
+        Effect::TakeSnapshot => "take snapshot".into(),
+        Effect::Mirror { state, .. } => match state.final_status {
+            FinalStatus::Running => "mirror RUNNING".into(),
+            FinalStatus::Pass => "mirror PASS".into(),
+            FinalStatus::Fail => "mirror FAIL".into(),
+        },
+        Effect::Step { step, .. } => format!("{step:?}"),
+        Effect::EndTerminals(terminals) => format!("end {} terminals", terminals.len()),
+        Effect::ArchiveState => "archive state".into(),
+        Effect::Rest => "rest".into(),
+    }
+}
+
+#[test]
+fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
+    let mut bench = Bench::new("{}");
+    let started = bench.go(&[]);
+    assert_eq!(started.iter().filter(|words| words.starts_with("start ")).count(), 5, "{started:?}");
+    let mut all = Vec::new();
+    for (nth, role) in Role::ALL.into_iter().enumerate() {
+        let result = if nth == 2 { Err("no such program".into()) } else { Ok(terminal(nth)) };
+        all.extend(bench.happens(Happened::TerminalStarted { role, result }));
+    }
+    let ready = "terminal ready";
+    let expected =
+        [ready, ready, "terminal lost", ready, ready, "end 4 terminals", "stopped", "notify stopped", "rest"];
+    assert_eq!(all, expected, "no state file was written");
+    assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
+    assert_eq!(bench.last_words(), "the programmer could not be started: no such program");
+}
+
+#[test]
+fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
+    let mut bench = Bench::new("{}");
+    bench.go(&[]);
+    for (nth, role) in Role::ALL.into_iter().enumerate().skip(1) {
+        bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+    }
+    bench.dies();
+    assert_eq!(bench.run.ledger().starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
+    let alive = all().into_iter().collect();
+    let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
+    let went_on = bench.happens(Happened::Go { alive, adopted, can_start: true });
+    let expected = ["resumed", "terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+    assert_eq!(went_on, expected, "it is not started a second time");
+}
+
+#[test]
+fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
+    let mut bench = Bench::asked("{}");
+    bench.status(Processing);
+    let stopped = bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    // The state first: who waits for the stop finds it.
+    assert_eq!(stopped, ["mirror RUNNING", "stopped", "rest"]);
+    assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
+    // What was under way comes back to nobody.
+    assert!(bench.turn(Event::File(Look::Ready("late".into()))).is_empty());
+    assert!(bench.status(Completed).is_empty());
+    assert!(bench.happens(Happened::Time).is_empty());
+    assert!(bench.happens(Happened::Stop { why: "again".into() }).is_empty());
+    let mut bench = Bench::asked(r#"{"cleanup_on_exit": true}"#);
+    let stopped = bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    assert_eq!(stopped, ["mirror RUNNING", "stopped", "end 5 terminals", "rest"]);
+}
+
+#[test]
+fn s_192_a_stop_before_a_run_goes_on_changes_nothing() {
+    let mut bench = Bench::asked("{}");
+    bench.dies();
+    assert!(bench.happens(Happened::Stop { why: "SIGTERM".into() }).is_empty());
+    assert_eq!(bench.run.ledger().status(), RunStatus::Running);
+}
+
+#[test]
+fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on() {
+    let gone = || Event::Gone("its program exited with 9".into());
+    // In its turn, and between two of its turns.
+    for asked in [true, false] {
+        let mut bench = if asked { Bench::asked("{}") } else { Bench::started("{}") };
+        let failed = bench.turn(gone());
+        let expected = ["turn failed", "terminal lost", "mirror RUNNING", "stopped", "notify stopped", "rest"];
+        assert_eq!(failed, expected, "asked: {asked}");
+        assert!(bench.last_words().contains("is gone"), "{}", bench.last_words());
+        assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
+        let again = bench.go(&all()[1..]);
+        assert_eq!(again, ["resumed", "terminal wanted", "start analyst analyst-feed-2"], "asked: {asked}");
+        let new = bench.happens(Happened::TerminalStarted { role: Role::Analyst, result: Ok(terminal(9)) });
+        assert_eq!(new, ["terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"]);
+        let turn = bench.run.ledger().turn().unwrap();
+        assert!(turn.terminal == terminal(9) && turn.text.contains("Say hello."), "it is told everything: {turn:?}");
+    }
+}
+
+#[test]
+fn s_199_an_agent_that_is_still_at_it_is_waited_for_and_not_asked_again() {
+    let mut bench = Bench::asked("{}");
+    bench.dies();
+    assert_eq!(bench.go(&all()), ["resumed", "watch"]);
+    assert!(bench.status(Processing).is_empty());
+    assert_eq!(bench.status(Completed), ["look at file"]);
+    let answered = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(answered, ["answered", "archive"]);
+}
+
+#[test]
+fn s_200_an_answer_that_came_meanwhile_is_used() {
+    let mut bench = Bench::asked("{}");
+    bench.dies();
+    bench.go(&all());
+    assert_eq!(bench.status(Idle), ["look at file"]);
+    let answered = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(answered, ["answered", "archive"]);
+    // Its terminal is gone, its answer is not.
+    let mut bench = Bench::asked("{}");
+    bench.dies();
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "look at file"]);
+    let answered = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(answered, ["said", "answered", "archive"]);
+}
+
+#[test]
+fn s_116_what_came_too_late_is_kept_and_named() {
+    let mut bench = Bench::asked("{}");
+    bench.status(Processing);
+    bench.now += Duration::from_secs(1_801);
+    assert_eq!(bench.happens(Happened::Time), ["keep late"], "the message waits for the name");
+    assert!(bench.happens(Happened::Time).is_empty());
+    let kept = bench.happens(Happened::KeptLate { turn: 1, name: Some("001-analyst-late.md".into()) });
+    assert_eq!(kept, ["kept late", "turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"]);
+    assert!(bench.last_words().contains("001-analyst-late.md"), "{}", bench.last_words());
+    // There was none.
+    let mut bench = Bench::asked("{}");
+    bench.status(Processing);
+    bench.now += Duration::from_secs(1_801);
+    bench.happens(Happened::Time);
+    let failed = bench.happens(Happened::KeptLate { turn: 1, name: None });
+    assert_eq!(failed[0], "turn failed");
+    assert!(!bench.last_words().contains("kept as"), "{}", bench.last_words());
+}
+
+#[test]
+fn an_older_answer_that_cannot_be_moved_is_never_taken_for_the_new_one() {
+    let mut bench = Bench::started("{}");
+    bench.status(Idle);
+    let stale = Err("no space left".into());
+    let failed = bench.happens(Happened::StaleCleared { turn: 1, stale, printed: None });
+    assert_eq!(failed, ["turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"], "nothing is sent");
+    assert!(bench.last_words().contains("no space left"), "{}", bench.last_words());
+    let again = bench.go(&all());
+    assert_eq!(again[..3], ["resumed", "mirror RUNNING", "turn begun"]);
+}
+
+#[test]
+fn s_123_a_wall_clock_that_is_set_back_changes_nothing() {
+    let mut bench = Bench::asked("{}");
+    bench.status(Processing);
+    let deadline = bench.run.deadline();
+    bench.moved = -HOUR;
+    assert!(bench.happens(Happened::Time).is_empty());
+    assert!(bench.status(Processing).is_empty());
+    assert_eq!(bench.run.deadline(), deadline);
+    bench.status(Completed);
+    let grace = bench.run.deadline();
+    bench.moved = HOUR;
+    assert!(bench.happens(Happened::Time).is_empty());
+    assert_eq!(bench.run.deadline(), grace);
+    // Read back with a clock that was set back: no more time than a new turn, and no less than none.
+    bench.moved = -HOUR;
+    bench.dies();
+    bench.go(&all());
+    bench.status(Processing);
+    let left = bench.run.deadline().unwrap().0 - bench.now;
+    assert_eq!(left.as_secs(), 1_800);
+}
+
+/// From the beginning to the tester's turn.
+fn to_the_test(config: &str) -> Bench {
+    let mut bench = Bench::started(config);
+    for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
+        bench.answer(text);
+    }
+    assert_eq!(bench.run.ledger().turn().unwrap().key, Key::Tester);
+    bench
+}
+
+#[test]
+fn s_188_after_the_last_round_it_has_failed_and_its_state_is_archived() {
+    let mut bench = to_the_test(r#"{"limits": {"min_review_cycles_before_approval": 1, "max_rounds": 1}}"#);
+    let ended = bench.answer("RESULT: FAIL\nEVIDENCE:\n- no hello");
+    let end = ["mirror FAIL", "archive state", "finished", "notify fail", "rest"];
+    assert_eq!(ended[ended.len() - end.len()..], end, "{ended:?}");
+    assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
+    assert!(bench.go(&all()).is_empty(), "what is over is over");
+}
+
+#[test]
+fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_same() {
+    let config = r#"{"limits": {"min_review_cycles_before_approval": 1},
+        "post_processing": {"openspec_archive": true, "git_commit": true}}"#;
+    let play = |outcome| {
+        let mut bench = Bench::new(config);
+        assert_eq!(bench.go(&[]), ["take snapshot"], "before any agent has touched anything");
+        bench.happens(Happened::Snapshot(None));
+        for (nth, role) in Role::ALL.into_iter().enumerate() {
+            bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+        }
+        for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
+            bench.answer(text);
+        }
+        let passed = bench.answer("RESULT: PASS\nEVIDENCE:\n- hello");
+        assert_eq!(passed.last().map(String::as_str), Some("OpenspecArchive"), "{passed:?}");
+        let next = bench.happens(Happened::StepDone { step: Step::OpenspecArchive, outcome });
+        (next, bench.run.ledger().status())
+    };
+    let (next, status) = play(StepOutcome::Failed("it timed out".into()));
+    assert_eq!(next, ["step done", "mirror PASS", "archive state", "finished", "notify pass", "rest"]);
+    assert_eq!(status, RunStatus::Passed);
+    let (next, status) = play(StepOutcome::Skipped("no change".into()));
+    assert_eq!((&next[1..], status), (&["GitCommit".to_owned()][..], RunStatus::Running));
+}
+
+#[test]
+fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
+    let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
+    let question = |name: &str| Seen {
+        kind: Some(StatusKind::WaitingUserAnswer),
+        waiting: Some(crate::status::WaitingKind::Permission),
+        question: Some(name.into()),
+        plain_yes: true,
+        ..Seen::default()
+    };
+    let seen = |seen| Happened::Status { terminal: terminal(0), seen };
+    assert_eq!(bench.happens(seen(question("a"))), ["accepting", "accept 1"]);
+    assert_eq!(bench.turn(Event::Accepted(Ok(()))), ["accepted"]);
+    bench.now += Duration::from_secs(6);
+    assert_eq!(bench.happens(seen(question("b"))), ["accepting", "accept 2"]);
+    bench.turn(Event::Accepted(Ok(())));
+    // As many as before, when the run is read back.
+    bench.dies();
+    bench.go(&all());
+    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2);
+    bench.now += Duration::from_secs(6);
+    assert_eq!(bench.happens(seen(question("c"))), ["accepting", "accept 3"]);
+    bench.turn(Event::Accepted(Err(turn::AcceptFailure::Refused("409".into()))));
+    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2, "what was refused does not count");
+    bench.status(Completed);
+    bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    bench.happens(Happened::Archived { turn: 1, name: None });
+    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 0);
+}
+
+#[test]
+fn roles_are_started_once_each() {
+    let mut bench = Bench::new("{}");
+    let started: BTreeSet<String> = bench.go(&[]).into_iter().filter(|words| words.starts_with("start ")).collect();
+    let names: BTreeSet<String> = Role::ALL.iter().map(|role| format!("start {role} {role}-feed")).collect();
+    assert_eq!(started, names);
+}

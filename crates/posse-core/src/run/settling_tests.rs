@@ -1,0 +1,64 @@
+//! What an agent may be when its prompt is due.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::simulation::world::spec;
+use super::*;
+use crate::ids::TerminalId;
+use crate::rounds::Role;
+use crate::status::StatusKind::{self, Completed, Error, Idle, Processing, WaitingUserAnswer};
+use crate::time::{Mono, Wall};
+use crate::turn::Seen;
+
+/// The terminal of the first turn, as it is at these seconds after the prompt was due. In the end: what became of it.
+#[track_caller]
+fn check(seen: &[(u64, StatusKind)], expected: &str) {
+    let (mut run, _) = Run::create(spec(), Wall(0));
+    let terminal = TerminalId::from_random(7);
+    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true };
+    run.handle(go, Mono(Duration::ZERO), Wall(0));
+    for role in Role::ALL {
+        run.handle(Happened::TerminalStarted { role, result: Ok(terminal) }, Mono(Duration::ZERO), Wall(0));
+    }
+    let mut happened = Vec::new();
+    for (second, kind) in seen {
+        let now = Mono(Duration::from_secs(*second));
+        while let Some(due) = run.deadline().filter(|due| *due <= now) {
+            happened.extend(run.handle(Happened::Time, due, Wall(0)));
+        }
+        let seen = Seen {
+            kind: Some(*kind),
+            waiting: None,
+            question: None,
+            plain_yes: false,
+            epoch: *second,
+            reason: "rule x".into(),
+            words: None,
+            ended: false,
+        };
+        happened.extend(run.handle(Happened::Status { terminal, seen }, now, Wall(0)));
+    }
+    let outcome = happened.iter().rev().find_map(|effect| match effect {
+        Effect::ClearStale { .. } => Some("sent".to_owned()),
+        Effect::Record(Entry::Stopped { why, .. }) => Some(why.clone()),
+        Effect::Record(Entry::Said { text, .. }) => Some(text.clone()),
+        _ => None,
+    });
+    let outcome = outcome.unwrap_or_else(|| "it waits".into());
+    assert!(outcome.contains(expected), "{seen:?}: {outcome}");
+}
+
+#[test]
+fn a_prompt_waits_for_a_quiet_terminal() {
+    check(&[(0, Idle)], "sent");
+    check(&[(0, Processing), (3, Completed)], "sent");
+    check(&[(0, Processing), (9, Processing)], "it waits");
+    check(&[(0, Processing), (10, Processing)], "still busy");
+    // A screen that is being drawn anew looks like an error for a moment.
+    check(&[(0, Error)], "it waits");
+    check(&[(0, Error), (4, Idle)], "sent");
+    check(&[(0, Error), (10, Error)], "ERROR state: rule x");
+    check(&[(0, WaitingUserAnswer), (9, Idle)], "sent");
+    check(&[(0, WaitingUserAnswer), (10, WaitingUserAnswer)], "a prompt is not typed into a question");
+}

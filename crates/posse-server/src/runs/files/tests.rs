@@ -1,0 +1,165 @@
+//! With real files, in directories of the tests' own.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use posse_core::rounds::Prompt;
+use posse_core::rounds::state::FinalStatus;
+use posse_core::rounds::{Role, Rounds, Rules, config::Config, config::UserDefaults};
+
+use super::*;
+
+struct Project {
+    place: tempfile::TempDir,
+    files: RunFiles,
+}
+
+impl Project {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().to_str().unwrap();
+        let state = place.path().join(".tmp/state.json");
+        let files = RunFiles::new(directory, "now", state.to_str().unwrap());
+        files.prepare().unwrap();
+        Self { place, files }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(".tmp").join(name)
+    }
+
+    fn answers(&self, key: Key, text: &str) {
+        fs::write(self.files.response(key), text).unwrap();
+    }
+
+    fn kept(&self, name: &str) -> String {
+        fs::read_to_string(self.files.archive().join(name)).unwrap()
+    }
+}
+
+fn state(round: u32) -> StateFile {
+    let (config, _) = Config::resolve(None, &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
+    let prompt = Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() };
+    let rounds = Rounds::begin(Rules::new(&config, false), prompt, Role::Analyst);
+    StateFile { current_round: round, ..rounds.to_state() }
+}
+
+#[test]
+fn s_112_what_an_earlier_turn_left_is_moved_away_and_kept() {
+    let project = Project::new();
+    project.answers(Key::Analyst, "old");
+    let name = project.files.keep(Key::Analyst, 3, Some(Suffix::Stale)).unwrap();
+    assert_eq!(name.as_deref(), Some("003-analyst-stale.md"));
+    assert_eq!(project.kept("003-analyst-stale.md"), "old");
+    assert!(!project.files.response(Key::Analyst).exists());
+}
+
+#[test]
+fn s_113_what_is_not_there_is_not_missed() {
+    let project = Project::new();
+    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).unwrap(), None);
+    // Somebody has removed all of it: it is made again.
+    fs::remove_dir_all(project.path("")).unwrap();
+    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).unwrap(), None);
+    project.files.prepare().unwrap();
+    project.answers(Key::Tester, "RESULT: PASS");
+    fs::remove_dir_all(project.files.archive()).unwrap();
+    assert_eq!(project.files.keep(Key::Tester, 1, None).unwrap().as_deref(), Some("001-tester.md"));
+}
+
+#[test]
+fn s_114_nothing_in_the_archive_is_overwritten() {
+    let project = Project::new();
+    for text in ["first", "second"] {
+        project.answers(Key::Programmer, text);
+        project.files.keep(Key::Programmer, 1, None).unwrap();
+    }
+    assert_eq!(
+        (project.kept("001-programmer.md"), project.kept("001-programmer-2.md")),
+        ("first".into(), "second".into())
+    );
+    // A link that leads nowhere is a name that is taken too.
+    symlink("/nowhere", project.files.archive().join("002-programmer.md")).unwrap();
+    project.answers(Key::Programmer, "third");
+    assert_eq!(project.files.keep(Key::Programmer, 2, None).unwrap().as_deref(), Some("002-programmer-2.md"));
+}
+
+/// The disk is full, or what should be a directory is none. (A file in the place of the archive refuses root too.)
+#[test]
+fn s_117_what_cannot_be_archived_stays_and_is_told() {
+    let project = Project::new();
+    project.answers(Key::Analyst, "the answer");
+    fs::remove_dir(project.files.archive()).unwrap();
+    fs::write(project.files.archive(), "in the way").unwrap();
+    assert_eq!(project.files.keep_if_possible(Key::Analyst, 1, None), None);
+    assert_eq!(fs::read_to_string(project.files.response(Key::Analyst)).unwrap(), "the answer");
+    // Before the next turn that is no longer nothing: it would be taken for its answer.
+    let error = project.files.keep(Key::Analyst, 2, Some(Suffix::Stale)).unwrap_err().to_string();
+    assert!(error.contains("now"), "it says where: {error}");
+}
+
+#[tokio::test]
+async fn what_is_in_a_response_file() {
+    let project = Project::new();
+    let look = |key| project.files.look(key, false);
+    assert_eq!(look(Key::Analyst).await, Look::Absent);
+    project.answers(Key::Analyst, " \n");
+    assert_eq!(look(Key::Analyst).await, Look::Blank, "S-101");
+    project.answers(Key::Analyst, "\u{feff}RESULT: PASS\r\n");
+    assert_eq!(look(Key::Analyst).await, Look::Ready("RESULT: PASS\n".into()), "S-107");
+    fs::write(project.files.response(Key::Analyst), b"a \xff b").unwrap();
+    assert_eq!(look(Key::Analyst).await, Look::Ready("a \u{fffd} b".into()), "S-108");
+    fs::create_dir(project.files.response(Key::Tester)).unwrap();
+    assert_eq!(look(Key::Tester).await, Look::NotRegular, "S-109");
+    symlink("/etc/passwd", project.files.response(Key::Programmer)).unwrap();
+    assert_eq!(look(Key::Programmer).await, Look::NotRegular, "what somebody else has written is no answer");
+}
+
+#[tokio::test]
+async fn s_104_a_file_that_grows_is_not_taken_yet() {
+    let project = Project::new();
+    project.answers(Key::Analyst, "half");
+    let path = project.files.response(Key::Analyst);
+    let write = async {
+        // Between the two looks.
+        tokio::time::sleep(SETTLED / 2).await;
+        fs::write(path, "half and the rest").unwrap();
+    };
+    let (look, ()) = tokio::join!(project.files.look(Key::Analyst, false), write);
+    assert_eq!(look, Look::Unsettled);
+    // One that was renamed into place is whole, and is not waited for.
+    let placed = tokio::time::timeout(SETTLED.min(Duration::from_secs(1)) * 20, project.files.look(Key::Analyst, true));
+    assert_eq!(placed.await.unwrap(), Look::Ready("half and the rest".into()));
+}
+
+#[test]
+fn s_193_a_state_file_is_old_or_new_and_never_half() {
+    let project = Project::new();
+    let path = project.path("state.json");
+    project.files.mirror(state(1), Wall(0), None);
+    let first = fs::read_to_string(&path).unwrap();
+    assert_eq!(StateFile::read(&first).unwrap().current_round, 1);
+    // Cut off while it was written: what is half is under another name.
+    fs::write(project.path("state.new"), &first[..40]).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), first);
+    project.files.mirror(state(2), Wall(0), None);
+    assert_eq!(StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap().current_round, 2);
+    // It cannot be written: the last one stays.
+    fs::create_dir(project.path("state.new")).unwrap();
+    project.files.mirror(state(3), Wall(0), None);
+    let kept = StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((kept.current_round, kept.final_status), (2, FinalStatus::Running));
+}
+
+#[test]
+fn the_state_file_of_a_run_that_is_over_is_in_its_archive() {
+    let project = Project::new();
+    for name in ["state.json", "state-2.json"] {
+        project.files.mirror(state(1), Wall(0), None);
+        project.files.archive_state();
+        assert!(project.files.archive().join(name).exists(), "{name}");
+        assert!(!project.path("state.json").exists());
+    }
+    project.files.archive_state();
+}

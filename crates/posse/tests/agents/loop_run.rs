@@ -1,0 +1,435 @@
+//! The loop on the real agents: five of them, of two makers, in the roles that a scripted model plays by their own tools.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use posse_core::rounds::Role;
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
+use posse_testkit::env::kill;
+use posse_testkit::models::scenario::{Command, NewFile};
+use posse_testkit::models::{Entry, Event, Log, ModelServer, Opened, Scenario, Step, Turn};
+use posse_testkit::{TestEnv, process};
+use serde_json::{Value, json};
+
+use crate::env;
+
+/// A whole run, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+const PROMPT: &str = "\
+*** ORIGINAL EXPLORE SUMMARY ***
+Goal: the project has a file greeting.txt that says hello.
+Scope: in: greeting.txt. Out: everything else.
+
+*** SCENARIO TEST ***
+Steps:
+1. `cat greeting.txt`
+PASS: it prints hello. FAIL: anything else.
+";
+
+/// A role: its first prompt's words, its file, and what it answers.
+struct Part {
+    role: &'static str,
+    opening: &'static str,
+    file: &'static str,
+    answer: &'static str,
+}
+
+const PARTS: [Part; 5] = [
+    Part {
+        role: "analyst",
+        opening: "You are the analyst.",
+        file: "analyst_summary.md",
+        answer: "ANALYST_SUMMARY\nScope: greeting.txt\nImplementation notes:\n1. Write greeting.txt.",
+    },
+    Part {
+        role: "peer_analyst",
+        opening: "You are the peer analyst",
+        file: "analyst_review.md",
+        answer: "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n- Artifacts: all verified.",
+    },
+    Part {
+        role: "programmer",
+        opening: "You are the programmer.",
+        file: "programmer_summary.md",
+        answer: "PROGRAMMER_SUMMARY\nFiles changed: greeting.txt\nBehavior implemented: it says hello.",
+    },
+    Part {
+        role: "peer_programmer",
+        opening: "You are the peer programmer",
+        file: "programmer_review.md",
+        answer: "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n- Implementation: I read greeting.txt.",
+    },
+    Part {
+        role: "tester",
+        opening: "You are the tester.",
+        file: "test_result.md",
+        answer: "RESULT: PASS\nEVIDENCE:\n- expected hello, observed hello.",
+    },
+];
+
+/// How a role hands its answer over.
+#[derive(Clone, Copy)]
+enum By {
+    /// The command that the prompt gives.
+    Heredoc,
+    /// The agent's own tool for files.
+    Tool,
+}
+
+struct Stage {
+    env: TestEnv,
+    home: AgentHome,
+    server: ModelServer,
+}
+
+impl Stage {
+    fn open(claude: &Agent, codex: &Agent) -> Self {
+        let server = ModelServer::start([]).unwrap();
+        let home = claude.home_with(codex, &server, &Options::default());
+        fs::write(home.directory.join("task.md"), PROMPT).unwrap();
+        let env = env();
+        // Starts the daemon, so that it can be asked before the run is there.
+        env.run(["ls"]).ok();
+        Self { env, home, server }
+    }
+
+    /// A role does all it has to: `before`, then its answer, then a last word.
+    fn plays(&self, role: &str, by: By, before: impl IntoIterator<Item = Turn>) {
+        let turns = before.into_iter().chain([Turn::of([self.answers(role, by)]), last_word()]).collect();
+        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns }]);
+    }
+
+    /// The same, but it has begun its answer before it waits.
+    fn plays_after(&self, gate: &str, role: &str, by: By) {
+        let held = Turn::of([Step::text("I think about it."), Step::gate(gate), self.answers(role, by)]);
+        let turns = vec![held, last_word()];
+        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns }]);
+    }
+
+    fn answers(&self, role: &str, by: By) -> Step {
+        let part = part(role);
+        let path = self.home.directory.join(".tmp/agent-responses").join(part.file).display().to_string();
+        match by {
+            By::Heredoc => {
+                let part_file = format!("{path}.part");
+                let command =
+                    format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
+                Step::Run(Command { command, escalated: true })
+            }
+            By::Tool => Step::Write(NewFile { path, content: format!("{}\n", part.answer) }),
+        }
+    }
+
+    /// Begins `posse loop` with a configuration made of these agents, and follows it.
+    fn begin(&self, agents: &Value, auto_accept: bool) -> Following<'_> {
+        let config = json!({
+            "agents": agents,
+            "limits": {
+                "max_rounds": 1, "max_review_cycles": 1, "min_review_cycles_before_approval": 1,
+                "require_review_evidence": false,
+            },
+            "handoff": { "response_timeout": 100 },
+        });
+        fs::write(self.home.directory.join("loop.json"), config.to_string()).unwrap();
+        self.follow(&["loop.json", "--prompt-file", "task.md"], auto_accept)
+    }
+
+    fn follow(&self, arguments: &[&str], auto_accept: bool) -> Following<'_> {
+        let mut command = self.env.command(["loop"].iter().chain(arguments));
+        command.current_dir(&self.home.directory).envs(&self.home.env).env("PATH", self.home.path());
+        if auto_accept {
+            command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+        }
+        let said = self.env.work().join("said");
+        let (out, err) = (File::create(&said).unwrap(), File::options().append(true).open(&said).unwrap());
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
+        Following { stage: self, child, said }
+    }
+
+    /// The run, if there is one yet.
+    fn run(&self) -> Value {
+        let runs: Value = self.env.http().get("/runs").unwrap();
+        runs[0].clone()
+    }
+
+    /// The terminal of a role.
+    fn terminal(&self, role: &str) -> Value {
+        let run = self.run();
+        self.env.run(["show", run["terminals"][role].as_str().unwrap(), "--json"]).json()
+    }
+
+    /// Waits until a role asks something that can be read, and gives its terminal's id.
+    #[track_caller]
+    fn asks(&self, role: &str) -> String {
+        let mut events = self.env.http().events(None).unwrap();
+        let give_up = Instant::now() + PATIENCE;
+        while Instant::now() < give_up {
+            let run = self.run();
+            if let Some(id) = run["terminals"][role].as_str() {
+                let shown: Value = self.env.http().get(&format!("/terminals/{id}")).unwrap();
+                if !shown["dialog"].is_null() {
+                    return id.to_owned();
+                }
+            }
+            events.next_event().unwrap();
+        }
+        panic!("the {role} never asks; the model:\n{}", self.server.log());
+    }
+
+    /// The model has seen one prompt for each of these, in this order, each as it was written down, and nothing more.
+    #[track_caller]
+    fn each_prompt_came_once(&self, roles: &[&str]) {
+        let run = self.run();
+        let journal: Value = self.env.http().get(&format!("/runs/{}/journal", run["id"].as_str().unwrap())).unwrap();
+        let begun = journal.as_array().unwrap().iter().filter(|entry| entry["entry"] == "turn_begun");
+        let written: Vec<&str> = begun.map(|turn| turn["text"].as_str().unwrap().trim()).collect();
+        let log = self.server.log();
+        let seen: Vec<&str> = prompts(&log).iter().map(|(_, text)| *text).collect();
+        assert_eq!(seen, written, "{log}");
+        let openings: Vec<&str> = roles.iter().map(|role| part(role).opening).collect();
+        let fits = seen.iter().zip(&openings).all(|(text, opening)| text.contains(opening));
+        assert!(fits && seen.len() == roles.len(), "{log}");
+    }
+
+    fn breakdown(&self) {
+        let began = std::time::SystemTime::now() - self.server.started().elapsed();
+        let run = self.run();
+        let journal: Value = self.env.http().get(&format!("/runs/{}/journal", run["id"].as_str().unwrap())).unwrap();
+        let mut lines = Vec::new();
+        for entry in journal.as_array().unwrap() {
+            let at: jiff::Timestamp = entry["at"].as_str().unwrap().parse().unwrap();
+            let at = std::time::SystemTime::from(at).duration_since(began).unwrap_or_default();
+            lines.push((at, format!("  {}", entry["entry"])));
+        }
+        for entry in &self.server.log().entries {
+            lines.push((entry.at, format!("model {:?} {}", entry.request, entry.event.word())));
+        }
+        lines.sort();
+        for (at, line) in lines {
+            println!("{:9.3} {line}", at.as_secs_f64());
+        }
+    }
+
+    /// These accepts of roles are in the audit, with the number and the key, and no others.
+    #[track_caller]
+    fn all_accepts_are_audited(&self, expected: &[(&str, u64, &str)]) {
+        let audit = self.env.run(["audit", "show", "--json"]).json();
+        let entries = audit.as_array().unwrap();
+        let run = &self.run()["id"];
+        let accepts: Vec<&Value> = entries.iter().filter(|entry| !entry["answering"].is_null()).collect();
+        let told = |entry: &&Value| {
+            let key = entry["answering"]["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap().to_owned());
+            (entry["role"].as_str().unwrap().to_owned(), entry["count"][0].as_u64().unwrap(), key.collect::<String>())
+        };
+        let told: Vec<(String, u64, String)> = accepts.iter().map(told).collect();
+        let told: Vec<(&str, u64, &str)> =
+            told.iter().map(|(role, n, key)| (role.as_str(), *n, key.as_str())).collect();
+        assert_eq!(told, expected, "{audit:#}");
+        for entry in accepts {
+            let answering = &entry["answering"];
+            assert_eq!((&entry["by"], &entry["run"]), (&json!("run"), run), "{entry:#}");
+            assert_eq!(entry["count"][1], 20);
+            assert_eq!(answering["dialog"]["kind"], "permission", "{entry:#}");
+            assert!((1..=5).contains(&answering["tail"].as_array().unwrap().len()), "{entry:#}");
+            let outcome = entries.iter().find(|other| other["outcome"]["of"] == entry["seq"]);
+            assert_eq!(outcome.unwrap_or(&Value::Null)["outcome"]["end"], "answered", "{audit:#}");
+        }
+        let verdict = self.env.run(["audit", "verify", "--json"]).json();
+        assert_eq!(verdict["intact"], true, "{verdict}");
+        assert_eq!(verdict["entries"], 2 * expected.len(), "{verdict}");
+    }
+}
+
+/// Prompts that the model has seen, in order, without the requests that brought tools' results.
+fn prompts(log: &Log) -> Vec<(Duration, &str)> {
+    let is_prompt = |opened: &Opened| opened.tool_results.is_empty();
+    log.turns().filter(|(_, opened)| is_prompt(opened)).map(|(entry, o)| (entry.at, o.user_text.as_str())).collect()
+}
+
+/// What lies between the last byte of a turn's last answer and the next turn's prompt at the model.
+fn between_turns(log: &Log) -> Vec<Duration> {
+    let ends = |entry: &&Entry| matches!(entry.event, Event::Ended { .. });
+    let of_turns: Vec<Option<u64>> = log.turns().map(|(entry, _)| entry.request).collect();
+    let answers: Vec<&Entry> = log.entries.iter().filter(ends).filter(|e| of_turns.contains(&e.request)).collect();
+    let since_last = |(at, _): &(Duration, &str)| answers.iter().rev().find(|end| end.at < *at).map(|end| *at - end.at);
+    prompts(log).iter().filter_map(since_last).collect()
+}
+
+fn last_word() -> Turn {
+    Turn::of([Step::text("My answer is in its file.")])
+}
+
+fn part(role: &str) -> &'static Part {
+    PARTS.iter().find(|part| part.role == role).unwrap()
+}
+
+/// `posse loop`, while it runs.
+struct Following<'a> {
+    stage: &'a Stage,
+    child: Child,
+    said: PathBuf,
+}
+
+impl Following<'_> {
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap()
+    }
+
+    /// Everything there is to see when something went wrong.
+    fn report(&self) -> String {
+        let screens: String = PARTS
+            .iter()
+            .filter_map(|part| self.stage.run()["terminals"][part.role].as_str().map(str::to_owned))
+            .map(|id| self.stage.env.run(["output", &id]).stdout)
+            .collect();
+        format!("posse loop said:\n{}\n{screens}\nthe model:\n{}", self.said(), self.stage.server.log())
+    }
+
+    /// Its exit code and all it said.
+    #[track_caller]
+    fn end(&mut self) -> (Option<i32>, String) {
+        assert!(process::ends_within(self.child.id(), PATIENCE), "it does not end; {}", self.report());
+        (self.child.wait().unwrap().code(), self.said())
+    }
+
+    #[track_caller]
+    fn passes(mut self) -> String {
+        let (code, said) = self.end();
+        assert_eq!(code, Some(0), "{}", self.report());
+        assert!(said.contains("PASS in round 1"), "{said}");
+        said
+    }
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Claude Code and Codex, each as author and as reviewer.
+fn mixed(mode: &str) -> Value {
+    let agent = |provider| json!({ "provider": provider, "mode": mode });
+    json!({
+        "analyst": agent("claude_code"), "peer_analyst": agent("codex"), "programmer": agent("codex"),
+        "peer_programmer": agent("claude_code"), "tester": agent("claude_code"),
+    })
+}
+
+fn agents() -> Option<(Agent, Agent)> {
+    Some((or_skip(Agent::claude(CLAUDE[1]))?, or_skip(Agent::codex(CODEX[1]))?))
+}
+
+fn makes_greeting() -> Turn {
+    Turn::of([Step::Run(Command { command: "echo hello > greeting.txt".into(), escalated: true })])
+}
+
+#[test]
+fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
+    let Some((claude, codex)) = agents() else { return };
+    let stage = Stage::open(&claude, &codex);
+    stage.plays("analyst", By::Heredoc, []);
+    stage.plays("peer_analyst", By::Heredoc, []);
+    stage.plays("programmer", By::Tool, [makes_greeting()]);
+    stage.plays("peer_programmer", By::Tool, []);
+    stage.plays("tester", By::Heredoc, []);
+    let said = stage.begin(&mixed("ask"), true).passes();
+    stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"]);
+    stage.all_accepts_are_audited(&[
+        ("analyst", 1, "1"),
+        ("peer_analyst", 1, "y"),
+        ("programmer", 1, "y"),
+        ("programmer", 2, "y"),
+        ("peer_programmer", 1, "1"),
+        ("tester", 1, "1"),
+    ]);
+    assert_eq!(said.matches("accepting a permission").count(), 6, "{said}");
+    assert_eq!(fs::read_to_string(stage.home.directory.join("greeting.txt")).unwrap(), "hello\n");
+    let archive = PathBuf::from(stage.run()["archive"].as_str().unwrap());
+    for (part, number) in PARTS.iter().zip(1..) {
+        let key = part.role.parse::<Role>().unwrap().key();
+        let kept = fs::read_to_string(archive.join(format!("{number:03}-{key}.md"))).unwrap();
+        assert_eq!(kept.trim_end(), part.answer);
+    }
+    println!("between the end of a turn and the next prompt: {:?}", between_turns(&stage.server.log()));
+    stage.breakdown();
+}
+
+#[test]
+fn without_auto_accept_a_person_approves() {
+    let Some((claude, codex)) = agents() else { return };
+    let stage = Stage::open(&claude, &codex);
+    for role in ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"] {
+        stage.plays(role, By::Tool, []);
+    }
+    let mut agents = mixed("edits");
+    for role in ["analyst", "programmer"] {
+        agents[role]["mode"] = "ask".into();
+    }
+    let run = stage.begin(&agents, false);
+    for role in ["analyst", "programmer"] {
+        let id = stage.asks(role);
+        let listed = stage.env.run(["ls"]);
+        assert!(listed.stdout.contains("asks (permission)"), "{}", listed.stdout);
+        assert!(listed.stderr.contains("posse approve"), "{}", listed.stderr);
+        stage.env.run(["approve", &id]).ok();
+    }
+    let said = run.passes();
+    assert_eq!(said.matches("accepting is off").count(), 2, "{said}");
+    stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"]);
+    let audit = stage.env.run(["audit", "show", "--json"]).json();
+    let by: Vec<&Value> = audit.as_array().unwrap().iter().map(|entry| &entry["by"]).collect();
+    assert_eq!(by, [&json!("person"); 4], "{audit}");
+}
+
+#[test]
+fn an_agent_that_is_killed_is_replaced_at_resume() {
+    let Some((claude, codex)) = agents() else { return };
+    let stage = Stage::open(&claude, &codex);
+    for role in ["analyst", "peer_analyst", "peer_programmer", "tester"] {
+        stage.plays(role, By::Tool, []);
+    }
+    stage.plays("programmer", By::Tool, [Turn::of([Step::text("I begin."), Step::gate("never")])]);
+    let mut run = stage.begin(&mixed("edits"), false);
+    stage.server.wait_for(|log| log.waits_at("never"), PATIENCE);
+    let before = stage.terminal("programmer");
+    kill(before["pid"].as_u64().unwrap() as u32);
+    let (code, said) = run.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is gone"), "{said}");
+    assert!(said.contains("posse loop --resume"), "{said}");
+    stage.follow(&["--resume"], false).passes();
+    assert_ne!(stage.terminal("programmer")["id"], before["id"]);
+    stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "programmer", "peer_programmer", "tester"]);
+}
+
+#[test]
+fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
+    let Some((claude, codex)) = agents() else { return };
+    let stage = Stage::open(&claude, &codex);
+    for role in ["peer_analyst", "peer_programmer", "tester"] {
+        stage.plays(role, By::Tool, []);
+    }
+    stage.plays_after("analysis", "analyst", By::Tool);
+    stage.plays("programmer", By::Tool, [makes_greeting()]);
+    let mut agents = mixed("edits");
+    agents["programmer"]["mode"] = "ask".into();
+    let run = stage.begin(&agents, true);
+    // It works, and is done while nobody looks.
+    stage.server.wait_for(|log| log.waits_at("analysis"), PATIENCE);
+    stage.env.kill_daemon();
+    stage.server.release("analysis");
+    // The first question is accepted; the second one waits for the cooldown.
+    let asked_twice =
+        |log: &Log| log.turns().filter(|(_, o)| o.user_text.contains(part("programmer").opening)).count() == 2;
+    stage.server.wait_for(asked_twice, PATIENCE);
+    stage.asks("programmer");
+    stage.env.kill_daemon();
+    run.passes();
+    stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"]);
+    stage.all_accepts_are_audited(&[("programmer", 1, "y"), ("programmer", 2, "y")]);
+}

@@ -1,0 +1,165 @@
+//! The demo: what it promises, and that it leaves nothing.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use posse_core::screen::Size;
+use posse_term::places::Places;
+use posse_testkit::seat::Seat;
+use posse_testkit::{TestEnv, process};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+use crate::cli::{code, pid, start};
+use crate::env;
+
+/// Where demos of this environment are played.
+fn stages(env: &TestEnv) -> Vec<PathBuf> {
+    let entries = fs::read_dir(env.work()).unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.to_string_lossy().contains("posse-demo-")).collect()
+}
+
+/// The home of a demo that is played there.
+fn home(stage: &Path) -> PathBuf {
+    fs::canonicalize(stage).unwrap_or_else(|_| stage.to_owned()).join("home")
+}
+
+/// Every process of a demo.
+fn processes(home: &Path) -> Vec<process::Process> {
+    let is_its = |p: &process::Process| p.variable("POSSE_HOME").is_some_and(|value| Path::new(&value) == home);
+    process::all().into_iter().filter(is_its).collect()
+}
+
+fn places(home: &Path) -> Places {
+    Places::resolve(|name| (name == "POSSE_HOME").then(|| home.as_os_str().to_owned())).unwrap()
+}
+
+/// Waits until the demo has begun, and says what its home is.
+fn begun(env: &TestEnv) -> PathBuf {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        // The keeper, the daemon and the first agent.
+        if let Some(home) = stages(env).pop().map(|stage| home(&stage)).filter(|home| processes(home).len() >= 3) {
+            return home;
+        }
+        assert!(Instant::now() < give_up, "the demo does not begin");
+        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of another's processes.
+    }
+}
+
+/// Neither files nor sockets nor processes.
+#[track_caller]
+fn assert_gone(env: &TestEnv, home: &Path) {
+    assert_eq!(stages(env), Vec::<PathBuf>::new());
+    assert!(!places(home).runtime.exists(), "its sockets are still there");
+    let stays = |p: &process::Process| !process::ends_within(p.pid, Duration::from_secs(5));
+    let left: Vec<_> = processes(home).into_iter().filter(stays).collect();
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+/// Without a home, without anything on the path, in an empty directory.
+#[test]
+fn it_plays_the_whole_loop_and_leaves_nothing() {
+    let env = env();
+    let mut command = env.command(["demo", "--fast"]);
+    command.env_clear().env("TMPDIR", env.work()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let (shown, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{shown}");
+    let parts = [
+        "Five scripted agents",
+        "turn 1: analyst",
+        "turn 3: programmer",
+        "accepting a permission",
+        "Killing the daemon",
+        "took over after",
+        "turn 5: tester",
+        "FAIL in round 1",
+        "PASS in round 2",
+        "2 permissions were accepted",
+        "turn 3, programmer: cargo test   answered with y",
+        "turn 5, tester: ./greet   answered with 1",
+        "8 prompts arrived once",
+        "Everything was in",
+        "posse loop --prompt-file",
+    ];
+    let mut rest = shown.as_str();
+    for part in parts {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part:?} is not there, or not in its place:\n{shown}"));
+        rest = &rest[at..];
+    }
+    assert!(!shown.contains('\x1b'), "nobody sees colours there: {shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80 || line.contains("posse-demo-")), "{shown}");
+    let stage = shown.lines().find_map(|line| line.strip_prefix("Everything was in ")?.strip_suffix(", and is gone."));
+    assert_gone(&env, &Path::new(stage.unwrap()).join("home"));
+}
+
+#[test]
+fn what_is_kept_can_be_looked_at() {
+    let env = env();
+    let kept = env.work().join("kept");
+    let shown = env.run(["demo", "--fast", "--json", "--keep", "kept"]).ok();
+    let lines: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (ending, journal) = lines.split_last().unwrap();
+    assert!(journal.len() > 20 && journal.iter().all(|entry| entry["seq"].is_number()), "{journal:#?}");
+    assert_eq!((&ending["verdict"], &ending["run"]["status"]), (&"PASS".into(), &"passed".into()));
+    assert_eq!((&ending["kept"], &ending["audit_intact"], &ending["prompts"]), (&true.into(), &true.into(), &8.into()));
+    assert_ne!(ending["daemon"]["before"], ending["daemon"]["after"]);
+
+    let answers = fs::read_dir(ending["run"]["archive"].as_str().unwrap()).unwrap();
+    let answers = answers.filter(|entry| entry.as_ref().unwrap().file_name().as_bytes().ends_with(b".md")).count();
+    assert_eq!(answers, 8, "one for each turn");
+    let home = home(&kept);
+    assert!(processes(&home).is_empty());
+    let posse = |arguments: &[&str]| {
+        let output = env.command(arguments).env("POSSE_HOME", &home).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let audit = posse(&["audit", "show"]);
+    assert!(audit.contains("cargo test") && audit.contains("./greet"), "{audit}");
+    posse(&["stop", "--all"]);
+
+    let again = env.run(["demo", "--fast", "--keep", "kept"]);
+    assert_eq!(again.code, Some(64), "{again:?}");
+    assert!(again.stderr.contains("is not empty"), "{again:?}");
+    fs::remove_dir_all(places(&home).runtime).unwrap_or_default();
+}
+
+#[test]
+fn cut_short_it_leaves_nothing() {
+    let env = env();
+    // Nobody reads it any more, or a signal.
+    for (signal, expected) in [(None, 0), (Some(Signal::INT), 130), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)]
+    {
+        let mut child = start(&env, &["demo"]);
+        let home = begun(&env);
+        match signal {
+            None => drop(child.stdout.take()),
+            Some(signal) => kill_process(pid(&child), signal).unwrap(),
+        }
+        assert_eq!(code(child), Some(expected), "{signal:?}");
+        assert_gone(&env, &home);
+    }
+}
+
+#[test]
+fn in_a_window_five_terminals_are_seen_at_work() {
+    let env = env();
+    let mut command = env.command(["demo"]);
+    command.env("TERM", "xterm-256color").env("TMPDIR", env.work());
+    let seat = Seat::new(command, Size::clamped(24, 80));
+    let roles = ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"];
+    let screen = seat.until(|screen| {
+        let text = screen.text();
+        roles.iter().all(|role| text.contains(&format!(" {role} "))) && text.contains("▸ programmer       ● processing")
+    });
+    assert!(screen.text().contains("round 1/3"), "{}", screen.text());
+    let home = begun(&env);
+    seat.type_keys(b"\x03");
+    seat.until(|screen| screen.text().contains("interrupted"));
+    assert_eq!(seat.exit_code(), Some(130));
+    assert_gone(&env, &home);
+}

@@ -1,0 +1,249 @@
+//! The loop as a whole: `posse loop` on real processes, with scripted agents in all five roles.
+
+mod after;
+mod bad_input;
+mod crashes;
+mod ends;
+mod files;
+mod permissions;
+mod rest;
+mod resume;
+mod signals;
+mod window;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use posse_testkit::env::Ran;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::agents::actor;
+use crate::env;
+
+/// Nothing here takes longer, on a busy machine either.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STATE: &str = ".tmp/agnostic-3agents-loop-state.json";
+const TASK: &str = "For you.\n*** ORIGINAL EXPLORE SUMMARY ***\nA greeting.\n*** SCENARIO TEST ***\nGreet somebody.\n";
+/// The turns of a run that passes in its first round.
+const TURNS: [&str; 9] = [
+    "analyst",
+    "analyst_review",
+    "analyst",
+    "analyst_review",
+    "programmer",
+    "programmer_review",
+    "programmer",
+    "programmer_review",
+    "tester",
+];
+
+/// A project, and agents that play their roles in it.
+struct Play {
+    env: TestEnv,
+    log: PathBuf,
+}
+
+impl Play {
+    /// All roles are played as this scenario says.
+    fn new(scenario: &str) -> Self {
+        let env = env();
+        let log = actor(&env, "codex", &format!("look = \"codex\"\nplay = \"loop\"\n{scenario}"));
+        fs::write(env.work().join("task.md"), TASK).unwrap();
+        let play = Self { env, log };
+        play.configure(json!({}));
+        play
+    }
+
+    /// The roles that are given to it are played by the other agent, as this scenario says.
+    fn and_claude(self, scenario: &str) -> Self {
+        actor(&self.env, "claude_code", &format!("look = \"claude\"\nplay = \"loop\"\n{scenario}"));
+        self
+    }
+
+    /// With this configuration, and no long waiting.
+    fn configure(&self, mut config: Value) {
+        let handoff = config.as_object_mut().unwrap().entry("handoff").or_insert_with(|| json!({}));
+        for (name, seconds) in [("idle_grace_seconds", 1), ("response_timeout", 60)] {
+            handoff.as_object_mut().unwrap().entry(name).or_insert(json!(seconds));
+        }
+        fs::write(self.env.work().join("loop.json"), config.to_string()).unwrap();
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let words = ["loop", "loop.json", "--prompt-file", "task.md", "--trust"];
+        self.env.command(words.iter().chain(more))
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    fn run(&self) -> Ran {
+        self.begin().end()
+    }
+
+    /// Begins it, or goes on with it, and follows.
+    #[track_caller]
+    fn begin(&self) -> Followed {
+        Followed::new(self.command(&[]))
+    }
+
+    #[track_caller]
+    fn resume(&self) -> Followed {
+        Followed::new(self.env.command(["loop", "--resume"]))
+    }
+
+    /// The one run there is, or the newest.
+    #[track_caller]
+    fn shown(&self) -> Value {
+        let runs = self.env.run(["runs", "--json"]).json();
+        runs.get(0).cloned().unwrap_or_else(|| panic!("there is no run"))
+    }
+
+    fn id(&self) -> String {
+        self.shown()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What the run wrote down, of this kind.
+    fn journal(&self, kind: &str) -> Vec<Value> {
+        let text = self.env.run(["run", "logs", &self.id(), "--all"]).ok();
+        let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        entries.filter(|entry| entry["entry"] == kind).collect()
+    }
+
+    /// What the agents wrote down, of this kind.
+    fn records(&self, kind: &str) -> Vec<Value> {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let records = log.lines().map_while(|line| serde_json::from_str::<Value>(line).ok());
+        records.filter(|record| record["event"] == kind).collect()
+    }
+
+    /// Waits for as many of these.
+    #[track_caller]
+    fn until_recorded(&self, kind: &str, count: usize) -> Vec<Value> {
+        when(&format!("{count} × {kind}"), || Some(self.records(kind)).filter(|records| records.len() >= count))
+    }
+
+    fn state(&self) -> Option<Value> {
+        serde_json::from_str(&fs::read_to_string(self.env.work().join(STATE)).ok()?).ok()
+    }
+
+    fn response(&self, name: &str) -> PathBuf {
+        self.env.work().join(".tmp/agent-responses").join(name)
+    }
+
+    /// The names in the archive of the run, sorted.
+    fn archive(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.archive_folder()).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn archive_folder(&self) -> PathBuf {
+        PathBuf::from(self.shown()["archive"].as_str().unwrap())
+    }
+
+    /// No agent got the same prompt twice.
+    #[track_caller]
+    fn nothing_twice(&self) {
+        let mut seen = std::collections::HashSet::new();
+        for asked in self.records("asked") {
+            assert!(seen.insert(asked["hash"].to_string()), "a prompt came twice: {asked}");
+        }
+    }
+
+    /// It came to PASS, with everything where it belongs.
+    #[track_caller]
+    fn passed(&self) {
+        let run = self.shown();
+        assert_eq!((&run["status"], &run["phase"], &run["turn"]), (&json!("passed"), &json!("done"), &Value::Null));
+        assert_eq!(self.state(), None, "the state file is in the archive");
+        assert!(self.archive().contains(&STATE.rsplit('/').next().unwrap().to_owned()), "{:?}", self.archive());
+        self.nothing_twice();
+    }
+}
+
+/// `posse loop`, followed.
+struct Followed {
+    child: Child,
+    lines: Receiver<String>,
+    stdout: String,
+    stderr: JoinHandle<String>,
+}
+
+impl Followed {
+    #[track_caller]
+    fn new(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = err.read_to_string(&mut text);
+            text
+        });
+        Self { child, lines, stdout: String::new(), stderr }
+    }
+
+    /// Reads on until it says this.
+    #[track_caller]
+    fn until(&mut self, words: &str) {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else { panic!("{words:?} never came: {}", self.stdout) };
+            self.stdout.push_str(&format!("{line}\n"));
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    fn end(mut self) -> Ran {
+        let give_up = Instant::now() + 2 * PATIENCE;
+        while let Ok(line) = self.lines.recv_timeout(give_up.saturating_duration_since(Instant::now())) {
+            self.stdout.push_str(&format!("{line}\n"));
+        }
+        assert!(Instant::now() < give_up, "it does not end: {}", self.stdout);
+        let code = self.child.wait().unwrap().code();
+        Ran { stdout: self.stdout, stderr: self.stderr.join().unwrap(), code }
+    }
+}
+
+/// Looks until it is so. Files and processes have no events here; looking again costs little.
+#[track_caller]
+fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < give_up, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The text has all of these.
+#[track_caller]
+fn contains(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+}

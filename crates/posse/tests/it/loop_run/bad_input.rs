@@ -1,0 +1,127 @@
+//! What is wrong with a run is said before there is anything of it: no terminal, no daemon, no state file.
+
+use super::*;
+
+/// Exit code 1, these words, and nothing was started.
+#[track_caller]
+fn refused(play: &Play, ran: Ran, words: &[&str]) {
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, words);
+    assert_eq!(ran.stdout, "");
+    assert!(play.env.processes().is_empty(), "nothing runs");
+    assert!(!play.env.work().join(".tmp/agent-responses").exists());
+}
+
+/// LOOP-4, LOOP-5, S-202, S-203.
+#[test]
+fn configurations() {
+    let play = Play::new("");
+    let rows: &[(&str, &[&str])] = &[
+        (r#"{"zeta": 1, "alpha": 2, "provider": "codex"}"#, &["unknown keys: `alpha`, `zeta`"]),
+        (r#"{"max_rounds": 3}"#, &["`max_rounds`"]),
+        (r#"{"limits": {"max_round": 2}}"#, &["`limits.max_round`", "did you mean `limits.max_rounds`"]),
+        (r#"{"provider": "nope"}"#, &["`provider`", "\"nope\"", "claude_code, codex"]),
+        (r#"{"agents": {"cook": {}}}"#, &["`cook`", "analyst, peer_analyst, programmer"]),
+        (r#"{"agents": {"tester": {"provider": "x"}}}"#, &["`agents.tester.provider`", "\"x\""]),
+        (r#"{"agents": {"tester": {"provide": "codex"}}}"#, &["`agents.tester.provide`"]),
+        (r#"{"agents": {"tester": "codex"}}"#, &["`agents.tester`", "must be an object"]),
+        (r#"{"mode": "yolo"}"#, &["`mode`", "ask, edits, bypass"]),
+        (r#"{"start_agent": "cook"}"#, &["`start_agent`", "\"cook\""]),
+        ("{\n  \"provider\": }", &["not valid JSON", "line 2"]),
+        ("[1]", &["must be a JSON object"]),
+        (r#"{"limits": {"max_rounds": "2"}}"#, &["`limits.max_rounds`", "whole number"]),
+        (r#"{"limits": {"max_rounds": 2.5}}"#, &["`limits.max_rounds`", "whole number"]),
+        (r#"{"limits": {"max_review_cycles": 0}}"#, &["`limits.max_review_cycles`", "at least 1"]),
+        (r#"{"handoff": {"strict_file_handoff": "false"}}"#, &["`handoff.strict_file_handoff`"]),
+        (r#"{"wd": "/nowhere/at/all"}"#, &["/nowhere/at/all", "not a directory"]),
+    ];
+    for (config, words) in rows {
+        fs::write(play.env.work().join("loop.json"), config).unwrap();
+        refused(&play, play.run(), words);
+    }
+    let none = play.env.run(["loop", "none.json", "--prompt-file", "task.md"]);
+    refused(&play, none, &["none.json", "No such file"]);
+}
+
+#[test]
+fn variables() {
+    let play = Play::new("");
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("MAX_ROUNDS", "abc", &["MAX_ROUNDS", "whole number"]),
+        ("POSSE_MAX_ROUNDS", "0", &["POSSE_MAX_ROUNDS", "at least 1"]),
+        ("PROVIDER", "nope", &["PROVIDER", "\"nope\""]),
+        ("START_AGENT", "x", &["START_AGENT", "\"x\""]),
+        ("WD", "/nowhere/at/all", &["not a directory"]),
+        ("PROMPT_FILE", "none.md", &["none.md"]),
+        ("RESUME", "1", &["nothing to resume", STATE]),
+    ];
+    for (name, value, words) in rows {
+        let mut command = play.env.command(["loop", "loop.json"]);
+        command.env("PROMPT_FILE", "task.md").env(name, value);
+        refused(&play, Followed::new(command).end(), words);
+    }
+}
+
+/// LOOP-4, S-204.
+#[test]
+fn prompts() {
+    let play = Play::new("");
+    const EXPLORE: &str = "*** ORIGINAL EXPLORE SUMMARY ***";
+    const SCENARIO: &str = "*** SCENARIO TEST ***";
+    let rows: &[(String, &[&str])] = &[
+        (" \n".into(), &["no prompt"]),
+        ("Do it.\n".into(), &["no line", EXPLORE]),
+        (format!("{EXPLORE}\nx\n"), &["no line", SCENARIO]),
+        (format!("{SCENARIO}\nx\n"), &["no line", EXPLORE]),
+        (format!("{SCENARIO}\nx\n{EXPLORE}\ny\n"), &["wrong order", "line 1", "line 3"]),
+        (format!("{EXPLORE}\n\n{SCENARIO}\ny\n"), &["blank", EXPLORE]),
+        (format!("{EXPLORE}\nx\n{SCENARIO}\n \n"), &["blank", SCENARIO]),
+        (format!("{EXPLORE}\nx\n{SCENARIO}\ny\n{SCENARIO}\nz\n"), &[SCENARIO]),
+    ];
+    for (text, words) in rows {
+        fs::write(play.env.work().join("task.md"), text).unwrap();
+        refused(&play, play.run(), words);
+        refused(&play, play.run(), &["task.md", "examples/loop/prompt.md"]);
+    }
+    fs::remove_file(play.env.work().join("task.md")).unwrap();
+    refused(&play, play.run(), &["task.md", "No such file"]);
+    let nothing = play.env.run(["loop", "loop.json"]);
+    refused(&play, nothing, &["no prompt", "--prompt-file"]);
+}
+
+#[test]
+fn an_agent_that_is_not_installed() {
+    let play = Play::new("");
+    let manifest = play.env.places().providers().join("codex.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let program = format!("program = {:?}", play.env.posse_path());
+    fs::write(&manifest, text.replace(&program, "program = \"/nowhere/codex\"")).unwrap();
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["could not be started", "/nowhere/codex is not installed"]);
+    assert_eq!(play.env.run(["ls", "--json"]).json(), json!([]));
+    assert_eq!(play.state(), None);
+}
+
+/// S-169: those that could be started have left, whoever fails. With no state file there is nothing to resume.
+#[test]
+fn s_169_the_third_terminal_fails_at_the_start() {
+    let play = Play::new("");
+    play.configure(json!({ "agents": { "programmer": { "profile": "nobody" } } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["the programmer could not be started", "no profile \"nobody\""]);
+    assert!(!ran.stderr.contains("--resume"), "there is nothing to go on with: {}", ran.stderr);
+    assert_eq!((play.state(), play.shown()["status"].clone()), (None, json!("failed")));
+    when("the others have left", || {
+        let terminals = play.env.run(["ls", "--json"]).json();
+        let terminals = terminals.as_array().unwrap();
+        assert_eq!(terminals.len(), 4);
+        terminals.iter().all(|terminal| terminal["exit"] != Value::Null).then_some(())
+    });
+    assert!(play.records("asked").is_empty());
+    // Put right, it is a new run.
+    play.configure(json!({}));
+    assert_eq!(play.run().code, Some(0));
+    play.passed();
+}

@@ -1,0 +1,155 @@
+//! Everything dies, and the run comes to the same end.
+
+use posse_testkit::env::{kill, on_tmux};
+use posse_testkit::process;
+
+use super::*;
+
+const THINKS: &str = "[loop]\nthink = \"300ms\"";
+
+#[test]
+fn the_command_line_dies() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    followed.signal(Signal::KILL);
+    assert_eq!(followed.end().code, None);
+    // It goes on; whoever resumes it follows.
+    play.until_recorded("asked", 4);
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert!(play.journal("stopped").is_empty() && play.journal("resumed").is_empty());
+}
+
+/// S-159: the daemon dies in every phase of the run, and whoever follows it sees it pass.
+#[test]
+fn s_159_the_daemon_dies_and_is_followed() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    // While agents are started, then in a turn and between two.
+    for words in ["run ", "turn 1: analyst", "turn 2: answered", "turn 5: programmer", "turn 9: tester"] {
+        followed.until(words);
+        play.env.kill_daemon();
+    }
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["going on", "PASS in round 1"]);
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+    assert_eq!(play.env.run(["ls", "--json"]).json().as_array().unwrap().len(), 5, "no agent was started twice");
+}
+
+/// S-199, S-200: nobody follows; the next daemon takes the run up by itself.
+#[test]
+fn s_199_s_200_the_daemon_dies_and_nobody_is_there() {
+    let play = Play::new(THINKS);
+    Followed::new(play.command(&["--detach"])).end().ok();
+    for asked in [2, 5, 8] {
+        play.until_recorded("asked", asked);
+        play.env.kill_daemon();
+        // The agent goes on without it, and its answer waits in its file.
+        when("a daemon", || play.env.http().call("GET", "/health", "").ok());
+    }
+    let id = play.id();
+    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}
+
+/// Agents are to be started, and nobody who knows their environment is there: the run stops, and says what to do.
+#[test]
+fn the_daemon_dies_while_agents_start_and_nobody_is_there() {
+    let play = Play::new("start = [{ pause = \"600ms\" }]");
+    Followed::new(play.command(&["--detach"])).end().ok();
+    when("an agent", || play.env.run(["ls", "--json"]).json().as_array().unwrap().first().cloned());
+    play.env.kill_daemon();
+    let id = play.id();
+    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    let run = play.shown();
+    // Those that were started are taken over; if all were, it simply went on.
+    if run["status"] == "stopped" {
+        assert_eq!(run["stopped"]["stop"], "alone");
+        let ran = Followed::new(play.env.command(["loop", "--resume", &id])).end();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    play.passed();
+}
+
+/// S-158, S-162: an agent dies in its turn. The run stops and says so; resumed, it gets another one and passes.
+#[test]
+fn s_158_s_162_an_agent_dies_in_its_turn() {
+    for (ending, word) in [("crash = 9", "SIGKILL"), ("exit = 3", "exited with 3")] {
+        let counts = tempfile::tempdir().unwrap();
+        let play = Play::new(&format!(
+            "[loop]\nstate_dir = {:?}\n[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ {ending} }}]",
+            counts.path()
+        ));
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        contains(&ran.stderr, &["the terminal is gone", "programmer", word, "posse loop --resume"]);
+        let state = play.state().unwrap();
+        assert_eq!((&state["final_status"], &state["current_phase"]), (&json!("RUNNING"), &json!("programmer")));
+        let before = play.shown()["terminals"].clone();
+        assert_eq!(before.get("programmer"), None, "{before}");
+
+        let resumed = play.resume().end();
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        contains(&resumed.stdout, &["turn 6: programmer (try 2)"]);
+        play.passed();
+        let after = play.shown()["terminals"].clone();
+        assert_ne!(after["programmer"], Value::Null);
+        for role in ["analyst", "peer_analyst", "peer_programmer", "tester"] {
+            assert_eq!(before[role], after[role], "{role} is the same");
+        }
+    }
+}
+
+#[test]
+fn an_agent_is_killed_while_it_waits_its_turn() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    let tester = play.shown()["terminals"]["tester"].as_str().unwrap().to_owned();
+    play.env.run(["kill", &tester]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["is gone", "tester"]);
+    let resumed = play.resume().end();
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    play.passed();
+}
+
+#[test]
+fn the_keeper_dies() {
+    if on_tmux() {
+        // The agents live elsewhere; their keeper is tmux.
+        return;
+    }
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 3: analyst");
+    kill(play.env.keeper_pid().unwrap());
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["is gone"]);
+    let resumed = play.resume().end();
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    play.passed();
+}
+
+#[test]
+fn daemon_and_command_line_die_together() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 4: analyst_review");
+    let daemon = play.env.daemon_pid();
+    followed.signal(Signal::KILL);
+    kill(daemon);
+    assert!(process::ends_within(daemon, PATIENCE));
+    followed.end();
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}

@@ -1,0 +1,123 @@
+//! How runs end, and what is left of them.
+
+use super::*;
+
+#[test]
+fn five_agents_of_two_kinds_come_to_pass() {
+    let play = Play::new("").and_claude("");
+    play.configure(json!({
+        "agents": { "analyst": { "provider": "claude_code" }, "tester": { "provider": "claude_code" } },
+    }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["turn 9: tester", "turn 9: answered, ", "PASS in round 1"]);
+    contains(&ran.stderr, &["PASS in round 1, 9 turns"]);
+    play.passed();
+    let mut expected: Vec<String> =
+        TURNS.iter().zip(1..).map(|(key, number)| format!("{number:03}-{key}.md")).collect();
+    expected.push("agnostic-3agents-loop-state.json".into());
+    assert_eq!(play.archive(), expected);
+    let answer = fs::read_to_string(play.archive_folder().join("009-tester.md")).unwrap();
+    assert!(answer.starts_with("RESULT: PASS"), "{answer}");
+
+    // LOOP-48, LOOP-50.
+    let state = fs::read_to_string(play.archive_folder().join("agnostic-3agents-loop-state.json")).unwrap();
+    assert!(state.ends_with("}\n") && state.starts_with("{\n  \"version\": 1,\n"), "{state}");
+    let state: Value = serde_json::from_str(&state).unwrap();
+    assert_eq!((&state["final_status"], &state["current_phase"]), (&json!("PASS"), &json!("done")));
+    assert_eq!((&state["provider"], &state["current_round"]), (&json!("codex"), &json!(1)));
+    assert_eq!(state["terminals"]["analyst"]["provider"], "claude_code");
+    assert_eq!(state["terminals"]["programmer"]["provider"], "codex");
+    assert_eq!(state["wd"], json!(fs::canonicalize(play.env.work()).unwrap()));
+    assert!(state["outputs"]["tester"].as_str().unwrap().starts_with("RESULT: PASS"));
+    assert!(state["updated_at"].as_str().unwrap().ends_with('Z'));
+
+    // The agents stay, to be looked at, and nothing of it is git's business.
+    assert_eq!(play.env.run(["ls", "--json"]).json().as_array().unwrap().len(), 5);
+    assert_eq!(fs::read_to_string(play.env.work().join(".tmp/.gitignore")).unwrap(), "*\n");
+}
+
+#[test]
+fn s_188_rounds_run_out() {
+    let play = Play::new("[loop]\nfailures = 9");
+    play.configure(json!({ "limits": { "max_rounds": 2 }, "cleanup_on_exit": true }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["FAIL in round 2, 14 turns"]);
+    let run = play.shown();
+    assert_eq!((&run["status"], &run["round"]), (&json!("failed"), &json!(2)));
+    assert_eq!(play.state(), None);
+    assert!(play.archive().contains(&"014-tester.md".to_owned()));
+    let state = fs::read_to_string(play.archive_folder().join("agnostic-3agents-loop-state.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["final_status"], "FAIL");
+    // LOOP-57.
+    when("the agents have left", || {
+        let terminals = play.env.run(["ls", "--json"]).json();
+        terminals.as_array().unwrap().iter().all(|terminal| terminal["exit"] != Value::Null).then_some(())
+    });
+    // It is over: nothing is resumed, and a new run begins.
+    let id = play.id();
+    let over = play.env.run(["loop", "--resume", &id]);
+    assert_eq!(over.code, Some(1), "{over:?}");
+    contains(&over.stderr, &["FAIL in round 2"]);
+    let stop = play.env.run(["run", "stop", &id]);
+    contains(&stop.stderr, &["is over", "posse run show"]);
+    assert_eq!(stop.code, Some(1));
+}
+
+#[test]
+fn a_test_that_fails_sends_it_back_to_the_programmer() {
+    let play = Play::new("[loop]\nfailures = 1");
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    let keys: Vec<Value> = play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect();
+    let mut expected: Vec<&str> = TURNS.to_vec();
+    expected.extend(&TURNS[4..]);
+    assert_eq!(keys, expected, "the analysts are not asked again");
+    let prompts: Vec<Value> =
+        play.journal("turn_begun").into_iter().filter(|turn| turn["key"] == "programmer").collect();
+    let retry = prompts[2]["text"].as_str().unwrap();
+    contains(retry, &["RESULT: FAIL"]);
+}
+
+#[test]
+fn a_detached_run_goes_on_alone_and_can_be_looked_at() {
+    let play = Play::new("[loop]\nthink = \"300ms\"");
+    let id = Followed::new(play.command(&["--detach"])).end().ok().trim().to_owned();
+    assert_eq!(id.len(), 8, "{id}");
+    let follow = Followed::new(play.env.command(["run", "logs", "-f", &id]));
+    let runs = play.env.run(["runs"]).ok();
+    contains(&runs, &["ID", "STATUS", "ROUND", "PHASE", &id, "running", "1/8"]);
+    play.until_recorded("asked", 1);
+    let show = play.env.run(["run", "show", &id[..4]]).ok();
+    contains(&show, &["status           running", "analyst          ", "accepts          a person answers"]);
+    let log = follow.end().ok();
+    contains(&log, &["turn 1: analyst", "turn 9: answered", "PASS in round 1"]);
+    play.passed();
+    contains(&play.env.run(["run", "show", &id]).ok(), &["passed", "round            1 of 8, done"]);
+    assert_eq!(play.env.run(["run", "show", "zz"]).code, Some(1));
+}
+
+#[test]
+fn what_happens_is_told_to_programs_too() {
+    let play = Play::new("");
+    let ran = Followed::new(play.command(&["--json"])).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["entry"], "created");
+    let numbers: Vec<i64> = lines.iter().filter_map(|line| line["seq"].as_i64()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>(), "each once, in order");
+    assert_eq!(lines[numbers.len() - 1]["entry"], "finished");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["status"], &last["turns"]), (&json!("passed"), &json!(9)));
+}
+
+#[test]
+fn a_run_may_begin_in_the_middle() {
+    let play = Play::new("");
+    play.configure(json!({ "start_agent": "tester" }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(play.records("asked").len(), 1);
+}

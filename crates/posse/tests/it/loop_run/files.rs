@@ -1,0 +1,159 @@
+//! Answers that come late, in pieces, dressed up, or not at all.
+
+use super::*;
+
+/// Each turn answers in another way, and each answer is taken whole (S-101, S-103, S-105, S-107, S-108, S-109, S-112).
+#[test]
+fn however_an_answer_comes() {
+    let play = Play::new(
+        r#"
+        [[turn]]
+        key = "analyst"
+        nth = 1
+        steps = [{ answer = "" }, { think = "400ms" }, { answer = { with = ["bom", "crlf"] } }, { say = "Done." }]
+        [[turn]]
+        key = "analyst"
+        nth = 2
+        steps = [{ answer = { pieces = 3, gap = "200ms" } }, { say = "Done." }]
+        [[turn]]
+        key = "programmer"
+        nth = 1
+        steps = [{ answer = { late = "500ms" } }, { say = "Done." }]
+        [[turn]]
+        key = "programmer"
+        nth = 2
+        steps = [{ answer = "short" }, { think = "300ms" }, { answer = { how = "plain" } }, { say = "Done." }]
+        [[turn]]
+        key = "programmer_review"
+        nth = 1
+        steps = [{ answer = { with = ["invalid"] } }, { say = "Done." }]
+        "#,
+    );
+    // What an earlier run has left, and something that is no file.
+    fs::create_dir_all(play.response("test_result.md")).unwrap();
+    fs::write(play.response("analyst_summary.md"), "old").unwrap();
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["an older answer was in the way: kept as 001-analyst-stale.md", "-tester-stale.md"]);
+    play.passed();
+    let answers = play.journal("answered");
+    assert_eq!(answers.len(), TURNS.len());
+    for (answer, key) in answers.iter().zip(TURNS) {
+        let text = answer["text"].as_str().unwrap();
+        let head = match key {
+            "analyst" => "ANALYST_SUMMARY:",
+            "programmer" => "PROGRAMMER_SUMMARY:",
+            "tester" => "RESULT: PASS",
+            _ => "REVIEW_RESULT: ",
+        };
+        assert!(text.starts_with(head) && !text.contains('\r'), "{key}: {text:?}");
+        assert_eq!(answer["from"], "file");
+    }
+    assert!(answers[5]["text"].as_str().unwrap().contains('\u{fffd}'), "{}", answers[5]);
+    assert_eq!(fs::read_to_string(play.archive_folder().join("001-analyst-stale.md")).unwrap(), "old");
+}
+
+/// S-102: forgotten, and nobody reminds it.
+#[test]
+fn an_answer_that_is_not_in_its_file_is_none() {
+    for forgets in ["{ say = \"All done.\" }", "{ answer = \"\" }, { say = \"All done.\" }"] {
+        let play =
+            Play::new(&format!("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {forgets}]"));
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        contains(&ran.stderr, &["wrote no answer to", "analyst_summary.md", "more than 1 s", "posse loop --resume"]);
+        // Resumed, it is told to take its task up again.
+        let ran = play.resume().end();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        play.passed();
+        contains(play.journal("turn_begun")[1]["text"].as_str().unwrap(), &["broke off"]);
+    }
+}
+
+/// S-138.
+#[test]
+fn s_138_a_reminder_helps() {
+    let play =
+        Play::new("[[turn]]\nkey = \"tester\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"All done.\" }]");
+    play.configure(json!({ "handoff": { "max_file_reminders": 1 } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["reminding it (1)"]);
+    play.passed();
+    let asked = play.records("asked");
+    assert_eq!(asked.len(), TURNS.len() + 1, "{asked:?}");
+    assert_eq!(asked.last().unwrap()["terminal"], play.shown()["terminals"]["tester"]);
+}
+
+/// S-137.
+#[test]
+fn s_137_a_reminder_is_ignored() {
+    let play = Play::new(
+        "[[turn]]\nkey = \"analyst\"\nnth = [1, 2]\nsteps = [{ think = \"200ms\" }, { say = \"All done.\" }]",
+    );
+    play.configure(json!({ "handoff": { "max_file_reminders": 1 } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["1 reminder"]);
+}
+
+#[test]
+fn where_that_is_allowed_the_last_message_will_do() {
+    let play =
+        Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"Only said.\" }]");
+    play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["its last message is taken instead"]);
+    play.passed();
+    let first = &play.journal("answered")[0];
+    assert_eq!((&first["text"], &first["from"]), (&json!("Only said."), &json!("last_output")));
+}
+
+/// S-116: busy for too long, with a file that nobody may trust.
+#[test]
+fn s_116_an_answer_that_comes_too_late_is_kept() {
+    let play = Play::new(
+        "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ answer = \"half\" }, { think = \"4s\" }, { answer = {} }, { say = \"Done.\" }]",
+    );
+    play.configure(json!({ "handoff": { "response_timeout": 3 } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["3 s", "analyst"]);
+    let kept = when("the late file", || {
+        let name = play.archive().into_iter().find(|name| name.ends_with("-analyst-late.md"))?;
+        fs::read_to_string(play.archive_folder().join(name)).ok()
+    });
+    assert_eq!(kept, "half");
+    // It is at it all the same: resumed, it is waited for, and not asked twice.
+    play.configure(json!({}));
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}
+
+#[test]
+fn a_hanging_agent_times_out() {
+    let play = Play::new("[[turn]]\nkey = \"analyst\"\nsteps = [{ think = \"forever\" }]");
+    play.configure(json!({ "handoff": { "response_timeout": 1 } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["1 s", "processing"]);
+    assert_eq!(play.journal("turn_failed")[0]["kind"], "timeout");
+    assert_eq!(play.state().unwrap()["final_status"], "RUNNING");
+}
+
+/// A project with blanks and quotes in its name (S-110).
+#[test]
+fn s_110_a_project_with_an_odd_name() {
+    let play = Play::new("");
+    let project = play.env.work().join("a project's \"name\"");
+    fs::create_dir(&project).unwrap();
+    let mut command = play.command(&["-C"]);
+    command.arg(&project);
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(play.shown()["status"], "passed");
+    assert!(project.join(".tmp").is_dir());
+}

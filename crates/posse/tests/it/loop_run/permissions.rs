@@ -1,0 +1,177 @@
+//! Agents that ask in the middle of their turn.
+
+use super::*;
+
+/// The programmer's first turn has these steps before its answer.
+fn asking(steps: &str) -> String {
+    format!(
+        "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {steps}, {{ answer = {{}} }}, {{ say = \"Done.\" }}]"
+    )
+}
+
+const PERMISSION: &str = "{ ask = { kind = \"permission\", command = \"rm -r target\" } }";
+const QUESTION: &str =
+    "{ ask = { kind = \"question\", text = \"Which database?\", options = [\"SQLite\", \"Postgres\"] } }";
+
+/// The terminal that asks, when its question is on the screen.
+#[track_caller]
+fn asks(play: &Play) -> Value {
+    when("a question", || {
+        let terminals = play.env.run(["ls", "--json"]).json();
+        terminals.as_array().unwrap().iter().find(|terminal| terminal["dialog"] != Value::Null).cloned()
+    })
+}
+
+fn audit(play: &Play) -> Vec<Value> {
+    play.env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
+}
+
+/// Two in one turn, five seconds apart, each with its entry.
+#[test]
+fn permissions_are_accepted_and_audited() {
+    let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}")));
+    let begun = Instant::now();
+    let mut command = play.command(&[]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["accepting a permission (1)", "accepting a permission (2)"]);
+    play.passed();
+    let closed = play.records("dialog_closed");
+    assert_eq!(closed.len(), 2);
+    assert!(closed.iter().all(|closed| closed["accepted"] == true && closed["choice"] == 1), "{closed:?}");
+    let apart = closed[1]["ns"].as_u64().unwrap() - closed[0]["ns"].as_u64().unwrap();
+    assert!(apart > 4_900_000_000 && begun.elapsed() > Duration::from_secs(5), "the cooldown: {apart} ns");
+
+    let id = play.id();
+    let audit = audit(&play);
+    let answers: Vec<&Value> = audit.iter().filter(|entry| entry["answering"] != Value::Null).collect();
+    assert_eq!(answers.len(), 2, "{audit:#?}");
+    for (entry, n) in answers.iter().zip(1..) {
+        assert_eq!((&entry["by"], &entry["role"], &entry["run"]), (&json!("run"), &json!("programmer"), &json!(id)));
+        assert_eq!((&entry["count"], &entry["turn"]), (&json!([n, 20]), &json!(5)));
+        let outcome = audit.iter().find(|other| other["outcome"]["of"] == entry["seq"]).unwrap();
+        assert_eq!(outcome["outcome"]["end"], "answered", "{outcome}");
+    }
+    let shown = play.env.run(["audit", "show", "--run", &id]).ok();
+    contains(&shown, &["programmer in run", "turn 5 1/20: accept", "2/20", "rm -r target", "answered"]);
+    let tail = shown.lines().filter(|line| line.trim_start().starts_with('│')).count();
+    assert!((1..=10).contains(&tail), "up to five lines for each: {shown}");
+    contains(&play.env.run(["audit", "verify"]).ok(), &["intact"]);
+    contains(&play.env.run(["run", "show", &id]).ok(), &["permissions are accepted by posse"]);
+}
+
+/// Off, and one question after the other.
+#[test]
+fn a_person_answers() {
+    let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"200ms\" }}, {PERMISSION}")));
+    let mut followed = play.begin();
+    followed.until("waits for an answer (permission) and accepting is off");
+    let terminal = asks(&play);
+    let id = terminal["id"].as_str().unwrap();
+    assert_eq!(terminal["id"], play.shown()["terminals"]["programmer"]);
+    contains(&play.env.run(["ls"]).ok(), &["waiting_user_answer", "asks (permission)", "rm -r target"]);
+    assert_eq!(play.records("dialog_closed").len(), 0);
+    play.env.run(["approve", id]).ok();
+    followed.until("waits for an answer");
+    asks(&play);
+    play.env.run(["approve", id]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    let audit = audit(&play);
+    assert!(audit.iter().filter(|entry| entry["answering"] != Value::Null).all(|entry| entry["by"] == "person"));
+    assert_eq!(play.records("dialog_closed").len(), 2);
+}
+
+/// S-153: what has no plain yes is for a person, however much may be accepted; the answer of the others does not suffer.
+#[test]
+fn s_153_a_question_is_left_to_a_person() {
+    let play = Play::new(&asking(QUESTION));
+    let mut command = play.command(&[]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let mut followed = Followed::new(command);
+    followed.until("waits for an answer (question) and there is no plain yes to it");
+    let terminal = asks(&play);
+    play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "2"]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("dialog_closed")[0]["choice"], 2);
+}
+
+/// A question that nobody answers ends the turn, not the night; resumed, the question is still there and can be answered.
+#[test]
+fn a_question_that_nobody_answers_fails_the_turn() {
+    let play = Play::new(&asking(QUESTION));
+    play.configure(json!({ "handoff": { "waiting_timeout": 1 } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["nobody gave one", "programmer"]);
+    let terminal = asks(&play);
+    play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "1"]).ok();
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}
+
+#[test]
+fn a_refusal_is_not_an_answer() {
+    let play = Play::new(&asking(PERMISSION));
+    let mut followed = play.begin();
+    followed.until("waits for an answer");
+    let terminal = asks(&play);
+    play.env.run(["deny", terminal["id"].as_str().unwrap()]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["wrote no answer", "programmer"]);
+    // Told to take it up again, it does.
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+}
+
+/// S-161: the daemon dies while a permission waits. What was counted stays counted, and the question is accepted by the
+/// next one.
+#[test]
+fn s_161_the_daemon_dies_while_a_permission_waits() {
+    for accepts in ["0", "1"] {
+        let play = Play::new(&asking(PERMISSION));
+        let mut command = play.command(&[]);
+        command.env("AUTO_ACCEPT_PERMISSIONS", accepts);
+        let mut followed = Followed::new(command);
+        followed.until(if accepts == "1" { "turn 5: programmer" } else { "waits for an answer" });
+        if accepts == "1" {
+            play.until_recorded("dialog_drawn", 1);
+        }
+        play.env.kill_daemon();
+        if accepts == "0" {
+            let terminal = asks(&play);
+            play.env.run(["approve", terminal["id"].as_str().unwrap()]).ok();
+        }
+        let ran = followed.end();
+        assert_eq!(ran.code, Some(0), "{accepts}: {ran:?}");
+        play.passed();
+        assert_eq!(play.records("dialog_closed").len(), 1);
+        contains(&play.env.run(["audit", "verify"]).ok(), &["intact"]);
+        assert_eq!(play.records("asked").len(), TURNS.len());
+    }
+}
+
+/// S-106: the file is there while the agent asks; it is read when the agent is quiet.
+#[test]
+fn s_106_an_answer_before_a_question() {
+    let steps = format!("{{ answer = \"too early\" }}, {PERMISSION}");
+    let play = Play::new(&asking(&steps));
+    let mut followed = play.begin();
+    followed.until("waits for an answer");
+    let terminal = asks(&play);
+    assert_eq!(fs::read_to_string(play.response("programmer_summary.md")).unwrap(), "too early");
+    play.env.run(["approve", terminal["id"].as_str().unwrap()]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    let answer = fs::read_to_string(play.archive_folder().join("005-programmer.md")).unwrap();
+    assert!(answer.starts_with("PROGRAMMER_SUMMARY:"), "{answer}");
+}

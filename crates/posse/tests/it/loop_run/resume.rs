@@ -1,0 +1,143 @@
+//! State files: what a run begins with, goes on with, or is refused for.
+
+use super::*;
+
+fn write_state(play: &Play, text: &str) -> PathBuf {
+    let path = play.env.work().join(STATE);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// S-194: a state file nobody can read is put aside, and no run begins in its place unseen.
+#[test]
+fn s_194_a_corrupt_state_file() {
+    for text in ["{", "[]", ""] {
+        let play = Play::new("");
+        let path = write_state(&play, text);
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        contains(&ran.stderr, &["cannot be used", ".json.corrupt"]);
+        assert!(!path.exists());
+        assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), text);
+        assert!(play.env.processes().is_empty());
+        let ran = play.run();
+        assert_eq!(ran.code, Some(0), "said once, it is the user's decision: {ran:?}");
+    }
+}
+
+/// S-195: the state file has the prompt.
+#[test]
+fn s_195_no_prompt_is_needed_to_go_on() {
+    let play = Play::new("[loop]\nthink = \"300ms\"");
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+    fs::remove_file(play.env.work().join("task.md")).unwrap();
+    let ran = Followed::new(play.env.command(["loop"])).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stderr, &["going on with run"]);
+    play.passed();
+}
+
+/// S-196: there is nothing to do.
+#[test]
+fn s_196_a_run_that_is_over_says_so() {
+    for (word, code) in [("PASS", 0), ("FAIL", 1)] {
+        let play = Play::new("");
+        assert_eq!(play.run().code, Some(0));
+        let archived = play.archive_folder().join("agnostic-3agents-loop-state.json");
+        let text = fs::read_to_string(&archived).unwrap();
+        write_state(&play, &text.replace("\"final_status\": \"PASS\"", &format!("\"final_status\": \"{word}\"")));
+        let mut command = play.command(&[]);
+        command.env("RESUME", "1");
+        let ran = Followed::new(command).end();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        contains(&ran.stderr, &["over", word]);
+        assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked anything");
+    }
+}
+
+/// S-197: a file of the original program, with terminals of its own that are not ours. The roles get new ones, and the run
+/// goes on in the phase it was in.
+#[test]
+fn s_197_an_old_state_file() {
+    let play = Play::new("").and_claude("");
+    let state = json!({
+        "version": 1,
+        "api": "http://localhost:9889",
+        "provider": "codex",
+        "wd": play.env.work(),
+        "prompt": TASK,
+        "current_round": 2,
+        "current_phase": "programmer",
+        "final_status": "RUNNING",
+        "session_name": "cao-1234abcd",
+        "terminals": {
+            "analyst": "0000000a", "peer_analyst": "0000000b", "programmer": "0000000c",
+            "peer_programmer": "0000000d", "tester": "0000000e",
+        },
+        "feedback": "RESULT: FAIL\nEVIDENCE:\n- nothing was greeted",
+        "analyst_feedback": "None yet.",
+        "programmer_feedback": "None yet.",
+        "outputs": { "analyst": "ANALYST_SUMMARY:\n- Scope: all of it.", "analyst_review": "", "programmer": "", "programmer_review": "", "tester": "" },
+        "somebody_elses": { "field": 1 },
+    });
+    write_state(&play, &state.to_string());
+    let mut command = play.env.command(["loop", "loop.json", "--trust"]);
+    command.env("RESUME", "1");
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let run = play.shown();
+    assert_eq!((&run["status"], &run["round"]), (&json!("passed"), &json!(2)));
+    let keys: Vec<Value> = play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect();
+    assert_eq!(keys, TURNS[4..]);
+    contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["nothing was greeted"]);
+}
+
+/// S-201: a second run is refused while the first one has the state file, and one that has it already is gone on with.
+#[test]
+fn s_201_one_run_for_one_state_file() {
+    let play = Play::new("start = [{ pause = \"1500ms\" }]\n[loop]\nthink = \"300ms\"");
+    let mut followed = play.begin();
+    followed.until("run ");
+    let id = play.id();
+    let second = play.run();
+    assert_eq!(second.code, Some(1), "{second:?}");
+    contains(&second.stderr, &["uses the state file", &format!("posse loop --resume {id}")]);
+    followed.until("turn 1: analyst");
+    when("the state file", || play.state());
+    // Now there is one that says what goes on: the same command follows it.
+    let third = play.begin();
+    for ran in [followed.end(), third.end()] {
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    play.passed();
+    assert_eq!(play.env.run(["runs", "--json"]).json().as_array().unwrap().len(), 1);
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}
+
+/// S-192: a signal while it is not yet clear what is to be resumed leaves the state file as it is.
+#[test]
+fn s_192_a_signal_while_resuming() {
+    let play = Play::new("[loop]\nthink = \"300ms\"");
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+    let before = fs::read_to_string(play.env.work().join(STATE)).unwrap();
+    // The daemon answers nobody: the run cannot have been taken up.
+    let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    let resuming = play.resume();
+    assert!(!posse_testkit::process::ends_within(resuming.child.id(), Duration::from_millis(500)));
+    resuming.signal(Signal::TERM);
+    let ran = resuming.end();
+    kill_process(daemon, Signal::CONT).unwrap();
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    assert_eq!(fs::read_to_string(play.env.work().join(STATE)).unwrap(), before);
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+}

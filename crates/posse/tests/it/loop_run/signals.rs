@@ -1,0 +1,110 @@
+//! Somebody ends `posse loop`.
+
+use super::*;
+
+const THINKS: &str = "[loop]\nthink = \"400ms\"";
+
+/// S-191, and the same for SIGTERM: the run stops where it is, is resumable, and passes.
+#[test]
+fn s_191_a_signal_stops_the_run() {
+    for (signal, code, word) in [(Signal::INT, 130, "interrupted"), (Signal::TERM, 143, "terminated")] {
+        let play = Play::new(THINKS);
+        let mut followed = play.begin();
+        followed.until("turn 3: analyst");
+        play.until_recorded("asked", 3);
+        followed.signal(signal);
+        let ran = followed.end();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let id = play.id();
+        contains(&ran.stderr, &["stopping run", &format!("posse loop --resume {id}")]);
+        // Saved when it is told, not a moment later.
+        let state = play.state().unwrap();
+        assert_eq!((&state["final_status"], &state["current_phase"]), (&json!("RUNNING"), &json!("analyst")));
+        assert_eq!((&state["current_cycle"], &state["run"]), (&json!(2), &json!(id)));
+        assert_eq!(state["in_flight"]["key"], "analyst");
+        let run = play.shown();
+        assert_eq!((&run["status"], &run["stopped"]["stop"]), (&json!("stopped"), &json!("asked")));
+        contains(run["stopped"]["why"].as_str().unwrap(), &[word]);
+        contains(&play.env.run(["runs"]).ok(), &["stopped", word]);
+
+        let resumed = play.resume().end();
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        // Where it was, and not all it has been through.
+        contains(&resumed.stdout, &["turn 3: analyst", "going on", "PASS in round 1"]);
+        assert!(!resumed.stdout.contains("turn 1:"), "{}", resumed.stdout);
+        play.passed();
+        assert_eq!(play.records("asked").len(), TURNS.len());
+    }
+}
+
+/// While it is stopped again and again, and resumed at once, nothing of it is lost, and no old stop is taken for a new one.
+#[test]
+fn stopped_and_resumed_at_every_turn() {
+    let play = Play::new("[loop]\nthink = \"150ms\"");
+    let mut followed = play.begin();
+    for turn in 1..=TURNS.len() {
+        followed.until(&format!("turn {turn}: {}", TURNS[turn - 1]));
+        followed.signal(Signal::INT);
+        let ran = followed.end();
+        assert_eq!(ran.code, Some(130), "turn {turn}: {ran:?}");
+        followed = play.resume();
+        followed.until("going on");
+    }
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len());
+}
+
+#[test]
+fn a_second_signal_leaves_at_once() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    play.until_recorded("asked", 1);
+    // A daemon that is stopped by the system answers nobody; the first signal cannot be carried out.
+    let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    followed.signal(Signal::INT);
+    let pid = followed.child.id();
+    assert!(!posse_testkit::process::ends_within(pid, Duration::from_millis(500)), "it waits for the run to stop");
+    followed.signal(Signal::INT);
+    let ran = followed.end();
+    kill_process(daemon, Signal::CONT).unwrap();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+}
+
+/// A closed window is no reason for a night's work to stop.
+#[test]
+fn a_hangup_leaves_the_run_going() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    followed.signal(Signal::HUP);
+    assert_eq!(followed.end().code, Some(129));
+    assert_eq!(play.shown()["status"], "running");
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert!(play.journal("stopped").is_empty(), "it never stopped");
+}
+
+#[test]
+fn a_person_stops_it_from_elsewhere() {
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 4: analyst_review");
+    let id = play.id();
+    play.env.run(["run", "stop", &id]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["posse run stop", &format!("posse loop --resume {id}")]);
+    let again = play.env.run(["run", "stop", &id]);
+    assert_eq!(again.code, Some(1));
+    contains(&again.stderr, &["nothing to stop"]);
+    // The state file says RUNNING: the same command as before goes on with it (LOOP-51).
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stderr, &[&format!("going on with run {id}")]);
+    play.passed();
+}

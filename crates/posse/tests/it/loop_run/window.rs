@@ -1,0 +1,79 @@
+//! What a person sees who follows a run in a window.
+
+use posse_core::screen::{Screen, Size};
+use posse_testkit::seat::Seat;
+
+use super::*;
+
+const ASKS: &str = "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"600ms\" }, \
+    { ask = { kind = \"permission\", command = \"rm -r target and everything that is in it and around it and below it\" } }, \
+    { think = \"600ms\" }, { answer = {} }, { say = \"Done.\" }]";
+
+fn rules(screen: &Screen) -> usize {
+    screen.text().lines().filter(|line| line.starts_with("───")).count()
+}
+
+/// In wide windows and narrow ones: one picture at the foot, drawn over itself, and only lines that stay above it.
+#[test]
+fn the_picture_stays_in_its_place() {
+    for (columns, rows) in [(100, 30), (50, 16)] {
+        let play = Play::new(&format!("{ASKS}\n[loop]\nthink = \"200ms\""));
+        let seat = Seat::new(play.command(&[]), Size::new(rows, columns).unwrap());
+        let shows = |words: &'static [&'static str]| {
+            move |screen: &Screen| words.iter().all(|word| screen.text().contains(word)) && rules(screen) == 1
+        };
+        seat.until(shows(&[
+            "round 1/8  analyst, review 1  turn 1",
+            "▸ analyst",
+            "processing",
+            "  peer_analyst     idle",
+        ]));
+        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", "│"]));
+        let text = screen.text();
+        assert_eq!(text.matches("▸").count(), 1, "{text}");
+        assert!(columns < 100 || text.contains("asks (permission)"), "{text}");
+        // Drawn anew for a window of another size, it is still one.
+        seat.resize(Size::new(rows, columns - 10).unwrap());
+        let rule = "─".repeat(usize::from(columns) - 10);
+        seat.until(|screen| rules(screen) == 1 && screen.text().lines().any(|line| line.trim_end() == rule));
+        let id = play.shown()["terminals"]["analyst"].as_str().unwrap().to_owned();
+        play.env.run(["approve", &id]).ok();
+        seat.until(shows(&["▸ peer_analyst"]));
+        let screen = seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
+        assert_eq!(rules(&screen), 0, "nothing of the picture is left: {}", screen.text());
+        let all = String::from_utf8_lossy(&seat.bytes()).into_owned();
+        for turn in 1..=9 {
+            contains(&all, &[&format!("turn {turn}: "), &format!("turn {turn}: answered")]);
+        }
+        assert_eq!(seat.exit_code(), Some(0));
+        play.passed();
+    }
+}
+
+/// Ctrl-C, typed by somebody.
+#[test]
+fn ctrl_c_in_the_window() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let seat = Seat::new(play.command(&[]), Size::new(30, 100).unwrap());
+    seat.until(|screen| screen.text().contains("▸ analyst"));
+    play.until_recorded("asked", 1);
+    seat.type_keys(b"\x03");
+    let screen = seat.until(|screen| screen.text().contains("goes on with it"));
+    assert_eq!(rules(&screen), 0, "{}", screen.text());
+    assert_eq!(seat.exit_code(), Some(130));
+    assert_eq!(play.shown()["status"], "stopped");
+}
+
+/// Without --trust a person is asked; whoever says no gets a run that trusts nothing.
+#[test]
+fn a_person_is_asked_about_the_project() {
+    let play = Play::new("");
+    let seat =
+        Seat::new(play.env.command(["loop", "loop.json", "--prompt-file", "task.md"]), Size::new(30, 100).unwrap());
+    seat.until(|screen| screen.text().contains("May the agents read, run and obey what is in"));
+    assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
+    seat.type_keys(b"y\r");
+    seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
+    assert_eq!(seat.exit_code(), Some(0));
+    assert_eq!(play.journal("created")[0]["spec"]["trusted"], true);
+}
