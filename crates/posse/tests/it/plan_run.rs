@@ -86,7 +86,7 @@ const TWO: &str = "\
 # Two tasks.
 meta:
   name: Two
-  backoff_base: 0
+  backoff_base: 1
 sections:
   - id: s
     name: Section
@@ -100,7 +100,7 @@ sections:
 ";
 
 const ONE: &str = "\
-meta: {name: One, backoff_base: 0}
+meta: {name: One, backoff_base: 1}
 sections:
   - id: s
     tasks:
@@ -169,8 +169,8 @@ fn who_says_done_and_did_nothing_has_failed() {
 
 #[test]
 fn what_a_check_finds_is_told_to_the_next_attempt() {
-    let gates = "meta: {name: One, backoff_base: 0, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
-    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 0}", gates));
+    let gates = "meta: {name: One, backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", gates));
     scene.claude.play("t.1", "commit a bad\nreport completed done");
     scene.claude.play("t.2", "commit a good\nreport completed done");
     let (code, text) = scene.plan("run", &[]);
@@ -223,7 +223,7 @@ fn stop_lets_what_runs_finish_or_ends_it() {
     assert_eq!(code, 3, "{text}");
     // Ended on request, it costs no attempt.
     let plan = scene.text();
-    assert!(plan.contains("status: pending") && plan.matches("attempts: 1").count() == 1, "{plan}");
+    assert!(!plan.contains("in_progress") && plan.matches("attempts: 1").count() == 1, "{plan}");
 }
 
 #[test]
