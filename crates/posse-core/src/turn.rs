@@ -18,7 +18,7 @@
 //! - An unknown status is no observation. It changes nothing, and nothing but the timeout happens during it.
 //!
 //! Not here: making sure that a prompt is typed safely (`delivery`), reading and archiving files, the audit, and what is done
-//! about a failure. `End` is not notified by itself; `TurnError::notice` has the words.
+//! about a failure: `run` parks or stops, and tells people.
 //!
 //! Scenarios of the spec that are about the driver, and are tested there: moving stale files and what can happen meanwhile
 //! (S-112, S-113), archiving that fails (S-117), finding out that a terminal is gone or a server restarts (S-158, S-159),

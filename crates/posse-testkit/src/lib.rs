@@ -16,6 +16,7 @@ pub mod process;
 pub mod scripted;
 pub mod seat;
 pub mod stream;
+pub mod svg;
 pub mod watch;
 
 pub use env::TestEnv;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiFailure, Who};
+use super::ApiFailure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,28 +73,6 @@ impl TurnError {
     pub fn keeping(mut self, late: &str) -> Self {
         self.message = format!("{}; what the agent had written is kept as {late}", self.message);
         self
-    }
-
-    /// What a person is told about it. No words of the agent are in it: notifications leave the machine.
-    pub fn notice(&self, who: &Who) -> Notice {
-        let what = match &self.cause {
-            Cause::Api(ApiFailure::UsageLimit { .. }) => "has hit a usage limit",
-            Cause::Api(_) => "was failed by the model's service",
-            Cause::ErrorState => "is in ERROR state",
-            Cause::Cap => "asked for too many permissions",
-            Cause::NoFile | Cause::NothingSaid => "gave no answer",
-            Cause::Gone => "is gone",
-            Cause::Unreachable => "cannot be reached",
-            Cause::Waiting => "waited too long for an answer to its question",
-            Cause::TimedOut => "took too long",
-            Cause::Unarchived => "was not asked: an older answer cannot be moved away",
-        };
-        let title = match self.kind {
-            ErrorKind::Runtime => "posse: a turn failed",
-            ErrorKind::Timeout => "posse: a turn timed out",
-        };
-        let Who { role, key, terminal, .. } = who;
-        Notice { priority: 4, title: title.into(), text: format!("{role} ({key}, terminal {terminal}) {what}.") }
     }
 }
 

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use posse_core::ids::{Name, RunId};
 use posse_core::rounds::state::StateFile;
-use posse_core::rounds::{Rounds, Rules};
+use posse_core::rounds::{Prompt, Rounds, Rules};
 use posse_core::run::{Imported, Spec};
 
 use super::params::{Params, Run};
@@ -42,7 +42,7 @@ pub(super) async fn create(
         None => None,
         Some(text) => {
             let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
-            Some(import(&state, Rules::new(&body.config, openspec))?)
+            Some(import(&state, Rules::new(&body.config, openspec), &body.prompt)?)
         }
     };
     if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -67,8 +67,10 @@ pub(super) async fn create(
 }
 
 /// A run that is known by its state file only.
-fn import(state: &StateFile, rules: Rules) -> Result<Imported, ApiError> {
+fn import(state: &StateFile, rules: Rules, prompt: &Prompt) -> Result<Imported, ApiError> {
     let (mut rounds, _) = Rounds::from_state(state, rules);
+    // Whoever asks has said that it is another one.
+    let _ = rounds.replace_prompt(prompt.clone());
     if let Some(in_flight) = &state.in_flight {
         rounds.resume_at(in_flight.key);
     }

@@ -32,6 +32,9 @@ const DISK_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
     run: Run,
+    /// The run as far as it is written down, which is what everyone may see of it: the machine itself is ahead by what
+    /// it wants written.
+    written: Ledger,
     id: RunId,
     /// The last entry's number.
     seq: i64,
@@ -79,6 +82,7 @@ impl Driver {
             id: spec.id,
             files: RunFiles::new(&spec.directory, &spec.stamp, &spec.state_file),
             events: app.events.subscribe(),
+            written: run.ledger().clone(),
             run,
             seq,
             app,
@@ -186,7 +190,8 @@ impl Driver {
         if let Entry::Said { level, text } = &entry {
             doing::log(self.id, *level, text);
         }
-        let journal = journal_entry(self.run.ledger(), self.seq, &entry);
+        self.written.apply(&entry, crate::now());
+        let journal = journal_entry(&self.written, self.seq, &entry);
         loop {
             let (entry, told) = (Box::new(journal.clone()), told.clone());
             match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {

@@ -146,6 +146,9 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             };
             let Some(view) = known else {
                 // Begun by another posse, or by another program: its file is all there is.
+                if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
+                    ui.say("warning: the prompt given is not the one in the state file; the one given is used");
+                }
                 let prompt = wanted.prompt.clone().unwrap_or(prompt);
                 return begin(args, wanted, prompt, Some(text), ui).await;
             };

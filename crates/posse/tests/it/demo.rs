@@ -154,7 +154,7 @@ fn in_a_window_five_terminals_are_seen_at_work() {
     let roles = ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"];
     let screen = seat.until(|screen| {
         let text = screen.text();
-        roles.iter().all(|role| text.contains(&format!(" {role} "))) && text.contains("▸ programmer       ● processing")
+        roles.iter().all(|role| text.contains(&format!(" {role} "))) && text.contains("▸ programmer      ● processing")
     });
     assert!(screen.text().contains("round 1/3"), "{}", screen.text());
     let home = begun(&env);

@@ -96,8 +96,8 @@ impl Ending {
         lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
             plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
         }));
-        lines.push("The daemon was killed once. No answer was lost, and each of".into());
-        lines.push(format!("{} prompts arrived once, as the agents say themselves.", self.prompts));
+        lines.push("The daemon was killed once. No answer was lost, and by the agents' own account".into());
+        lines.push(format!("each of the {} prompts arrived once.", self.prompts));
         lines.push(String::new());
         if self.kept {
             let archive = run.archive.strip_prefix(directory).unwrap_or(&run.archive).trim_start_matches('/');

@@ -56,7 +56,7 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
     let mut picture = vec![vec![dim("─".repeat(columns))], vec![(head(view), Some(Colour::Bold))]];
     let terminal_of = |role| view.terminals.get(&role).and_then(|id| terminals.iter().find(|t| t.id == *id));
     for role in Role::ALL {
-        let name = format!("{role:<16} ");
+        let name = format!("{role:<15} ");
         let Some(terminal) = terminal_of(role) else {
             let missing = if view.terminals.contains_key(&role) { "gone" } else { "starting" };
             picture.push(vec![("  ".into(), None), (name, None), dim(missing.into())]);

@@ -54,8 +54,8 @@ fn it_fits_the_window() {
 fn it_says_where_the_run_is_and_what_each_agent_does() {
     let shown = shown("● Running the tests.\n\n────────────\n❯ \n────────────\n", 24, 80);
     assert_eq!(shown[1], "run 0a0b0c0d  round 1/8  programmer, review 1  turn 3  0s  1 accepted");
-    assert!(shown[2].starts_with("  analyst          ✓ completed             0s  00000001  claude_code"), "{shown:#?}");
-    assert_eq!(shown[3], "  peer_analyst     starting");
-    assert!(shown[4].starts_with("▸ programmer       ? waiting_user_answer   0s  00000003  asks"), "{shown:#?}");
+    assert!(shown[2].starts_with("  analyst         ✓ completed             0s  00000001  claude_code"), "{shown:#?}");
+    assert_eq!(shown[3], "  peer_analyst    starting");
+    assert!(shown[4].starts_with("▸ programmer      ? waiting_user_answer   0s  00000003  asks"), "{shown:#?}");
     assert_eq!(shown[7..], ["  │ ● Running the tests.", "  │ ❯ "], "frames and empty rows say nothing");
 }

@@ -85,10 +85,14 @@ fn s_197_an_old_state_file() {
         "somebody_elses": { "field": 1 },
     });
     write_state(&play, &state.to_string());
-    let mut command = play.env.command(["loop", "loop.json", "--trust"]);
+    // Another prompt than the file's: it is used, and that is said.
+    std::fs::write(play.env.work().join("task.md"), TASK.replace("A greeting.", "A warm greeting.")).unwrap();
+    let mut command = play.env.command(["loop", "loop.json", "--prompt-file", "task.md", "--trust"]);
     command.env("RESUME", "1");
     let ran = Followed::new(command).end();
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stderr, &["the one given is used"]);
+    contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A warm greeting."]);
     let run = play.shown();
     assert_eq!((&run["status"], &run["round"]), (&json!("passed"), &json!(2)));
     let keys: Vec<Value> = play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect();
@@ -106,6 +110,12 @@ fn s_201_one_run_for_one_state_file() {
     let second = play.run();
     assert_eq!(second.code, Some(1), "{second:?}");
     contains(&second.stderr, &["uses the state file", &format!("posse loop --resume {id}")]);
+    // With another state file it would still be the same response files.
+    let mut elsewhere = play.command(&[]);
+    elsewhere.env("STATE_FILE", "other.json");
+    let other = Followed::new(elsewhere).end();
+    assert_eq!(other.code, Some(1), "{other:?}");
+    contains(&other.stderr, &["take each other's answers", &format!("posse loop --resume {id}")]);
     followed.until("turn 1: analyst");
     when("the state file", || play.state());
     // Now there is one that says what goes on: the same command follows it.
