@@ -48,7 +48,7 @@ pub use words::outcome_word;
 
 /// What the driver of a run is told by people. Answered when it is written down; a driver that has come to its end does not.
 pub(crate) enum Command {
-    Event(Event, oneshot::Sender<()>),
+    Event(Box<Event>, oneshot::Sender<()>),
     /// Somebody is there who knows the environment.
     Means(Box<Means>, oneshot::Sender<()>),
 }
@@ -246,7 +246,7 @@ impl Plans {
     async fn tell(&self, id: RunId, event: Event) -> bool {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
-        driver.is_some_and(|driver| driver.send(Command::Event(event, taken)).is_ok()) && answer.await.is_ok()
+        driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
     }
 
     /// Takes up the runs that were going on when the last daemon ended.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use posse_agents::headless::Sandbox;
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::plan::machine::StopHow;
 
 use super::params::{Params, Run};
@@ -17,8 +17,6 @@ type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How many runs are listed unless somebody says otherwise.
 const LISTED: u32 = 100;
-/// Whose sessions carry out a plan that nobody said anything about.
-const PROVIDER: &str = "claude_code";
 
 /// List the runs of plans, newest first
 #[utoipa::path(get, path = "/plans", tag = "plans", params(types::RunsQuery),
@@ -39,7 +37,7 @@ pub(super) async fn begin(
     let wanted = Wanted {
         file: body.file,
         directory: terminals::directory(&body.directory)?,
-        provider: body.provider.unwrap_or_else(|| PROVIDER.into()),
+        provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,
         only: body.only,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::{Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Budget, Level, Total};
-use posse_core::plan::file::{BudgetMeta, Isolation};
+use posse_core::plan::file::{BudgetMeta, Isolation, Task};
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId};
 use posse_core::rounds::config::Notifications;
@@ -58,10 +58,9 @@ pub(super) fn spec(
     let program = program(app, &wanted.provider, means)?;
     let state = state(&plan, last, &wanted.reset)?;
     let mut settings = settings(&plan, &wanted, last)?;
-    for task in plan.tasks().map(|task| task.agent()).chain(plan.meta.validation.validators.iter().map(String::as_str))
-    {
-        if let Some(model) = briefing::agent(&agents, task).map_err(PlanError::Wrong)?.model {
-            settings.agent_models.insert(task.to_owned(), model);
+    for agent in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
+        if let Some(model) = briefing::agent(&agents, agent).map_err(PlanError::Wrong)?.model {
+            settings.agent_models.insert(agent.to_owned(), model);
         }
     }
     Ok(Spec {

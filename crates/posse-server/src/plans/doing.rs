@@ -37,7 +37,7 @@ const REPORT: u64 = 1 << 20;
 
 /// What comes back.
 pub(super) enum Told {
-    Event(Event),
+    Event(Box<Event>),
     Entry(Entry),
     /// What a session is heard to do.
     Heard(RunId, String),
@@ -73,7 +73,7 @@ impl Doing {
                 Effect::RunGates { run: id } => {
                     let failed = match self.area(&id) {
                         Ok((areas, area)) => areas.check(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
-                        Err(why) => Some(words::gate_not_run(why)),
+                        Err(why) => Some(words::gate_not_run(&why)),
                     };
                     Event::GatesEnded { run: id, failed }
                 }
@@ -87,7 +87,7 @@ impl Doing {
                 // The driver's own.
                 _ => return,
             };
-            let _ = self.told.send(Told::Event(event));
+            let _ = self.told.send(Told::Event(Box::new(event)));
         });
     }
 
@@ -146,7 +146,7 @@ impl Doing {
     pub(super) fn run_session(self, id: RunId, launch: Launch, run: Run, stop: watch::Receiver<bool>) {
         tokio::spawn(async move {
             let event = self.session(&id, &launch, &run, stop).await;
-            let _ = self.told.send(Told::Event(event));
+            let _ = self.told.send(Told::Event(Box::new(event)));
         });
     }
 

@@ -124,11 +124,11 @@ impl Driver {
         tokio::select! {
             told = self.told.recv() => match told.ok_or(Stopping)? {
                 Told::Event(event) => {
-                    if let Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } = &event {
+                    if let Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } = &*event {
                         self.stops.remove(run);
                         self.heard.forget(run);
                     }
-                    self.happen(event).await
+                    self.happen(*event).await
                 }
                 Told::Entry(entry) => self.record(entry).await,
                 Told::Heard(run, text) => {
@@ -139,7 +139,7 @@ impl Driver {
             },
             command = self.commands.recv() => match command.ok_or(Stopping)? {
                 Command::Event(event, taken) => {
-                    let effects = self.happen(event).await?;
+                    let effects = self.happen(*event).await?;
                     let _ = taken.send(());
                     Ok(effects)
                 }
@@ -157,9 +157,9 @@ impl Driver {
     async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
         let mut effects = Vec::new();
         if let Some((ours, theirs)) = self.file.edited() {
-            effects = self.record(Entry::Happened { event: Event::PlanEdited { ours, theirs } }).await?;
+            effects = self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await?;
         }
-        effects.extend(self.record(Entry::Happened { event }).await?);
+        effects.extend(self.record(Entry::Happened { event: Box::new(event) }).await?);
         Ok(effects)
     }
 
@@ -267,7 +267,7 @@ impl Driver {
     /// Brings the plan's file up to date. What others have written there is taken over first.
     async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
         if let Some((ours, theirs)) = self.file.edited() {
-            return self.record(Entry::Happened { event: Event::PlanEdited { ours, theirs } }).await;
+            return self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await;
         }
         let written = match self.ledger.run.mirror() {
             Ok(text) => self.file.write(&text).map_err(|error| format!("{}: {error}", self.ledger.spec.file)),

@@ -50,7 +50,7 @@ pub enum Entry {
     },
     /// What the machine was told. A run is read back from these.
     Happened {
-        event: Event,
+        event: Box<Event>,
     },
     /// A session was started, and what it may do.
     Launched {

@@ -81,11 +81,11 @@ impl Ledger {
                 Vec::new()
             }
             Entry::Happened { event } => {
-                if let Event::SessionEnded { run, usage, .. } | Event::ValidatorEnded { run, usage, .. } = event {
+                if let Event::SessionEnded { run, usage, .. } | Event::ValidatorEnded { run, usage, .. } = &**event {
                     self.total.add_usage(usage);
                     self.launched.remove(run);
                 }
-                let effects = self.run.handle(event.clone(), at);
+                let effects = self.run.handle((**event).clone(), at);
                 for effect in &effects {
                     match effect {
                         Effect::MakeArea { run } => drop(self.starts.insert(run.task.clone(), run.start)),

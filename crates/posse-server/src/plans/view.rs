@@ -186,7 +186,7 @@ fn tasks(plan: &Plan, state: &State) -> Vec<TaskView> {
 pub(super) fn told(run: RunId, seq: i64, entry: &Entry) -> serde_json::Value {
     let mut told = match entry {
         Entry::Created { spec } => serde_json::json!({ "entry": "created", "file": spec.file }),
-        Entry::Happened { event: Event::PlanEdited { .. } } => {
+        Entry::Happened { event } if matches!(**event, Event::PlanEdited { .. }) => {
             serde_json::json!({ "entry": "happened", "event": { "plan_edited": {} } })
         }
         entry => serde_json::to_value(entry).unwrap_or_default(),

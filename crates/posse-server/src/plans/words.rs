@@ -99,7 +99,7 @@ pub(super) fn kept(kept: &Kept) -> String {
 }
 
 /// A check that could not be made has not passed.
-pub(super) fn gate_not_run(why: String) -> GateFailure {
+pub(super) fn gate_not_run(why: &str) -> GateFailure {
     GateFailure {
         gate: "posse".into(),
         message: format!("the work could not be checked: {why}"),

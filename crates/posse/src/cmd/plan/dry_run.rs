@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
+use posse_agents::manifest;
 use posse_core::plan::escalate::model;
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::Settings;
@@ -32,11 +33,19 @@ pub(super) fn run(file: &Path, provider: &str, sandbox: Sandbox, workers: Option
         return Ok(Exit::Invalid);
     }
     super::with_plan(file, ui, |plan, state| {
-        let dialect = if provider == "codex" { Dialect::Codex } else { Dialect::Claude };
+        let dialect = dialect(provider)?;
         let steps = steps(plan, state, dialect, sandbox, workers)?;
         ui.answer(&json!({ "file": file, "steps": steps }), || shown(&steps));
         Ok(Exit::Ok)
     })
+}
+
+fn dialect(provider: &str) -> Result<Dialect, Error> {
+    let manifest = manifest::built_in(provider).transpose().map_err(|error| Error::failed(error.to_string()))?;
+    let headless = manifest.and_then(|provider| provider.headless);
+    headless
+        .map(|texts| texts.dialect)
+        .ok_or_else(|| Error::Usage(format!("{provider} cannot be used without a terminal")))
 }
 
 /// As if everything went well at the first attempt.

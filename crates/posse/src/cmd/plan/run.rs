@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use posse_agents::headless::{Sandbox, Switches};
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox, Switches};
 use posse_core::plan::machine::RunOutcome;
 use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
@@ -56,8 +56,8 @@ pub(crate) struct Args {
     /// The branch that gathers the results [default: the one that is checked out]
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Whose sessions: `claude_code` or `codex`
-    #[arg(long, value_name = "PROVIDER", default_value = "claude_code")]
+    /// Whose sessions; `posse provider list` shows who there is
+    #[arg(long, value_name = "PROVIDER", default_value = DEFAULT_PROVIDER)]
     provider: String,
     /// Sessions may do everything, and are never asked
     #[arg(long)]
