@@ -1,6 +1,7 @@
 //! A terminal's screen as a picture: text in a window, with the colours posse uses.
 
 use std::fmt::Write;
+use std::num::NonZeroU16;
 
 use posse_core::screen::Size;
 use vt100::{Cell, Color, Parser};
@@ -39,8 +40,8 @@ impl Style {
 
 /// What a window of this size shows after these bytes.
 pub fn picture(bytes: &[u8], size: Size, title: &str) -> String {
-    let mut parser = Parser::new(size.rows(), size.cols(), 0);
-    // A PTY breaks lines that way by itself; these bytes have been through one.
+    let some = |length: u16| NonZeroU16::new(length).unwrap_or(NonZeroU16::MIN);
+    let mut parser = Parser::new(some(size.rows()), some(size.cols()), 0);
     parser.process(bytes);
     let screen = parser.screen();
     let width = f32::from(size.cols()) * CELL.0 + 2.0 * MARGIN;

@@ -27,9 +27,12 @@ fn home(stage: &Path) -> PathBuf {
     fs::canonicalize(stage).unwrap_or_else(|_| stage.to_owned()).join("home")
 }
 
-/// Every process of a demo.
+/// Every process of a demo: the keeper and the daemon by their environment, agents by what they play.
 fn processes(home: &Path) -> Vec<process::Process> {
-    let is_its = |p: &process::Process| p.variable("POSSE_HOME").is_some_and(|value| Path::new(&value) == home);
+    let is_its = |p: &process::Process| {
+        let keeps = p.variable("POSSE_HOME").is_some_and(|value| Path::new(&value) == home);
+        keeps || p.command.iter().any(|argument| Path::new(argument).starts_with(home))
+    };
     process::all().into_iter().filter(is_its).collect()
 }
 
