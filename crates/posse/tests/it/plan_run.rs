@@ -288,3 +288,99 @@ fn what_cannot_be_run_says_so_before_anything_is_touched() {
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (5, 0), "{text}");
 }
+
+#[test]
+fn a_validator_looks_at_the_work_before_it_is_merged() {
+    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    // In fields, and in words.
+    let fail = r#"words='```json\n{\"task_id\": \"t\", \"nonce\": \"'$POSSE_RUN_ID'\", \"status\": \"completed\", \"message\": \"m\", \"verdict\": \"FAIL\", \"findings\": [\"[FAIL] a is bad\"], \"evidence\": \"seen\"}\n```'"#;
+    let pass = r"words='[PASS] a is good\n**Verdict: PASS**'";
+    scene.claude.play("t.1", "commit a bad\nreport completed done");
+    scene.claude.play("t.2", fail);
+    scene.claude.play("t.3", "commit a good\nreport completed done");
+    scene.claude.play("t.4", pass);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let validator = scene.claude.called("t", 2).unwrap();
+    assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
+    assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
+}
+
+/// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
+#[test]
+fn the_daemon_may_die_at_any_time() {
+    let scene = Scene::new(TWO);
+    scene.claude.play("1.1", "say working\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "cat a > b\nreport completed done");
+    let mut run = scene.begin(&[]);
+    let mut kills = 0;
+    while run.try_wait().unwrap().is_none() {
+        // As often as there is one: wherever that is.
+        if scene.env.http().get::<serde_json::Value>("/health").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
+            if run.try_wait().unwrap().is_none() && kills < 12 {
+                scene.env.kill_daemon();
+                kills += 1;
+            }
+        }
+    }
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "after {kills} kills: {text}");
+    assert!(kills > 2, "{kills}");
+    assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
+    assert_eq!(scene.file("b").as_deref(), Some("alpha\n"));
+    assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());
+}
+
+#[test]
+fn ctrl_c_twice_ends_what_runs() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate");
+    let mut run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let pid = rustix::process::Pid::from_child(&run);
+    let interrupt = || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt();
+    // It says what a second one does when it is ready for it.
+    let mut said = std::io::BufReader::new(run.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Ctrl-C again") {
+        line.clear();
+        assert_ne!(std::io::BufRead::read_line(&mut said, &mut line).unwrap(), 0);
+    }
+    when("it was told to stop", || scene.text().contains("in_progress").then_some(()));
+    interrupt();
+    let (code, text) = ended(run);
+    assert_eq!(code, 130, "{text}");
+    let plan = scene.text();
+    assert!(plan.contains("status: stopped") && !plan.contains("attempts"), "{plan}");
+}
+
+#[test]
+fn members_of_a_group_run_at_the_same_time() {
+    let plan = "\
+meta: {name: Group}
+sections:
+  - id: s
+    tasks:
+      - {id: a, name: A, parallel_group: g}
+      - {id: b, name: B, parallel_group: g}
+";
+    let scene = Scene::new(plan);
+    for task in ["a", "b"] {
+        scene.claude.gate(&format!("gate-{task}"));
+        scene.claude.play(task, &format!("await gate-{task}\ncommit {task} {task}\nreport completed done"));
+    }
+    let run = scene.begin(&["--parallel"]);
+    when("both", || (scene.claude.waits("a", 1) && scene.claude.waits("b", 1)).then_some(()));
+    // The later one is merged first, and the other into what is there then.
+    scene.claude.open_gate("gate-b");
+    when("the first result", || scene.file("b"));
+    scene.claude.open_gate("gate-a");
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("a\n"), Some("b\n")), "{text}");
+}
