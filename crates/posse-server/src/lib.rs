@@ -12,6 +12,7 @@ mod environment;
 mod git;
 mod hub;
 pub mod notify;
+pub mod plans;
 pub mod providers;
 mod pump;
 mod quarantine;
