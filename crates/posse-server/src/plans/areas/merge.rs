@@ -250,9 +250,10 @@ impl Areas {
         let (there, gone): (Vec<&GitPath>, Vec<&GitPath>) = users.iter().partition(|path| found(path).is_ok());
         let draft = checkout.draft().await?;
         checkout.stage(Some(&draft), there.iter().copied(), gone).await?;
-        let unlike_result = checkout.unlike(Some(&draft), &landing.result).await?;
-        let staged = checkout.unlike(None, &landing.onto).await?;
-        if users.iter().any(|path| unlike_result.contains(path) || staged.contains(path)) {
+        let files = checkout.unlike(Some(&draft), &landing.result).await?;
+        let (old, new) = (checkout.unlike(None, &landing.onto).await?, checkout.unlike(None, &landing.result).await?);
+        // In the index it is as it was, or as it will be: git writes that last.
+        if users.iter().any(|path| files.contains(path) || (old.contains(path) && new.contains(path))) {
             return Ok(false);
         }
         checkout.stage(None, there, []).await?;

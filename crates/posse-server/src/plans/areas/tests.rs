@@ -11,10 +11,6 @@ use posse_core::plan::names::CommitWords;
 
 use super::*;
 
-/// No signature; and no hooks but the test's own, whatever the machine's configuration says.
-const CONFIG: &str =
-    "[user]\nname = T\nemail = t@example.org\n[commit]\ngpgsign = false\n[core]\nhooksPath = .git/hooks\n";
-
 /// A checkout with one commit in which are the files a, b, c and d/e, and room for the areas beside it.
 pub(super) struct Repo {
     place: tempfile::TempDir,
@@ -27,8 +23,16 @@ impl Repo {
         let root = place.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         git_in(&root, &["init", "--quiet", "-b", "main"]);
-        let config = root.join(".git/config");
-        fs::write(&config, fs::read_to_string(&config).unwrap() + CONFIG).unwrap();
+        // No signature; and no hooks but the test's own, whatever the machine's configuration says.
+        let hooks = root.join(".git/hooks");
+        for (key, value) in [
+            ("user.name", "T"),
+            ("user.email", "t@example.org"),
+            ("commit.gpgSign", "false"),
+            ("core.hooksPath", hooks.to_str().unwrap()),
+        ] {
+            git_in(&root, &["config", key, value]);
+        }
         Self { place, root }
     }
 
