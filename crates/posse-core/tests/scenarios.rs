@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 
 /// Scenarios by number, each with the tests that are named for it: file and function.
 fn listed() -> BTreeMap<u32, Vec<(String, String)>> {
-    let text = std::fs::read_to_string(root().join("docs/scenarios.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/scenarios.md")).expect("the list of scenarios");
     let mut listed: BTreeMap<u32, Vec<(String, String)>> = BTreeMap::new();
     for row in text.lines().filter(|row| row.starts_with("| S-")) {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();

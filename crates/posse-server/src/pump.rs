@@ -226,12 +226,13 @@ impl Pump {
                     }
                     self.checkpointed = offset;
                     self.told_title = String::new();
-                    self.tell_title();
                     if self.backend == Backend::Tmux {
                         // It keeps a screen, not a stream: this is all there is to catch up with.
                         self.caught_up_at = 0;
-                        self.run_waiting();
                     }
+                    // An agent that has been quiet since prints nothing that would make us look.
+                    self.look();
+                    self.run_waiting();
                 }
                 Err(error) => tracing::warn!(terminal = %self.id, "the screen kept for us cannot be read: {error}"),
             },

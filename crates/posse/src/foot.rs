@@ -54,7 +54,7 @@ pub(crate) fn size() -> (usize, usize) {
 }
 
 /// A row that fits into the window, and how wide it is.
-fn painted(row: &Row, columns: usize, ui: &Ui) -> (String, usize) {
+pub(crate) fn painted(row: &Row, columns: usize, ui: &Ui) -> (String, usize) {
     let (mut text, mut used) = (String::new(), 0);
     for (part, colour) in row {
         let part = if used < columns { cut(part, columns - used) } else { String::new() };

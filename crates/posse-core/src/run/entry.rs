@@ -121,6 +121,11 @@ pub enum Entry {
         level: Level,
         text: String,
     },
+    /// It stops for this reason as soon as its agents have been asked to leave. They are not its agents any more.
+    Leaving {
+        stop: Stop,
+        why: String,
+    },
     Stopped {
         stop: Stop,
         why: String,

@@ -53,6 +53,14 @@ pub struct Failed {
     pub message: String,
 }
 
+/// Who is being asked to leave, and what the run stops for after that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaving {
+    pub stop: Stop,
+    pub why: String,
+    pub terminals: Vec<TerminalId>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     pub spec: Spec,
@@ -76,6 +84,8 @@ pub struct Ledger {
     pub parked: Option<Wall>,
     pub parked_times: u32,
     pub stopped: Option<(Stop, String)>,
+    /// Agents that are being asked to leave before it stops.
+    pub leaving: Option<Leaving>,
     pub steps: Vec<(Step, StepOutcome)>,
     pub last_accepts: BTreeMap<TerminalId, Wall>,
     pub begun: Wall,
@@ -107,6 +117,7 @@ impl Ledger {
             parked: None,
             parked_times: 0,
             stopped: None,
+            leaving: None,
             steps: Vec::new(),
             last_accepts: BTreeMap::new(),
             begun: at,
@@ -210,7 +221,14 @@ impl Ledger {
                 }
             }
             Entry::Unparked => self.parked = None,
-            Entry::Stopped { stop, why } => self.stopped = Some((*stop, why.clone())),
+            Entry::Leaving { stop, why } => {
+                let terminals = std::mem::take(&mut self.terminals).into_values().collect();
+                self.leaving = Some(Leaving { stop: *stop, why: why.clone(), terminals });
+            }
+            Entry::Stopped { stop, why } => {
+                self.leaving = None;
+                self.stopped = Some((*stop, why.clone()));
+            }
             Entry::Resumed => {
                 self.stopped = None;
                 // Whoever comes back cannot know what the agents still remember.

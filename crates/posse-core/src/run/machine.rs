@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::ledger::{Ledger, Place};
+use super::ledger::{Leaving, Ledger, Place};
 use super::{Entry, Spec, Step, StepOutcome, Stop};
 use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
@@ -74,6 +74,8 @@ pub enum Happened {
         step: Step,
         outcome: StepOutcome,
     },
+    /// Those who were to be asked to exit have been.
+    TerminalsAsked,
     Stop {
         why: String,
     },
@@ -185,7 +187,7 @@ pub enum Effect {
         step: Step,
         before: Option<Snapshot>,
     },
-    /// Ask these to exit.
+    /// Ask these to exit, and tell when all have been asked.
     EndTerminals(Vec<TerminalId>),
     /// The state file goes to the archive.
     ArchiveState,
@@ -223,6 +225,8 @@ pub(super) enum Live {
         until: Mono,
     },
     Stepping,
+    /// Agents are being asked to leave; then it stops, or is over.
+    Leaving,
 }
 
 #[derive(Clone, Debug)]
@@ -265,8 +269,12 @@ impl Run {
                 self.go(&alive, adopted, now, wall);
             }
             Happened::CanStart(can_start) => self.can_start = can_start,
-            Happened::Stop { why } if !matches!(self.live, Live::Resting) => self.stop(Stop::Asked, &why, wall),
+            // What stops it already has its own reason; and what is over cannot be stopped.
+            Happened::Stop { why } if !matches!(self.live, Live::Resting | Live::Leaving) => {
+                self.stop(Stop::Asked, &why, wall);
+            }
             Happened::Stop { .. } => {}
+            Happened::TerminalsAsked => self.terminals_asked(wall),
             Happened::TerminalStarted { role, result } => self.terminal_started(role, result, now, wall),
             Happened::Status { seen, .. } if matches!(self.live, Live::Reconsidering) => {
                 self.seen = Some(seen);
@@ -297,7 +305,7 @@ impl Run {
             | Happened::Turn { turn, .. }
             | Happened::Archived { turn, .. }
             | Happened::KeptLate { turn, .. }
-                if turn != self.ledger.turns => {} // Of a turn that is over.
+                if !self.concerns(turn) => {} // Of a turn that is over.
             Happened::StaleCleared { turn, stale, printed } => self.stale_cleared(turn, stale, printed, now, wall),
             Happened::Sent { turn, sent } => self.sent(turn, sent, now, wall),
             Happened::Traces { turn, traces } => self.traces(turn, traces, now, wall),
@@ -311,6 +319,12 @@ impl Run {
             }
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Whether what happened to this turn still matters: it is the last one, or the failed one that is looked at again.
+    fn concerns(&self, turn: u64) -> bool {
+        let reconsidered = || self.ledger.failed.as_ref().is_some_and(|failed| failed.record.turn == turn);
+        turn == self.ledger.turns || (matches!(self.live, Live::Reconsidering) && reconsidered())
     }
 
     pub(super) fn record(&mut self, entry: Entry, wall: Wall) {
@@ -370,26 +384,19 @@ impl Run {
             Ok(terminal) => Entry::TerminalReady { role, terminal },
             Err(why) => Entry::TerminalLost { role, why },
         };
-        let why_not = match &entry {
+        let why = match &entry {
             Entry::TerminalLost { why, .. } => Some(format!("the {role} could not be started: {why}")),
             _ => None,
         };
         self.record(entry, wall);
         let Live::Starting { waiting, failed } = &mut self.live else { return };
         waiting.remove(&role);
-        *failed = failed.take().or(why_not);
+        *failed = failed.take().or(why);
         if !waiting.is_empty() {
             return;
         }
-        let failed = failed.take();
-        if self.ledger.missing().is_empty() {
-            return self.advance(now, wall);
-        }
-        let why = failed.unwrap_or_else(|| "an agent could not be started".into());
-        if self.ledger.is_fresh() {
-            // Nothing was done yet: those that did start are of no use to anybody.
-            self.out.push(Effect::EndTerminals(self.ledger.terminals.values().copied().collect()));
-        }
+        // Somebody else may be missing meanwhile: whose turn it is finds that out.
+        let Some(why) = failed.take() else { return self.advance(now, wall) };
         self.stop(Stop::Start, &why, wall);
     }
 
@@ -602,7 +609,15 @@ impl Run {
             let before = self.ledger.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
         }
-        self.end_terminals();
+        let terminals: Vec<TerminalId> = self.ledger.terminals.values().copied().collect();
+        if self.ledger.spec.config.cleanup_on_exit && !terminals.is_empty() {
+            return self.leave(terminals);
+        }
+        self.finish(verdict, wall);
+    }
+
+    /// Everything that comes after the verdict is done.
+    fn finish(&mut self, verdict: Final, wall: Wall) {
         self.out.push(super::mirror::last(&self.ledger, verdict, wall));
         self.out.push(Effect::ArchiveState);
         self.record(Entry::Finished, wall);
@@ -623,13 +638,43 @@ impl Run {
         (wishes.git_commit && !archive_failed && done(Step::GitCommit).is_none()).then_some(Step::GitCommit)
     }
 
-    fn end_terminals(&mut self) {
-        if self.ledger.spec.config.cleanup_on_exit && !self.ledger.terminals.is_empty() {
-            self.out.push(Effect::EndTerminals(self.ledger.terminals.values().copied().collect()));
+    /// Asks these to leave. What follows waits until they have been asked: posse may die on the way, and nobody would ever
+    /// come back to them.
+    pub(super) fn leave(&mut self, terminals: Vec<TerminalId>) {
+        self.live = Live::Leaving;
+        self.out.push(Effect::EndTerminals(terminals));
+    }
+
+    fn terminals_asked(&mut self, wall: Wall) {
+        if !matches!(self.live, Live::Leaving) {
+            return;
+        }
+        match (self.ledger.leaving.clone(), &self.ledger.place) {
+            (Some(Leaving { stop, why, .. }), _) => self.stop_now(stop, &why, wall),
+            (None, Place::After(verdict)) => self.finish(*verdict, wall),
+            (None, _) => {}
         }
     }
 
+    /// Stops. With agents that are to leave it does so when they have been asked: from then on they are no longer its own,
+    /// or a run that is resumed at once would give a task to somebody who is on the way out.
     pub(super) fn stop(&mut self, stop: Stop, why: &str, wall: Wall) {
+        let clean = match stop {
+            // Who comes with the environment finds everybody where they were.
+            Stop::Alone => false,
+            // Nothing was done yet: those that did start are of no use to anybody.
+            Stop::Start if self.ledger.is_fresh() => true,
+            _ => self.ledger.spec.config.cleanup_on_exit,
+        };
+        if clean && !self.ledger.terminals.is_empty() {
+            self.record(Entry::Leaving { stop, why: why.to_owned() }, wall);
+            let terminals = self.ledger.leaving.iter().flat_map(|leaving| leaving.terminals.clone()).collect();
+            return self.leave(terminals);
+        }
+        self.stop_now(stop, why, wall);
+    }
+
+    fn stop_now(&mut self, stop: Stop, why: &str, wall: Wall) {
         // A run that never had its terminals leaves no state file behind (LOOP-14). Otherwise it is written before anybody
         // hears of the stop: who waits for that finds it as it is to be.
         if !self.ledger.is_fresh() || self.ledger.missing().is_empty() {
@@ -643,7 +688,6 @@ impl Run {
             let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
             self.out.push(Effect::Notify { event: "stopped", notice });
         }
-        self.end_terminals();
         self.live = Live::Resting;
         self.out.push(Effect::Rest);
     }

@@ -36,6 +36,10 @@ impl Run {
         for role in lost {
             self.record(Entry::TerminalLost { role, why: "it was gone when the run went on".into() }, wall);
         }
+        // It was about to stop, and stops.
+        if let Some(leaving) = &self.ledger.leaving {
+            return self.leave(leaving.terminals.clone());
+        }
         match self.ledger.place.clone() {
             Place::Between => match &self.ledger.failed {
                 Some(failed) if failed.record.sent.is_some() && alive.contains(&failed.record.terminal) => {

@@ -178,9 +178,9 @@ fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
         all.extend(bench.happens(Happened::TerminalStarted { role, result }));
     }
     let ready = "terminal ready";
-    let expected =
-        [ready, ready, "terminal lost", ready, ready, "end 4 terminals", "stopped", "notify stopped", "rest"];
-    assert_eq!(all, expected, "no state file was written");
+    assert_eq!(all, [ready, ready, "terminal lost", ready, ready, "leaving", "end 4 terminals"]);
+    let stopped = bench.happens(Happened::TerminalsAsked);
+    assert_eq!(stopped, ["stopped", "notify stopped", "rest"], "no state file was written");
     assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
     assert_eq!(bench.last_words(), "the programmer could not be started: no such program");
 }
@@ -216,7 +216,8 @@ fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     assert!(bench.happens(Happened::Stop { why: "again".into() }).is_empty());
     let mut bench = Bench::asked(r#"{"cleanup_on_exit": true}"#);
     let stopped = bench.happens(Happened::Stop { why: "Ctrl-C".into() });
-    assert_eq!(stopped, ["mirror RUNNING", "stopped", "end 5 terminals", "rest"]);
+    assert_eq!(stopped, ["leaving", "end 5 terminals"]);
+    assert_eq!(bench.happens(Happened::TerminalsAsked), ["mirror RUNNING", "stopped", "rest"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::turn::Seen;
 /// The terminal of the first turn, as it is at these seconds after the prompt was due. In the end: what became of it.
 #[track_caller]
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
-    let (mut run, _) = Run::create(spec(), Wall(0));
+    let (mut run, _) = Run::create(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
     let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true };
     run.handle(go, Mono(Duration::ZERO), Wall(0));

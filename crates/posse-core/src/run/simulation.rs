@@ -16,7 +16,7 @@ use world::{Kill, Moment, Outcome, Script, World};
 
 /// A round that fails, a round that passes, permissions on the way.
 fn script() -> Script {
-    Script { failures: 1, permissions: 2, dies: None, fails_once: None }
+    Script { failures: 1, permissions: 2, ..Script::default() }
 }
 
 fn play(script: &Script, kill: Option<Kill>, seed: u64) -> Outcome {
@@ -98,6 +98,48 @@ fn an_agent_that_dies_stops_the_run_and_is_replaced_when_it_goes_on() {
     }
 }
 
+/// Everything at once: agents are killed, posse is killed, people answer, screens are blurred, and the agents leave at every
+/// stop.
+#[test]
+fn whoever_is_killed_and_whoever_answers_it_comes_to_the_same_end() {
+    let undisturbed = play(&script(), None, 1);
+    let mut left = 0;
+    for seed in 0..400 {
+        let flag = |bit: u64| seed & bit != 0;
+        let script =
+            Script { murders: (seed % 4) as u32, person: flag(1), blurred: flag(2), cleanup: flag(4), ..script() };
+        let kill =
+            flag(8).then(|| Kill { at: 1 + seed as usize % 23, moment: Moment::After, again: 7 + seed as usize % 13 });
+        let outcome = play(&script, kill, seed);
+        check(&outcome, &undisturbed, &format!("{script:?}, {kill:?}, seed {seed}"));
+        if script.cleanup {
+            assert_eq!(outcome.left, 0, "{script:?}, {kill:?}, seed {seed}: {:#?}", outcome.journal);
+        }
+        left += outcome.left;
+    }
+    assert!(left > 0, "nobody was told to leave, and all left");
+}
+
+#[test]
+fn agents_on_their_way_out_are_given_nothing_to_do() {
+    let outcome = play(&Script { dies: Some(Key::Programmer), cleanup: true, ..script() }, None, 3);
+    assert_eq!((outcome.status, outcome.left), (RunStatus::Passed, 0));
+    let leaving = outcome.journal.iter().position(|entry| matches!(entry, Entry::Leaving { stop: Stop::Turn, .. }));
+    let (before, after) = outcome.journal.split_at(leaving.unwrap());
+    let ready = |journal: &[Entry]| -> Vec<_> {
+        let ready =
+            |entry: &Entry| if let Entry::TerminalReady { terminal, .. } = entry { Some(*terminal) } else { None };
+        journal.iter().filter_map(ready).collect()
+    };
+    let (old, new) = (ready(before), ready(after));
+    assert_eq!((old.len(), new.len()), (5, 5), "all five are replaced");
+    let given = after.iter().filter_map(|entry| match entry {
+        Entry::TurnBegun { terminal, .. } => Some(*terminal),
+        _ => None,
+    });
+    given.for_each(|terminal| assert!(new.contains(&terminal), "{terminal} was asked to leave"));
+}
+
 #[test]
 fn a_failing_server_parks_the_run_and_the_turn_is_taken_up_again() {
     let outcome = play(&Script { fails_once: Some(Key::Programmer), ..script() }, None, 3);
@@ -131,7 +173,7 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
 
 /// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
 fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
-    let (mut run, _) = Run::create(world::spec(), Wall(0));
+    let (mut run, _) = Run::create(world::spec(false), Wall(0));
     let go = Happened::Go { alive: Default::default(), adopted: Default::default(), can_start: true };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     let mut effects = Vec::new();
@@ -142,6 +184,7 @@ fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
         };
         effects = run.handle(Happened::TerminalStarted { role, result }, Mono(Duration::ZERO), Wall(0));
     }
+    effects.extend(run.handle(Happened::TerminalsAsked, Mono(Duration::ZERO), Wall(0)));
     (effects, run)
 }
 
@@ -174,4 +217,19 @@ fn s_191_the_state_file_is_written_before_a_stop_is_told() {
     let told = effects.iter().position(|effect| matches!(effect, Effect::Record(Entry::Stopped { .. })));
     assert!(mirror.is_some() && mirror < told, "{effects:#?}");
     assert!(matches!(effects.last(), Some(Effect::Rest)));
+}
+
+/// S-158, before the prompt: nobody waits for what is not there.
+#[test]
+fn s_158_a_terminal_that_is_gone_before_its_turn_fails_it_at_once() {
+    let (_, mut run) = started(&[]);
+    let event = crate::turn::Event::Gone("it was deleted".into());
+    let effects = run.handle(Happened::Turn { turn: 1, event }, Mono(Duration::ZERO), Wall(0));
+    let failed = effects.iter().find_map(|effect| match effect {
+        Effect::Record(Entry::TurnFailed { message, .. }) => Some(message.clone()),
+        _ => None,
+    });
+    assert!(failed.as_ref().is_some_and(|message| message.contains("is gone: it was deleted")), "{effects:#?}");
+    assert_eq!(run.ledger().status(), RunStatus::Stopped);
+    assert_eq!(run.ledger().missing(), [Role::Analyst].into());
 }

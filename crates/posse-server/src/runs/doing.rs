@@ -28,6 +28,10 @@ use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
+/// How long agents that were being started when posse died may take until they are ready. The real ones need a few seconds.
+pub(super) const GETTING_READY: Duration = Duration::from_secs(15);
+/// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
+const LEAVING: Duration = Duration::from_secs(3);
 /// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
 /// tens of milliseconds. And how often it is looked at.
 const TRACES_QUIET: Duration = Duration::from_millis(400);
@@ -116,10 +120,8 @@ impl Doing {
             Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
             Effect::Step { step, before } => Some(Happened::StepDone { step, outcome: self.step(step, before).await }),
             Effect::EndTerminals(terminals) => {
-                for terminal in terminals {
-                    let _ = terminals::ask_to_leave(&self.app, terminal).await;
-                }
-                None
+                self.ask_to_leave(terminals).await;
+                Some(Happened::TerminalsAsked)
             }
             // The driver's own.
             Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
@@ -223,6 +225,21 @@ impl Doing {
         Traces::Unclear("it prints without end, and does not show what it was asked last".into())
     }
 
+    /// Asks agents to leave, all at once. One that takes long to listen is not waited for; it is asked all the same.
+    async fn ask_to_leave(&self, terminals: Vec<TerminalId>) {
+        let mut asking = tokio::task::JoinSet::new();
+        for terminal in terminals {
+            let app = self.app.clone();
+            asking.spawn(async move {
+                // Who is gone already need not be asked.
+                let _ = terminals::ask_to_leave(&app, terminal).await;
+            });
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LEAVING, all).await;
+        asking.detach_all();
+    }
+
     async fn notify(&self, event: &'static str, notice: turn::Notice) {
         let turn::Notice { priority, title, text } = notice;
         tracing::info!(run = %self.spec.id, "{title}: {text}");
@@ -274,6 +291,31 @@ async fn show(app: &App, terminal: TerminalId) -> Option<View> {
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
     let found = find(app, terminal).await.is_some();
     found && show(app, terminal).await.is_some_and(|view| view.record.exit.is_none())
+}
+
+/// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
+/// is ended: it may wait for ever for something only the posse of then could have told it.
+pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio::time::Instant) -> bool {
+    let mut events = app.events.subscribe();
+    let ready = async {
+        loop {
+            match get_status(app, terminal).await {
+                Err(_) => return false,
+                Ok(Seen { kind: Some(StatusKind::Processing) | None, .. }) => {}
+                Ok(_) => return true,
+            }
+            // Whatever happens in the meantime: it is looked at again.
+            if let Err(tokio::sync::broadcast::error::RecvError::Closed) = events.recv().await {
+                return false;
+            }
+        }
+    };
+    if tokio::time::timeout_at(patience, ready).await.unwrap_or(false) {
+        return true;
+    }
+    tracing::warn!("terminal {terminal} was being started when posse died, and never got ready; it is ended");
+    let _ = app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms: 0, reply }).await;
+    false
 }
 
 async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {

@@ -32,8 +32,8 @@ const DISK_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
     run: Run,
-    /// The run as far as it is written down, which is what everyone may see of it: the machine itself is ahead by what
-    /// it wants written.
+    /// The run as far as it is written down. The machine is ahead of that while its effects are carried out, and what
+    /// is told of a run must not be.
     written: Ledger,
     id: RunId,
     /// The last entry's number.
@@ -190,7 +190,7 @@ impl Driver {
         if let Entry::Said { level, text } = &entry {
             doing::log(self.id, *level, text);
         }
-        self.written.apply(&entry, crate::now());
+        self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
         loop {
             let (entry, told) = (Box::new(journal.clone()), told.clone());
@@ -247,14 +247,16 @@ impl Driver {
         }
         let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
         let mut adopted = BTreeMap::new();
+        let patience = tokio::time::Instant::now() + doing::GETTING_READY;
         for (role, name) in &ledger.starting {
             let found = views.iter().find(|view| {
                 view.record.name.as_str() == name
                     && view.record.session == ledger.spec.session
                     && view.record.exit.is_none()
             });
-            if let Some(view) = found
-                && doing::is_alive(&self.app, view.record.id).await
+            let Some(view) = found else { continue };
+            if doing::is_alive(&self.app, view.record.id).await
+                && doing::gets_ready(&self.app, view.record.id, patience).await
             {
                 adopted.insert(*role, view.record.id);
                 alive.insert(view.record.id);

@@ -1,7 +1,7 @@
 //! A home of an agent in a test: how the agent is started in it, and what of it still runs.
 
 use std::ffi::OsString;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +23,12 @@ impl Deref for AgentHome {
     type Target = Home;
     fn deref(&self) -> &Home {
         &self.home
+    }
+}
+
+impl DerefMut for AgentHome {
+    fn deref_mut(&mut self) -> &mut Home {
+        &mut self.home
     }
 }
 

@@ -79,6 +79,14 @@ enum By {
     Tool,
 }
 
+/// What the run does with permission dialogs.
+#[derive(Clone, Copy)]
+enum Dialogs {
+    Accepted,
+    LeftOpen,
+}
+
+/// Five agents in one home, and the model that plays them.
 struct Stage {
     env: TestEnv,
     home: AgentHome,
@@ -124,7 +132,7 @@ impl Stage {
     }
 
     /// Begins `posse loop` with a configuration made of these agents, and follows it.
-    fn begin(&self, agents: &Value, auto_accept: bool) -> Following<'_> {
+    fn begin(&self, agents: &Value, dialogs: Dialogs) -> Following<'_> {
         let config = json!({
             "agents": agents,
             "limits": {
@@ -134,17 +142,19 @@ impl Stage {
             "handoff": { "response_timeout": 100 },
         });
         fs::write(self.home.directory.join("loop.json"), config.to_string()).unwrap();
-        self.follow(&["loop.json", "--prompt-file", "task.md"], auto_accept)
+        self.follow(&["loop.json", "--prompt-file", "task.md"], dialogs)
     }
 
-    fn follow(&self, arguments: &[&str], auto_accept: bool) -> Following<'_> {
+    fn follow(&self, arguments: &[&str], dialogs: Dialogs) -> Following<'_> {
         let mut command = self.env.command(["loop"].iter().chain(arguments));
         command.current_dir(&self.home.directory).envs(&self.home.env).env("PATH", self.home.path());
-        if auto_accept {
+        if let Dialogs::Accepted = dialogs {
             command.env("AUTO_ACCEPT_PERMISSIONS", "1");
         }
         let said = self.env.work().join("said");
-        let (out, err) = (File::create(&said).unwrap(), File::options().append(true).open(&said).unwrap());
+        fs::write(&said, "").unwrap();
+        let append = || File::options().append(true).open(&said).unwrap();
+        let (out, err) = (append(), append());
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
         Following { stage: self, child, said }
     }
@@ -194,25 +204,6 @@ impl Stage {
         assert!(fits && seen.len() == roles.len(), "{log}");
     }
 
-    fn breakdown(&self) {
-        let began = std::time::SystemTime::now() - self.server.started().elapsed();
-        let run = self.run();
-        let journal: Value = self.env.http().get(&format!("/runs/{}/journal", run["id"].as_str().unwrap())).unwrap();
-        let mut lines = Vec::new();
-        for entry in journal.as_array().unwrap() {
-            let at: jiff::Timestamp = entry["at"].as_str().unwrap().parse().unwrap();
-            let at = std::time::SystemTime::from(at).duration_since(began).unwrap_or_default();
-            lines.push((at, format!("  {}", entry["entry"])));
-        }
-        for entry in &self.server.log().entries {
-            lines.push((entry.at, format!("model {:?} {}", entry.request, entry.event.word())));
-        }
-        lines.sort();
-        for (at, line) in lines {
-            println!("{:9.3} {line}", at.as_secs_f64());
-        }
-    }
-
     /// These accepts of roles are in the audit, with the number and the key, and no others.
     #[track_caller]
     fn all_accepts_are_audited(&self, expected: &[(&str, u64, &str)]) {
@@ -228,6 +219,11 @@ impl Stage {
         let told: Vec<(&str, u64, &str)> =
             told.iter().map(|(role, n, key)| (role.as_str(), *n, key.as_str())).collect();
         assert_eq!(told, expected, "{audit:#}");
+        for pair in accepts.windows(2).filter(|pair| pair[0]["terminal"] == pair[1]["terminal"]) {
+            let at = |entry: &Value| entry["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+            let apart = at(pair[1]).duration_since(at(pair[0]));
+            assert!(apart >= jiff::SignedDuration::from_secs(5), "the cooldown: {apart}");
+        }
         for entry in accepts {
             let answering = &entry["answering"];
             assert_eq!((&entry["by"], &entry["run"]), (&json!("run"), run), "{entry:#}");
@@ -320,24 +316,29 @@ fn mixed(mode: &str) -> Value {
     })
 }
 
-fn agents() -> Option<(Agent, Agent)> {
-    Some((or_skip(Agent::claude(CLAUDE[1]))?, or_skip(Agent::codex(CODEX[1]))?))
+/// The versions the tests are written for, older and newer.
+const OLDER: usize = 0;
+const NEWER: usize = 1;
+
+fn agents(which: usize) -> Option<(Agent, Agent)> {
+    Some((or_skip(Agent::claude(CLAUDE[which]))?, or_skip(Agent::codex(CODEX[which]))?))
 }
 
+/// Something to be asked about before the answer.
 fn makes_greeting() -> Turn {
     Turn::of([Step::Run(Command { command: "echo hello > greeting.txt".into(), escalated: true })])
 }
 
 #[test]
 fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
-    let Some((claude, codex)) = agents() else { return };
+    let Some((claude, codex)) = agents(NEWER) else { return };
     let stage = Stage::open(&claude, &codex);
     stage.plays("analyst", By::Heredoc, []);
     stage.plays("peer_analyst", By::Heredoc, []);
     stage.plays("programmer", By::Tool, [makes_greeting()]);
     stage.plays("peer_programmer", By::Tool, []);
     stage.plays("tester", By::Heredoc, []);
-    let said = stage.begin(&mixed("ask"), true).passes();
+    let said = stage.begin(&mixed("ask"), Dialogs::Accepted).passes();
     stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"]);
     stage.all_accepts_are_audited(&[
         ("analyst", 1, "1"),
@@ -356,12 +357,11 @@ fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
         assert_eq!(kept.trim_end(), part.answer);
     }
     println!("between the end of a turn and the next prompt: {:?}", between_turns(&stage.server.log()));
-    stage.breakdown();
 }
 
 #[test]
 fn without_auto_accept_a_person_approves() {
-    let Some((claude, codex)) = agents() else { return };
+    let Some((claude, codex)) = agents(OLDER) else { return };
     let stage = Stage::open(&claude, &codex);
     for role in ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"] {
         stage.plays(role, By::Tool, []);
@@ -370,7 +370,7 @@ fn without_auto_accept_a_person_approves() {
     for role in ["analyst", "programmer"] {
         agents[role]["mode"] = "ask".into();
     }
-    let run = stage.begin(&agents, false);
+    let run = stage.begin(&agents, Dialogs::LeftOpen);
     for role in ["analyst", "programmer"] {
         let id = stage.asks(role);
         let listed = stage.env.run(["ls"]);
@@ -388,13 +388,13 @@ fn without_auto_accept_a_person_approves() {
 
 #[test]
 fn an_agent_that_is_killed_is_replaced_at_resume() {
-    let Some((claude, codex)) = agents() else { return };
+    let Some((claude, codex)) = agents(NEWER) else { return };
     let stage = Stage::open(&claude, &codex);
     for role in ["analyst", "peer_analyst", "peer_programmer", "tester"] {
         stage.plays(role, By::Tool, []);
     }
     stage.plays("programmer", By::Tool, [Turn::of([Step::text("I begin."), Step::gate("never")])]);
-    let mut run = stage.begin(&mixed("edits"), false);
+    let mut run = stage.begin(&mixed("edits"), Dialogs::LeftOpen);
     stage.server.wait_for(|log| log.waits_at("never"), PATIENCE);
     let before = stage.terminal("programmer");
     kill(before["pid"].as_u64().unwrap() as u32);
@@ -402,14 +402,14 @@ fn an_agent_that_is_killed_is_replaced_at_resume() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("is gone"), "{said}");
     assert!(said.contains("posse loop --resume"), "{said}");
-    stage.follow(&["--resume"], false).passes();
+    stage.follow(&["--resume"], Dialogs::LeftOpen).passes();
     assert_ne!(stage.terminal("programmer")["id"], before["id"]);
     stage.each_prompt_came_once(&["analyst", "peer_analyst", "programmer", "programmer", "peer_programmer", "tester"]);
 }
 
 #[test]
 fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
-    let Some((claude, codex)) = agents() else { return };
+    let Some((claude, codex)) = agents(NEWER) else { return };
     let stage = Stage::open(&claude, &codex);
     for role in ["peer_analyst", "peer_programmer", "tester"] {
         stage.plays(role, By::Tool, []);
@@ -418,7 +418,7 @@ fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
     stage.plays("programmer", By::Tool, [makes_greeting()]);
     let mut agents = mixed("edits");
     agents["programmer"]["mode"] = "ask".into();
-    let run = stage.begin(&agents, true);
+    let run = stage.begin(&agents, Dialogs::Accepted);
     // It works, and is done while nobody looks.
     stage.server.wait_for(|log| log.waits_at("analysis"), PATIENCE);
     stage.env.kill_daemon();

@@ -231,7 +231,7 @@ impl Scene {
             let lines: Vec<&str> = text.lines().collect();
             lines[lines.len().saturating_sub(60)..].join("\n")
         };
-        let log = tail(&self.env.places().log().into());
+        let log = tail(&self.env.places().log());
         format!("journal:\n{journal}\nfollowed:\n{}\ndaemon:\n{log}", tail(&self.followed))
     }
 
@@ -413,7 +413,7 @@ fn listen(scene: &Scene, entries: &Sender<String>) {
 fn play(seed: u64, kills: u32) -> u32 {
     println!("seed {seed}: up to {kills} kills");
     let begun = Instant::now();
-    let scene = Scene::open(seed % 2 == 0);
+    let scene = Scene::open(seed.is_multiple_of(2));
     let mut random = Random::new(seed);
     let (tell, entries) = channel();
     let listener = {

@@ -98,6 +98,12 @@ impl Play {
         Followed::new(self.env.command(["loop", "--resume"]))
     }
 
+    /// Goes on with the run wherever it is by now, or hears how it ended.
+    #[track_caller]
+    fn follow(&self) -> Followed {
+        Followed::new(self.env.command(["loop", "--resume", &self.id()]))
+    }
+
     /// The one run there is, or the newest.
     #[track_caller]
     fn shown(&self) -> Value {
@@ -207,6 +213,17 @@ impl Followed {
                 return;
             }
         }
+    }
+
+    /// Waits until it minds this signal.
+    #[track_caller]
+    fn minds(&self, signal: Signal) {
+        when("a process that minds signals", || {
+            let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+            let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
+            (caught >> (signal.as_raw() - 1) & 1 == 1).then_some(())
+        });
     }
 
     fn signal(&self, signal: Signal) {

@@ -12,7 +12,7 @@ use crate::time::{Mono, Wall};
 use crate::turn::{self, Look, Seen};
 
 /// What the agents do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     /// Rounds the tester fails.
     pub(super) failures: u32,
@@ -22,6 +22,14 @@ pub(super) struct Script {
     pub(super) dies: Option<Key>,
     /// The model of this turn fails the first time.
     pub(super) fails_once: Option<Key>,
+    /// Agents that are killed, each at a moment of its own in the first seconds.
+    pub(super) murders: u32,
+    /// A person answers some of the questions before posse does.
+    pub(super) person: bool,
+    /// What a terminal shows of a prompt is not always clear.
+    pub(super) blurred: bool,
+    /// The agents are asked to leave when the run stops or is over.
+    pub(super) cleanup: bool,
 }
 
 /// When posse is killed.
@@ -54,6 +62,8 @@ pub(super) struct Outcome {
     pub(super) accepts: usize,
     pub(super) kills: usize,
     pub(super) notices: Vec<&'static str>,
+    /// Agents that run when everything is over.
+    pub(super) left: usize,
 }
 
 enum Act {
@@ -64,12 +74,18 @@ enum Act {
     /// What the store and the pump remember of a message.
     Note(u64, bool),
     Restart,
+    /// Somebody kills an agent, whoever is there.
+    Murder,
+    /// Asked to leave, by the posse that lives now.
+    Leave(usize, Vec<TerminalId>),
 }
 
 #[derive(Clone, Copy)]
 enum Does {
     Work,
     Ask,
+    /// A person has answered its question.
+    Obey,
     Write,
     Finish,
     Fail,
@@ -83,6 +99,8 @@ struct Agent {
     alive: bool,
     name: String,
     key: Option<Key>,
+    /// As it was told last.
+    round: u32,
     asks: u32,
 }
 
@@ -131,16 +149,21 @@ impl World {
                 accepts: 0,
                 kills: 0,
                 notices: Vec::new(),
+                left: 0,
             },
         }
     }
 
     pub(super) fn play(mut self) -> Outcome {
-        let (run, created) = Run::create(spec(), self.wall());
+        let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
         self.run = Some(run);
         let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true };
         if self.carry_out(vec![created]) {
             self.tell(0, go);
+        }
+        for _ in 0..self.script.murders {
+            let at = self.random(4_000);
+            self.later(at, Act::Murder);
         }
         for _ in 0..20_000 {
             let due = self.run.as_ref().and_then(Run::deadline).map(|deadline| deadline.0.max(self.now));
@@ -161,6 +184,7 @@ impl World {
         }
         let status = self.run.as_ref().map_or(RunStatus::Stopped, |run| run.ledger().status());
         self.outcome.status = status;
+        self.outcome.left = self.alive().len();
         self.outcome.journal = self.journal.into_iter().map(|(_, entry)| entry).collect();
         self.outcome
     }
@@ -201,7 +225,30 @@ impl World {
             Act::Agent(terminal, does) => self.agent(terminal, does),
             Act::Note(sequence, arrived) => drop(self.noted.insert(sequence, arrived)),
             Act::Restart => self.restart(),
+            Act::Murder => {
+                let alive: Vec<TerminalId> = self.alive().into_iter().collect();
+                if !alive.is_empty() {
+                    let victim = alive[self.random(alive.len() as u64) as usize];
+                    self.end(victim);
+                }
+            }
+            Act::Leave(posse, terminals) if posse == self.posse => {
+                terminals.into_iter().for_each(|terminal| self.end(terminal));
+                self.happens(Happened::TerminalsAsked);
+            }
+            Act::Leave(..) => {}
         }
+    }
+
+    fn alive(&self) -> BTreeSet<TerminalId> {
+        self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect()
+    }
+
+    fn end(&mut self, terminal: TerminalId) {
+        if let Some(agent) = self.agents.get_mut(&terminal) {
+            agent.alive = false;
+        }
+        self.show(terminal);
     }
 
     fn restart(&mut self) {
@@ -210,7 +257,7 @@ impl World {
             Some(ledger) => Run::from(ledger),
             // Nothing was ever written down: whoever asked is told so, and asks again.
             None => {
-                let (run, created) = Run::create(spec(), self.wall());
+                let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
                 self.run = Some(run);
                 if !self.carry_out(vec![created]) {
                     return;
@@ -225,8 +272,7 @@ impl World {
     }
 
     fn go(&mut self, can_start: bool) {
-        let alive: BTreeSet<TerminalId> =
-            self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect();
+        let alive = self.alive();
         let starting = self.run.as_ref().map(|run| run.ledger().starting.clone()).unwrap_or_default();
         let adopted = (starting.into_iter())
             .filter_map(|(role, name)| {
@@ -288,6 +334,7 @@ impl World {
                     alive: true,
                     name,
                     key: None,
+                    round: 0,
                     asks: 0,
                 };
                 self.agents.insert(terminal, agent);
@@ -304,7 +351,11 @@ impl World {
             Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
             Effect::LookForTraces { turn, terminal, text, .. } => {
                 let seen = self.outcome.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
-                let traces = if seen { Traces::Taken } else { Traces::NotTaken };
+                let traces = match seen {
+                    _ if self.script.blurred && self.random(2) == 0 => Traces::Unclear("the screen is blurred".into()),
+                    true => Traces::Taken,
+                    false => Traces::NotTaken,
+                };
                 self.tell(2, Happened::Traces { turn, traces });
             }
             Effect::LookAtFile { turn, key } => {
@@ -329,7 +380,11 @@ impl World {
             Effect::Notify { event, .. } => self.outcome.notices.push(event),
             // A person comes and resumes it.
             Effect::Rest => self.go(true),
-            Effect::Mirror { .. } | Effect::EndTerminals(_) | Effect::ArchiveState => {}
+            Effect::EndTerminals(terminals) => {
+                let posse = self.posse;
+                self.later(15, Act::Leave(posse, terminals));
+            }
+            Effect::Mirror { .. } | Effect::ArchiveState => {}
             other => panic!("nobody asked for {other:?} in this world"),
         }
     }
@@ -356,6 +411,8 @@ impl World {
         let key = Key::ALL.into_iter().find(|key| text.contains(&format!("/{}'", key.file_name())));
         let Some(agent) = self.agents.get_mut(&terminal) else { return };
         agent.key = key.or(agent.key);
+        let round = text.split_once("Round ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+        agent.round = round.unwrap_or(agent.round);
         agent.asks = self.script.permissions;
         // As a terminal is from the moment a prompt was seen to be taken.
         (agent.kind, agent.epoch) = (StatusKind::Processing, agent.epoch + 1);
@@ -366,6 +423,7 @@ impl World {
         let wall = self.wall();
         let Some(agent) = self.agents.get_mut(&terminal).filter(|agent| agent.alive) else { return };
         let Some(key) = agent.key else { return };
+        let waits = agent.kind == StatusKind::WaitingUserAnswer;
         let mut turn_to = |kind| {
             agent.kind = kind;
             agent.epoch += 1;
@@ -389,12 +447,22 @@ impl World {
                 };
                 self.later(30, Act::Agent(terminal, next));
             }
-            Does::Ask => turn_to(StatusKind::WaitingUserAnswer),
+            Does::Ask => {
+                turn_to(StatusKind::WaitingUserAnswer);
+                if self.script.person && self.random(2) == 0 {
+                    let after = self.random(8);
+                    self.later(after, Act::Agent(terminal, Does::Obey));
+                }
+            }
+            // Unless somebody was quicker.
+            Does::Obey if waits => {
+                turn_to(StatusKind::Processing);
+                self.later(2, Act::Agent(terminal, Does::Work));
+            }
+            Does::Obey => {}
             Does::Write => {
-                let nth = self.written.entry(key).or_default();
-                *nth += 1;
-                let tests = *nth - u32::from(self.script.dies == Some(key) || self.script.fails_once == Some(key));
-                self.files.insert(key, answer(key, tests > self.script.failures));
+                *self.written.entry(key).or_default() += 1;
+                self.files.insert(key, answer(key, agent.round > self.script.failures));
                 self.later(10, Act::Agent(terminal, Does::Finish));
             }
             Does::Finish => turn_to(StatusKind::Completed),
@@ -441,9 +509,11 @@ fn answer(key: Key, passes: bool) -> String {
     }
 }
 
-pub(in crate::run) fn spec() -> Spec {
-    let json = r#"{"limits": {"min_review_cycles_before_approval": 1}, "handoff": {"auto_accept_permissions": true}}"#;
-    let (config, _) = Config::resolve(Some(json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
+pub(in crate::run) fn spec(cleanup: bool) -> Spec {
+    let json = format!(
+        r#"{{"limits": {{"min_review_cycles_before_approval": 1}}, "handoff": {{"auto_accept_permissions": true}}, "cleanup_on_exit": {cleanup}}}"#
+    );
+    let (config, _) = Config::resolve(Some(&json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
     Spec {
         id: RunId::from_random(0xfeed_beef),
         config,

@@ -16,9 +16,10 @@ use crate::error::Error;
 use crate::event_stream::AGAIN;
 use crate::ui::Ui;
 
-/// Whether a turn begins with it.
-fn is_turn(entry: &JournalView) -> bool {
-    matches!(entry.entry, Entry::TurnBegun { .. })
+/// Where a run was when somebody came back to it: at the beginning of the turn it was resumed in.
+fn place(entries: &[JournalView]) -> usize {
+    let resumed = entries.iter().rposition(|entry| matches!(entry.entry, Entry::Resumed)).unwrap_or(entries.len());
+    entries[..resumed].iter().rposition(|entry| matches!(entry.entry, Entry::TurnBegun { .. })).unwrap_or(0)
 }
 
 /// On a terminal, how often the view is brought up to date while nothing is told. Nobody tells what an agent prints; four
@@ -161,7 +162,7 @@ impl Follower<'_> {
         let entries: Vec<JournalView> = self.client.get(&path).await?;
         // Who comes later wants to know where it is, not all it has been through; `posse run logs` has that.
         let first = self.late && self.last == 0;
-        let from = if first { entries.iter().rposition(is_turn).unwrap_or(0) } else { 0 };
+        let from = if first { place(&entries) } else { 0 };
         let mut lines = String::new();
         for (at, entry) in entries.iter().enumerate() {
             let remark = onlooker.sees(&entry.entry).await?;

@@ -92,7 +92,7 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
 
 /// Where the run is.
 fn head(view: &RunView) -> String {
-    let mut head = format!("run {}  round {}/{}  {}", view.id, view.round, view.max_rounds, view.phase);
+    let mut head = format!("round {}/{}  {}", view.round, view.max_rounds, view.phase);
     if let Some(turn) = &view.turn {
         head.push_str(&format!(", review {}  turn {}  {}", view.cycle, turn.number, age(turn.since)));
         if turn.accepts > 0 {
@@ -103,7 +103,8 @@ fn head(view: &RunView) -> String {
         let at = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
         head.push_str(&format!("  parked until {at}"));
     }
-    head
+    // What a narrow window has no room for comes last.
+    format!("{head}  run {}", view.id)
 }
 
 /// A status for those who see no colours.

@@ -1,7 +1,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::*;
+use crate::foot::painted;
 
 fn view() -> RunView {
     serde_json::from_value(json!({
@@ -15,7 +17,7 @@ fn view() -> RunView {
     .unwrap()
 }
 
-fn terminal(id: &str, status: &str, dialog: Value) -> Terminal {
+fn terminal(id: &str, status: &str, dialog: &Value) -> Terminal {
     serde_json::from_value(json!({
         "id": id, "name": "n", "session_name": "s", "provider": "claude_code", "backend": "embedded", "status": status,
         "reason": "", "dialog": dialog, "since": Timestamp::now(), "epoch": 1, "title": "✳ 日本語 ".repeat(20),
@@ -28,7 +30,7 @@ fn terminal(id: &str, status: &str, dialog: Value) -> Terminal {
 fn terminals() -> Vec<Terminal> {
     let dialog = json!({ "id": "d", "kind": "permission", "title": "", "question": "Do you want to proceed?",
         "detail": [], "tool": "Bash", "subject": "cargo test\u{1b}[2J ".repeat(9), "options": [] });
-    vec![terminal("00000001", "completed", Value::Null), terminal("00000003", "waiting_user_answer", dialog)]
+    vec![terminal("00000001", "completed", &Value::Null), terminal("00000003", "waiting_user_answer", &dialog)]
 }
 
 /// The rows as somebody without colours sees them.

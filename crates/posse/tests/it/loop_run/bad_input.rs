@@ -4,7 +4,7 @@ use super::*;
 
 /// Exit code 1, these words, and nothing was started.
 #[track_caller]
-fn refused(play: &Play, ran: Ran, words: &[&str]) {
+fn refused(play: &Play, ran: &Ran, words: &[&str]) {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     contains(&ran.stderr, words);
     assert_eq!(ran.stdout, "");
@@ -37,10 +37,10 @@ fn configurations() {
     ];
     for (config, words) in rows {
         fs::write(play.env.work().join("loop.json"), config).unwrap();
-        refused(&play, play.run(), words);
+        refused(&play, &play.run(), words);
     }
     let none = play.env.run(["loop", "none.json", "--prompt-file", "task.md"]);
-    refused(&play, none, &["none.json", "No such file"]);
+    refused(&play, &none, &["none.json", "No such file"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn variables() {
     for (name, value, words) in rows {
         let mut command = play.env.command(["loop", "loop.json"]);
         command.env("PROMPT_FILE", "task.md").env(name, value);
-        refused(&play, Followed::new(command).end(), words);
+        refused(&play, &Followed::new(command).end(), words);
     }
 }
 
@@ -80,13 +80,13 @@ fn prompts() {
     ];
     for (text, words) in rows {
         fs::write(play.env.work().join("task.md"), text).unwrap();
-        refused(&play, play.run(), words);
-        refused(&play, play.run(), &["task.md", "examples/loop/prompt.md"]);
+        refused(&play, &play.run(), words);
+        refused(&play, &play.run(), &["task.md", "examples/loop/prompt.md"]);
     }
     fs::remove_file(play.env.work().join("task.md")).unwrap();
-    refused(&play, play.run(), &["task.md", "No such file"]);
+    refused(&play, &play.run(), &["task.md", "No such file"]);
     let nothing = play.env.run(["loop", "loop.json"]);
-    refused(&play, nothing, &["no prompt", "--prompt-file"]);
+    refused(&play, &nothing, &["no prompt", "--prompt-file"]);
 }
 
 #[test]
