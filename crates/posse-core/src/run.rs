@@ -11,6 +11,7 @@
 //!
 //! Nothing here knows of processes, files or databases: those are the driver's, in `posse-server`.
 
+mod ending;
 mod entry;
 mod ledger;
 mod machine;
@@ -19,12 +20,14 @@ mod park;
 mod resume;
 #[cfg(test)]
 mod scenarios;
+mod sending;
 #[cfg(test)]
 mod settling_tests;
 #[cfg(test)]
 mod simulation;
 mod traces;
 mod waiting;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -32,9 +35,10 @@ use serde::{Deserialize, Serialize};
 
 pub use entry::{Entry, Step, StepOutcome, Stop};
 pub use ledger::{Ledger, Place, TurnRecord};
-pub use machine::{Effect, Happened, Run, Sent, Traces};
+pub use machine::Run;
 pub use park::{Parking, parking};
 pub use traces::{Shown, judge_traces};
+pub use words::{Effect, Happened, Sent, Traces};
 
 use crate::ids::{Name, RunId, TerminalId};
 use crate::rounds::config::Config;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::Effect;
 use super::ledger::{Ledger, Place};
-use super::machine::Effect;
 use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf};
 use crate::rounds::{Final, Phase};
 use crate::time::Wall;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Place, elapsed};
-use super::machine::{Effect, Live, Run, runtime};
-use super::{Entry, Stop};
+use super::machine::{Live, Run, runtime};
+use super::{Effect, Entry, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::Role;
 use crate::status::StatusKind;

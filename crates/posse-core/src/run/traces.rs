@@ -1,7 +1,7 @@
 //! Whether a prompt arrived of which nobody knows: posse died between writing down that it would be typed and seeing it
 //! taken. Typed a second time it might be done twice; never typed, the run would wait for nothing.
 
-use super::machine::Traces;
+use super::Traces;
 use crate::status::{Status, StatusKind};
 use crate::time::Wall;
 

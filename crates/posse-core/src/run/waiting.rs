@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::ledger::elapsed;
-use super::machine::{Effect, Live, Run};
+use super::machine::{Live, Run};
 use super::park::{Parking, parking};
-use super::{Entry, Stop};
+use super::{Effect, Entry, Stop};
 use crate::plan::limits::reset_at;
 use crate::time::{Mono, Wall};
 use crate::turn::{self, AcceptFailure, ApiFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who, files};

@@ -1,0 +1,214 @@
+//! A turn, until its prompt was taken: quiet awaited, what is stale put away, typed once, seen to be there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::machine::{Live, Run, runtime};
+use super::{Effect, Entry, Sent, Traces};
+use crate::rounds::Key;
+use crate::status::StatusKind;
+use crate::time::{Mono, Wall};
+use crate::turn::{self, Cause, ErrorKind, Level, Seen, TurnError, files};
+
+/// How long a terminal may take to be quiet before its turn, before people are told (LOOP-32).
+pub(super) const SETTLE: Duration = Duration::from_secs(10);
+/// How often a prompt that certainly did not arrive is tried again.
+const DELIVERIES: u32 = 3;
+
+impl Run {
+    pub(super) fn begin_turn(&mut self, key: Key, now: Mono, wall: Wall) {
+        let role = key.role();
+        let Some(terminal) = self.ledger.terminals.get(&role).copied() else {
+            return self.start(BTreeSet::from([role]), wall);
+        };
+        let turn = self.ledger.turns + 1;
+        let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
+        // An agent whose turn broke off still has the task; one that never got it is told everything.
+        let broke_off = self.ledger.failed.as_ref().filter(|failed| {
+            failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
+        });
+        let text = match broke_off {
+            Some(failed) => again(&failed.message, &instruction),
+            None => self.ledger.rounds.text(key, &instruction),
+        };
+        // No two prompts begin alike, so that each can be recognised on a screen.
+        let text = format!("[run {}, turn {turn}]\n{text}", self.ledger.spec.id);
+        let attempt = self.ledger.attempts + 1;
+        self.undelivered = 0;
+        self.seen = None;
+        self.record(Entry::TurnBegun { turn, key, terminal, attempt, text }, wall);
+        self.mirror(wall);
+        self.live = Live::Settling { since: now, told: false };
+        self.out.push(Effect::Watch(terminal));
+    }
+
+    pub(super) fn response_file(&self, key: Key) -> String {
+        format!("{}/.tmp/agent-responses/{}", self.ledger.spec.directory, key.file_name())
+    }
+
+    /// The word that ends an answer's heredoc. Nobody can have written it into an answer before: the run's name is random.
+    pub(super) fn heredoc_word(&self, turn: u64, reminder: u32) -> String {
+        let run = u64::from(self.ledger.spec.id.bits());
+        files::heredoc_word(run << 32 | (turn & 0xff_ffff) << 8 | u64::from(reminder & 0xff))
+    }
+
+    pub(super) fn status(&mut self, seen: Seen, now: Mono, wall: Wall) {
+        match &self.live {
+            Live::Settling { .. } => self.settle(now, wall),
+            Live::Waiting(_) => self.turn_event(turn::Event::Status(seen), now, wall),
+            _ => {}
+        }
+    }
+
+    /// A prompt is typed into a quiet terminal only.
+    pub(super) fn settle(&mut self, now: Mono, wall: Wall) {
+        let Live::Settling { since, told } = self.live else { return };
+        let Some(turn) = self.ledger.turn() else { return };
+        let (id, key, terminal) = (turn.turn, turn.key, turn.terminal);
+        let waited = now.since(since);
+        match self.seen.as_ref().and_then(|seen| seen.kind) {
+            Some(StatusKind::Idle | StatusKind::Completed) => {
+                self.live = Live::Clearing;
+                let number = self.ledger.archived + 1;
+                self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
+            }
+            // An agent that a failing model threw back to its prompt stands there until it is told to go on.
+            Some(StatusKind::Error) if self.ledger.attempts > 1 => {
+                self.live = Live::Clearing;
+                let number = self.ledger.archived + 1;
+                self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
+            }
+            // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
+            Some(StatusKind::Error) if waited >= SETTLE => {
+                let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
+                let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
+                self.fail(runtime(Cause::ErrorState, text), now, wall);
+            }
+            Some(StatusKind::WaitingUserAnswer) if waited >= SETTLE => {
+                let text = format!(
+                    "terminal {terminal} of the {} waits for an answer, and a prompt is not typed into a question; \
+                     answer it with `posse approve {terminal}` or `posse deny {terminal}`, then resume",
+                    key.role()
+                );
+                self.fail(runtime(Cause::Waiting, text), now, wall);
+            }
+            _ if waited > self.timeout() => {
+                let text = format!("terminal {terminal} of the {} did not become quiet", key.role());
+                let error = TurnError { kind: ErrorKind::Timeout, cause: Cause::TimedOut, message: text };
+                self.fail(error, now, wall);
+            }
+            _ if waited >= SETTLE && !told => {
+                self.live = Live::Settling { since, told: true };
+                let text = format!("the {} is still busy with what came before; its next prompt waits", key.role());
+                self.say(Level::Warning, text, wall);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn stale_cleared(
+        &mut self,
+        turn: u64,
+        stale: Result<Option<String>, String>,
+        printed: Option<u64>,
+        now: Mono,
+        wall: Wall,
+    ) {
+        if !matches!(self.live, Live::Clearing) {
+            return;
+        }
+        let stale = match stale {
+            Ok(stale) => stale,
+            // Left where it is it would be taken for the answer to this turn.
+            Err(why) => {
+                let text = format!("an older answer is in the way and cannot be moved: {why}");
+                return self.fail(runtime(Cause::Unarchived, text), now, wall);
+            }
+        };
+        self.record(Entry::Dispatching { turn, stale, printed }, wall);
+        self.dispatch();
+    }
+
+    /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
+    pub(super) fn dispatch(&mut self) {
+        if let Some(turn) = self.ledger.turn() {
+            let (turn, terminal, text) = (turn.turn, turn.terminal, turn.text.clone());
+            self.live = Live::Sending;
+            self.out.push(Effect::Send { turn, terminal, text });
+        }
+    }
+
+    pub(super) fn sent(&mut self, turn: u64, sent: Sent, now: Mono, wall: Wall) {
+        if !matches!(self.live, Live::Sending) {
+            return;
+        }
+        match sent {
+            Sent::Taken => {
+                self.record(Entry::Sent { turn }, wall);
+                self.mirror(wall);
+                self.wait(now, wall);
+            }
+            Sent::Uncertain(why) => {
+                self.say(Level::Warning, format!("nobody knows whether the prompt arrived ({why}); looking"), wall);
+                if let Some(turn) = self.ledger.turn() {
+                    let (text, since) = (turn.text.clone(), turn.dispatching.unwrap_or(turn.begun));
+                    let (turn, terminal, key, printed) = (turn.turn, turn.terminal, turn.key, turn.printed);
+                    self.live = Live::Tracing;
+                    self.out.push(Effect::LookForTraces { turn, terminal, key, text, since, printed });
+                }
+            }
+            Sent::Not(why) => {
+                self.undelivered += 1;
+                if self.undelivered >= DELIVERIES {
+                    return self.fail(
+                        runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")),
+                        now,
+                        wall,
+                    );
+                }
+                self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
+                self.live = Live::Settling { since: now, told: false };
+                if let Some(turn) = self.ledger.turn() {
+                    self.out.push(Effect::Watch(turn.terminal));
+                }
+            }
+            Sent::Gone(why) => self.gone(&why, now, wall),
+        }
+    }
+
+    pub(super) fn traces(&mut self, turn: u64, traces: Traces, now: Mono, wall: Wall) {
+        if !matches!(self.live, Live::Tracing) {
+            return;
+        }
+        match traces {
+            Traces::Taken => {
+                self.record(Entry::Sent { turn }, wall);
+                self.wait(now, wall);
+            }
+            Traces::NotTaken => {
+                let why = "the agent has done nothing since and shows nothing of it".to_owned();
+                self.record(Entry::Unsent { turn, why }, wall);
+                self.advance(now, wall);
+            }
+            Traces::Unclear(why) => {
+                let text = format!("nobody knows whether the prompt arrived, and it is not sent twice: {why}");
+                self.fail(runtime(Cause::Unreachable, text), now, wall);
+            }
+        }
+    }
+
+    pub(super) fn gone(&mut self, why: &str, now: Mono, wall: Wall) {
+        let text = match self.ledger.turn() {
+            Some(turn) => format!("terminal {} of the {} is gone: {why}", turn.terminal, turn.key.role()),
+            None => format!("a terminal is gone: {why}"),
+        };
+        self.fail(runtime(Cause::Gone, text), now, wall);
+    }
+}
+
+fn again(why: &str, instruction: &str) -> String {
+    format!(
+        "Your last turn broke off before its answer was written ({why}). Take up the task of my last message where \
+         you left it, finish it, and write the answer.\n\n{instruction}"
+    )
+}
