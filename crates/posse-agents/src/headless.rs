@@ -36,6 +36,9 @@ pub use reader::Reader;
 pub use switch::{BadSwitch, Sandbox, Switches};
 pub use texts::{BadHeadless, HeadlessRules, Texts};
 
+/// Whose sessions carry out plans that nobody said anything about.
+pub const DEFAULT_PROVIDER: &str = "claude_code";
+
 /// In whose words permissions are said and streams are read. A manifest names one (`[headless] dialect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

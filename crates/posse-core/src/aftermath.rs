@@ -38,7 +38,7 @@ pub fn commit_message(wished: &str, run: &str) -> String {
 }
 
 /// A path as git has it: relative to the root, any bytes but NUL, `/` between names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct GitPath(pub Vec<u8>);
 
@@ -83,6 +83,11 @@ impl GitPath {
 
     fn name(&self) -> &[u8] {
         self.names().next_back().unwrap_or_default()
+    }
+
+    /// Whether it is somewhere below that directory.
+    pub fn is_in(&self, directory: &GitPath) -> bool {
+        self.0.strip_prefix(directory.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
     /// The directories it is in, outermost first.

@@ -8,7 +8,8 @@
 //! - `select` says what may be started now, why the rest may not, and how the plan stands.
 //! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
-//! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch is called.
+//! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
+//!   called, `landing` what is in the way when it is merged.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
 //! - `prompt` is what a session is told.
 //! - `machine` is a run of a plan: all of the above, fed with events.
@@ -28,6 +29,7 @@ pub mod file;
 mod file_tests;
 pub mod gates;
 mod ids;
+pub mod landing;
 pub mod limits;
 #[cfg(test)]
 mod limits_tests;

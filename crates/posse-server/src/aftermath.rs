@@ -270,7 +270,7 @@ fn git_path(path: &Path) -> GitPath {
     GitPath(path.as_os_str().to_owned().into_vec())
 }
 
-fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
+pub(crate) fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
     root.join(OsStr::from_bytes(&path.0))
 }
 

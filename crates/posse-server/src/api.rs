@@ -7,6 +7,7 @@ mod error;
 mod events;
 pub(crate) mod listen;
 mod params;
+mod plans;
 mod runs;
 mod sessions;
 mod settings;
@@ -42,6 +43,7 @@ use listen::{Defaults, Listeners};
 
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
+use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::record::LogEvent;
 use crate::runs::Runs;
@@ -66,6 +68,7 @@ pub(crate) struct App {
     pub(crate) versions: Arc<Versions>,
     pub(crate) first_starts: Arc<FirstStarts>,
     pub(crate) runs: Runs,
+    pub(crate) plans: Plans,
 }
 
 impl App {
@@ -106,6 +109,12 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::stop))
         .routes(routes!(runs::resume))
         .routes(routes!(runs::journal))
+        .routes(routes!(plans::list, plans::begin))
+        .routes(routes!(plans::answer))
+        .routes(routes!(plans::retry))
+        .routes(routes!(plans::show))
+        .routes(routes!(plans::stop))
+        .routes(routes!(plans::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

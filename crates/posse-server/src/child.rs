@@ -28,6 +28,8 @@ pub(crate) enum Leftovers {
     Stay,
     /// They are killed when the time is over.
     EndInTime,
+    /// They are ended with it.
+    End,
 }
 
 #[derive(Debug)]
@@ -142,12 +144,13 @@ impl Family {
         (&mut self.end).await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
     }
 
-    /// After its end: what is left of it lives on, or until then.
+    /// After its end: what is left of it lives on, or until then, or ends with it (by being dropped).
     fn settle(mut self, deadline: Instant) {
         match self.leftovers {
             Leftovers::Stay => {
                 let _ = self.child.take().map(|mut child| child.wait());
             }
+            Leftovers::End => {}
             Leftovers::EndInTime => {
                 tokio::spawn(async move {
                     sleep_until(deadline).await;
@@ -254,6 +257,15 @@ mod tests {
             let pids = std::fs::read_to_string(&note).unwrap();
             pids.split_whitespace().for_each(|pid| wait_for_end(pid.parse().unwrap()));
         }
+    }
+
+    #[tokio::test]
+    async fn leftovers_end_with_it() {
+        let command = sh("trap '' TERM; sleep 60 & echo $!; exit 4");
+        let ended = run(command, b"", Duration::from_secs(20), Leftovers::End).await.unwrap();
+        assert_eq!(ended.status.code(), Some(4));
+        let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
+        tokio::task::spawn_blocking(move || wait_for_end(pid)).await.unwrap();
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! git, as the user has it: their program, configuration and hooks. Paths go in and out between NULs and are never
 //! patterns; nothing is asked on a terminal; no shell is involved.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -36,6 +37,10 @@ const KEPT: &[&str] = &[
     "GIT_EXEC_PATH",
     "GIT_TEMPLATE_DIR",
 ];
+
+pub(crate) fn speaks_of_another_repository(variable: &OsStr) -> bool {
+    variable.as_bytes().starts_with(b"GIT_") && !KEPT.iter().any(|kept| variable == OsStr::new(kept))
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -213,6 +218,23 @@ impl WorkTree {
         Ok(tree != line(self.git(None, &["rev-parse", "--verify", &base], b"").await?)?)
     }
 
+    /// The paths in which a draft, or the user's index, and a commit differ.
+    pub(crate) async fn unlike(&self, draft: Option<&Draft>, commit: &str) -> Result<BTreeSet<GitPath>, GitError> {
+        let index = draft.map(Draft::index);
+        let arguments = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit, "--"];
+        let said = success(self.git(index.as_deref(), &arguments, b"").await?)?;
+        let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| GitPath(path.to_vec())).collect())
+    }
+
+    /// Whether what is under way here ends by checking out that branch again (`refs/heads/…`).
+    pub(crate) fn comes_back_to(&self, branch: &str) -> bool {
+        let notes = ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
+        let mut noted = notes.iter().filter_map(|note| std::fs::read_to_string(self.directory.join(note)).ok());
+        let short = branch.strip_prefix("refs/heads/");
+        noted.any(|name| name.trim() == branch || Some(name.trim()) == short)
+    }
+
     /// Commits a draft, with the user's hooks and signature.
     pub(crate) async fn commit(&self, draft: &Draft, message: &str) -> Result<String, GitError> {
         // Git itself sees to it that HEAD does not move once the commit has begun.
@@ -233,6 +255,47 @@ impl WorkTree {
     async fn git(&self, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
         git(&self.root, index, arguments, input).await
     }
+}
+
+/// What git says in one line. Ids, names of refs: text.
+pub(crate) async fn ask(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
+    Ok(line(git(directory, None, arguments, b"").await?)?.to_string_lossy().into_owned())
+}
+
+/// What git says, all of it; with an index of one's own, perhaps.
+pub(crate) async fn hear(
+    directory: &Path,
+    index: Option<&Path>,
+    arguments: &[&str],
+    input: &[u8],
+) -> Result<Vec<u8>, GitError> {
+    success(git(directory, index, arguments, input).await?)
+}
+
+/// Whether it is so: git answers with its exit code.
+pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, GitError> {
+    let call = git(directory, None, arguments, b"").await?;
+    if call.status.code() == Some(1) {
+        return Ok(false);
+    }
+    success(call).map(|_| true)
+}
+
+/// What git says, and whether it is well with it: exit code 1 means that it is not.
+pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
+    let call = git(directory, None, arguments, b"").await?;
+    if call.status.code() == Some(1) {
+        return Ok((false, call.ended.stdout));
+    }
+    success(call).map(|said| (true, said))
+}
+
+/// Writes files into a work tree, with the hooks that the user has for that. Takes as long as a commit may.
+pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
+    let mut command = command(directory, None);
+    command.args(arguments);
+    let name = arguments.first().copied().unwrap_or_default().to_owned();
+    success(Call { command: name, ended: run(command, b"", COMMIT).await? }).map(drop)
 }
 
 /// A call that came to an end, good or bad.
@@ -297,7 +360,7 @@ fn command(directory: &Path, index: Option<&Path>) -> Command {
     let mut command = Command::new("git");
     command.current_dir(directory);
     for (name, _) in std::env::vars_os() {
-        if name.as_bytes().starts_with(b"GIT_") && !KEPT.iter().any(|kept| name == OsStr::new(kept)) {
+        if speaks_of_another_repository(&name) {
             command.env_remove(name);
         }
     }

@@ -13,6 +13,7 @@ mod first_starts;
 mod git;
 mod hub;
 pub mod notify;
+pub mod plans;
 pub mod providers;
 mod pump;
 mod quarantine;

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
 use crate::record::Backend;
-use crate::store::{self, StoreError};
+use crate::store::{self, Kind, StoreError};
 use crate::tmux_server::TmuxServer;
 use crate::watched_files::WatchedFiles;
 use driver::{Driver, Ended};
@@ -92,7 +92,7 @@ impl Runs {
         let state_file = spec.state_file.clone();
         let used = self.read({
             let state_file = state_file.clone();
-            move |database| store::using(database, &state_file)
+            move |database| store::using(database, Kind::Loop, &state_file)
         });
         if let Some(run) = used.await? {
             return Err(RunError::InUse { run, state_file });
@@ -119,6 +119,8 @@ impl Runs {
         if told && answer.await.is_ok() {
             return self.show(id).await;
         }
+        // What is no run of the loop is not there.
+        self.show(id).await?;
         let (run, seq) = self.load(id).await?;
         if run.ledger().status().is_over() {
             return Err(RunError::Over(id));
@@ -157,12 +159,12 @@ impl Runs {
 
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<RunView>, RunError> {
-        let views = self.read(move |database| store::runs(database, limit)).await?;
+        let views = self.read(move |database| store::runs(database, Kind::Loop, limit)).await?;
         Ok(views.iter().filter_map(|view| serde_json::from_str(view).ok()).collect())
     }
 
     pub(crate) async fn show(&self, id: RunId) -> Result<RunView, RunError> {
-        let view = self.read(move |database| store::run(database, id)).await?;
+        let view = self.read(move |database| store::run(database, Kind::Loop, id)).await?;
         view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(RunError::None(id))
     }
 

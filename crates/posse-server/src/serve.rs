@@ -18,6 +18,7 @@ use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
+use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::recording::{self, Word};
 use crate::runs::Runs;
@@ -112,7 +113,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
-    let going_on = found.runs;
+    let (going_on, plans_going_on) = (found.runs, found.plans);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -122,7 +123,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         providers,
         versions: Arc::default(),
         first_starts: Arc::default(),
-        runs: Runs::new(files, places.database()),
+        runs: Runs::new(files.clone(), places.database()),
+        plans: Plans::new(files, places.database(), places.plans(), settings.executable.clone()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -136,7 +138,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     tokio::spawn({
         let app = app.clone();
-        async move { app.runs.take_up(&app, going_on).await }
+        async move {
+            app.runs.take_up(&app, going_on).await;
+            app.plans.take_up(&app, plans_going_on).await;
+        }
     });
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::record::{LogEvent, Record};
 pub(crate) use audit::{AuditSlice, Checked, read_audit, verify_audit};
-pub(crate) use runs::{JournalEntry, RunRow, going_on_in, journal, run, runs, using};
+pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
@@ -31,6 +31,7 @@ const STEPS: &[&str] = &[
     include_str!("store/schema/004.sql"),
     include_str!("store/schema/005.sql"),
     include_str!("store/schema/006.sql"),
+    include_str!("store/schema/007.sql"),
 ];
 
 #[derive(Debug, thiserror::Error)]
@@ -83,8 +84,10 @@ pub(crate) struct Found {
     pub(crate) settings: BTreeMap<String, String>,
     /// Input that was sent, and whether it is known to have arrived.
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    /// Runs that were going on.
+    /// Runs of the loop that were going on.
     pub(crate) runs: Vec<RunId>,
+    /// The same of plans.
+    pub(crate) plans: Vec<RunId>,
     /// Answers to dialogs of which nobody knows what became.
     pub(crate) unfinished: Vec<Entry>,
 }
@@ -128,10 +131,11 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
         connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
     let settings = read_settings(&connection).map_err(wrap)?;
     let inputs = read_inputs(&connection).map_err(wrap)?;
-    let runs = runs::unfinished(&connection).map_err(wrap)?;
+    let runs = runs::unfinished(&connection, Kind::Loop).map_err(wrap)?;
+    let plans = runs::unfinished(&connection, Kind::Plan).map_err(wrap)?;
     let unfinished = audit::unfinished(&connection).map_err(wrap)?;
     let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
-    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, runs, unfinished }))
+    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, runs, plans, unfinished }))
 }
 
 fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {

@@ -24,6 +24,8 @@ pub(crate) enum Changed {
     Written,
     /// It was renamed into place, and so is complete.
     Placed,
+    /// There is more in it; told only to who asked for that.
+    Grown,
 }
 
 /// Hears of a file. `false`: nobody is interested any more.
@@ -50,8 +52,19 @@ impl WatchedFiles {
 
     /// Tells of this file now, and whenever it changes. Its directory must be there.
     pub(crate) fn watch(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
+        self.add(file, flags, Box::new(tell));
+    }
+
+    /// As `watch`, and also tells while it is being written. For files in a directory of their own.
+    pub(crate) fn watch_growing(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::MODIFY;
+        self.add(file, flags, Box::new(tell));
+    }
+
+    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         if let Some(watcher) = &self.watcher {
-            watcher.add(file, Box::new(tell));
+            watcher.add(file, flags, tell);
         }
     }
 }
@@ -75,8 +88,11 @@ impl Watcher {
         loop {
             match changes.next() {
                 Ok(change) => {
-                    let how =
-                        if change.events().contains(ReadFlags::MOVED_TO) { Changed::Placed } else { Changed::Written };
+                    let how = match change.events() {
+                        events if events.contains(ReadFlags::MOVED_TO) => Changed::Placed,
+                        events if events.contains(ReadFlags::MODIFY) => Changed::Grown,
+                        _ => Changed::Written,
+                    };
                     if let Some(name) = change.file_name() {
                         self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how);
                     }
@@ -91,9 +107,9 @@ impl Watcher {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, file: &Path, tell: Tell) {
+    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else { return };
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+        let flags = flags | WatchFlags::ONLYDIR;
         // Held while it is added: a change that comes at once must find who wants it.
         let mut watched = self.watched();
         match inotify::add_watch(&self.kernel, directory, flags) {

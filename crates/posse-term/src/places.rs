@@ -74,6 +74,7 @@ impl Places {
         private_directory(&common_runtime())?;
         private_directory(&self.runtime)?;
         private_directory(&self.recordings())?;
+        private_directory(&self.plans())?;
         private_directory(&self.screens())
     }
 
@@ -143,6 +144,11 @@ impl Places {
     /// What terminals have printed.
     pub fn recordings(&self) -> PathBuf {
         self.home.join("recordings")
+    }
+
+    /// What runs of plans keep: prompts, what sessions said, work areas.
+    pub fn plans(&self) -> PathBuf {
+        self.home.join("plans")
     }
 
     /// The last screens of ended terminals.

@@ -13,6 +13,7 @@ pub mod env;
 pub mod headless;
 pub mod http;
 pub mod process;
+pub mod scripted;
 pub mod seat;
 pub mod stream;
 pub mod svg;

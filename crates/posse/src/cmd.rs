@@ -22,6 +22,7 @@ mod provider;
 mod runs;
 mod send;
 mod serve;
+mod session;
 mod shim;
 mod show;
 mod stop;
@@ -88,6 +89,8 @@ enum Command {
     #[command(hide = true)]
     Shim(shim::Args),
     #[command(hide = true)]
+    Session(session::Args),
+    #[command(hide = true)]
     Hook(hook::Args),
     #[command(hide = true)]
     Actor(actor::Args),
@@ -100,7 +103,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
         Command::Runs(args) => on_runtime(runs::list(args, ui)),
         Command::Run(args) => on_runtime(runs::run(args, ui)),
-        Command::Plan(args) => plan::run(&args, ui),
+        Command::Plan(args) => plan::run(args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
         Command::Show(args) => on_runtime(show::run(args, ui)),
@@ -122,6 +125,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Shim(args) => shim::run(&args),
         Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
+        Command::Session(args) => session::run(&args),
         Command::Hook(args) => Ok(hook::run(&args)),
         Command::Actor(args) => actor::run(&args),
     }

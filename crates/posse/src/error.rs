@@ -16,13 +16,23 @@ use posse_term::places::PlacesError;
 pub(crate) enum Exit {
     Ok = 0,
     Failed = 1,
+    /// The money of a plan is spent.
+    OutOfMoney = 2,
+    /// A plan was stopped on request.
+    Stopped = 3,
+    /// Sessions of a plan failed one after the other.
+    CircuitOpen = 4,
     /// A plan is not valid, or cannot go on.
     Invalid = 5,
     /// Another instance holds the lock.
     Locked = 6,
+    /// A task of a plan asks, and nothing else is left to do.
+    Suspended = 7,
     Usage = 64,
     Missing = 69,
     Bug = 70,
+    /// Out of quota, and nobody wants to wait.
+    OutOfQuota = 75,
     HungUp = 129,
     Interrupted = 130,
     Terminated = 143,
@@ -85,7 +95,9 @@ impl Error {
             Error::Usage(_) | Error::Ambiguous { .. } => Exit::Usage,
             Error::Refused(problem) => match problem.kind.as_str() {
                 "no_program" | "no_tmux" => Exit::Missing,
-                "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" => Exit::Usage,
+                "invalid_plan" => Exit::Invalid,
+                "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" | "no_file"
+                | "no_task" => Exit::Usage,
                 _ => Exit::Failed,
             },
             Error::Serve(ServeError::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,

@@ -5,6 +5,7 @@ mod cmd;
 mod config;
 mod error;
 mod event_stream;
+mod foot;
 mod ui;
 
 use std::process::ExitCode;

@@ -78,6 +78,8 @@ enum Stage {
         asked: bool,
     },
     Merge,
+    /// Done, but it could not be merged. Waits for a person.
+    Unmerged,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -336,6 +338,12 @@ impl Run {
                 self.effects.push(Effect::Notify(Notice::TaskVerified(task.clone())));
             }
             MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure, now),
+            MergeResult::NotNow { why } => {
+                self.stage(task, Stage::Unmerged);
+                let question =
+                    format!("the work is done, but cannot be merged: {why}; then answer, and it is tried again");
+                self.ask_person(task, question, now);
+            }
             MergeResult::Conflict { paths } => {
                 let message = format!("its work does not merge with what others did meanwhile: {}", paths.join(", "));
                 let memory = self.memory(task);
@@ -388,11 +396,18 @@ impl Run {
         if self.state.status(task) != TaskStatus::Suspended || self.plan.task(task.as_str()).is_none() {
             return;
         }
-        // If only the validators had no verdict, the work is not done again.
-        let validates = self.flights.contains_key(task);
+        // If only the validators had no verdict, or only the merge is due, the work is not done again.
+        let stage = self.flights.get(task).map(|flight| flight.stage.clone());
         let record = self.state.of(task);
         record.answer = Some(answer);
-        record.status = if validates { TaskStatus::Completed } else { TaskStatus::Pending };
+        record.status = match stage {
+            Some(Stage::Unmerged) => TaskStatus::InProgress,
+            Some(_) => TaskStatus::Completed,
+            None => TaskStatus::Pending,
+        };
+        if stage == Some(Stage::Unmerged) {
+            self.begin_merge(task);
+        }
     }
 
     /// What a session used. Every session counts, on every level.

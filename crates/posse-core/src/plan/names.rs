@@ -33,6 +33,35 @@ pub fn area(plan_slug: &str, task: &TaskId, start: u32) -> String {
     format!("{plan_slug}/{}-{start}", task.slug())
 }
 
+/// What is known of a commit that we make for a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitWords {
+    pub plan: String,
+    pub task: TaskId,
+    pub task_name: String,
+    /// The session's run.
+    pub run: String,
+    /// From 1.
+    pub attempt: u32,
+}
+
+impl CommitWords {
+    /// The message, with trailers by which the commit is found again.
+    pub fn message(&self) -> String {
+        // A line break in a name would end the subject, or forge a trailer.
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!(
+            "task {}: {}\n\nPlan: {}\nTask: {}\nRun: {}\nAttempt: {}\n",
+            self.task,
+            line(&self.task_name),
+            line(&self.plan),
+            self.task,
+            line(&self.run),
+            self.attempt
+        )
+    }
+}
+
 /// FNV-1a. It must be the same for ever, which the standard library does not promise of its own.
 fn fingerprint(name: &str, file: &str) -> u32 {
     name.bytes()
@@ -44,6 +73,21 @@ fn fingerprint(name: &str, file: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_say_what_they_are_of() {
+        let words = CommitWords {
+            plan: "Sandbox\nfix".into(),
+            task: "1.2".parse().unwrap(),
+            task_name: " Write the\n\nTask: 9.9 ".into(),
+            run: "1.2-3".into(),
+            attempt: 2,
+        };
+        assert_eq!(
+            words.message(),
+            "task 1.2: Write the Task: 9.9\n\nPlan: Sandbox fix\nTask: 1.2\nRun: 1.2-3\nAttempt: 2\n"
+        );
+    }
 
     #[test]
     fn t82_plans_and_tasks_do_not_meet() {

@@ -11,6 +11,7 @@ use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
 use crate::hub::{CreateError, SettingError};
+use crate::plans::PlanError;
 use crate::pump::InputError;
 use crate::runs::RunError;
 use crate::store::StoreError;
@@ -25,6 +26,8 @@ pub enum ApiError {
     BadRunId(#[from] BadRunId),
     #[error(transparent)]
     Run(RunErrorBox),
+    #[error(transparent)]
+    Plan(PlanErrorBox),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error(transparent)]
@@ -90,6 +93,20 @@ pub struct SettingErrorBox(pub(crate) SettingError);
 #[error(transparent)]
 pub struct RunErrorBox(pub(crate) RunError);
 
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct PlanErrorBox(pub(crate) PlanError);
+
+impl From<PlanError> for ApiError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Stopping => ApiError::Stopping,
+            PlanError::Store(error) => ApiError::Store(error),
+            error => ApiError::Plan(PlanErrorBox(error)),
+        }
+    }
+}
+
 impl From<RunError> for ApiError {
     fn from(error: RunError) -> Self {
         match error {
@@ -153,6 +170,25 @@ impl ApiError {
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
                 RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
                 RunError::Store(_) | RunError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
+            },
+            Self::Plan(PlanErrorBox(error)) => match error {
+                PlanError::None(_) => (S::NOT_FOUND, "no_run", None),
+                PlanError::Unreadable { .. } => {
+                    (S::BAD_REQUEST, "no_file", Some("`posse plan init` makes a sample plan"))
+                }
+                PlanError::Invalid(_) => {
+                    (S::BAD_REQUEST, "invalid_plan", Some("`posse plan check` shows every mistake with its place"))
+                }
+                PlanError::NoTask(_) => (S::NOT_FOUND, "no_task", Some("`posse plan status` shows those there are")),
+                PlanError::NotAsking(_) => (S::CONFLICT, "not_asking", Some("`posse plan status` shows who asks")),
+                PlanError::Busy(_) => (S::CONFLICT, "busy", None),
+                PlanError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
+                PlanError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
+                PlanError::Area(_) => (S::CONFLICT, "no_area", None),
+                PlanError::Over => (S::CONFLICT, "over", None),
+                PlanError::NotWritten(_) => (S::CONFLICT, "not_written", None),
+                PlanError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
+                PlanError::Store(_) | PlanError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
             },
             Self::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
             Self::BadSize(_) => (S::UNPROCESSABLE_ENTITY, "bad_size", None),

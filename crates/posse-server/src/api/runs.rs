@@ -82,7 +82,7 @@ fn import(state: &StateFile, rules: Rules, prompt: &Prompt) -> Result<Imported, 
     Ok(Imported { rounds, terminals })
 }
 
-fn means(body: types::MeansIn) -> Result<Means, ApiError> {
+pub(super) fn means(body: types::MeansIn) -> Result<Means, ApiError> {
     let tmux_server = body.tmux_server.map(TmuxServer::checked).transpose();
     Ok(Means {
         environment: body.environment,

@@ -24,7 +24,7 @@ use super::{Command, Means};
 use crate::api::App;
 use crate::hub;
 use crate::record::LogEvent;
-use crate::store::{JournalEntry, RunRow};
+use crate::store::{JournalEntry, Kind, RunRow};
 use crate::watched_files::{Changed, WatchedFiles};
 
 /// How long before the journal is tried again when the disk refuses it.
@@ -286,6 +286,7 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> Journal
         entry: serde_json::to_string(entry).unwrap_or_default(),
         row: RunRow {
             id: ledger.spec.id,
+            kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,

@@ -3,11 +3,27 @@
 use std::path::Path;
 
 use posse_core::ids::RunId;
-use posse_core::run::Entry;
 use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde::de::DeserializeOwned;
 
 use super::{StoreError, json, read_only, text};
+
+/// What a run is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Loop,
+    Plan,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Plan => "plan",
+        }
+    }
+}
 
 /// One entry of a run's journal, and what the run is after it.
 #[derive(Clone, Debug)]
@@ -25,7 +41,9 @@ pub(crate) struct JournalEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) id: RunId,
+    pub(crate) kind: Kind,
     pub(crate) status: String,
+    /// Of a plan: its file.
     pub(crate) state_file: String,
     pub(crate) created: Wall,
     /// JSON.
@@ -36,11 +54,12 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
     // Not "or replace": two drivers of one run must not overwrite each other.
     let insert = "INSERT INTO journal (run, seq, at, entry) VALUES (?1, ?2, ?3, ?4)";
     transaction.prepare_cached(insert)?.execute(params![entry.run.as_str(), entry.seq, entry.at.0, entry.entry])?;
-    let put =
-        "INSERT OR REPLACE INTO runs (id, status, state_file, created, changed, view) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let put = "INSERT OR REPLACE INTO runs (id, kind, status, state_file, created, changed, view)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let row = &entry.row;
     transaction.prepare_cached(put)?.execute(params![
         row.id.as_str(),
+        row.kind.as_str(),
         row.status,
         row.state_file,
         row.created.0,
@@ -51,14 +70,18 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 }
 
 /// The runs that were going on when the last daemon ended.
-pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<RunId>> {
-    let mut statement =
-        connection.prepare("SELECT id FROM runs WHERE status IN ('running', 'parked') ORDER BY created")?;
-    statement.query_map([], |row| text(row, "id"))?.collect()
+pub(super) fn unfinished(connection: &Connection, kind: Kind) -> rusqlite::Result<Vec<RunId>> {
+    let mut statement = connection
+        .prepare("SELECT id FROM runs WHERE kind = ?1 AND status IN ('running', 'parked') ORDER BY created")?;
+    statement.query_map([kind.as_str()], |row| text(row, "id"))?.collect()
 }
 
 /// A run's journal after this entry. Blocking: for a thread that may wait.
-pub(crate) fn journal(path: &Path, run: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, StoreError> {
+pub(crate) fn journal<E: DeserializeOwned>(
+    path: &Path,
+    run: RunId,
+    after: i64,
+) -> Result<Vec<(i64, Wall, E)>, StoreError> {
     let read = || {
         let connection = read_only(path)?;
         let mut statement =
@@ -70,32 +93,45 @@ pub(crate) fn journal(path: &Path, run: RunId, after: i64) -> Result<Vec<(i64, W
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
-/// All runs, newest first, as JSON. Blocking.
-pub(crate) fn runs(path: &Path, limit: usize) -> Result<Vec<String>, StoreError> {
+/// All runs of a kind, newest first, as JSON. Blocking.
+pub(crate) fn runs(path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>, StoreError> {
     let read = || {
         let connection = read_only(path)?;
-        let mut statement = connection.prepare("SELECT view FROM runs ORDER BY created DESC, id LIMIT ?1")?;
-        statement.query_map([limit as i64], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
+        let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
+        let mut statement = connection.prepare(select)?;
+        let rows = statement.query_map((kind.as_str(), limit as i64), |row| row.get(0))?;
+        rows.collect::<rusqlite::Result<_>>()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
 /// One run, as JSON. Blocking.
-pub(crate) fn run(path: &Path, run: RunId) -> Result<Option<String>, StoreError> {
+pub(crate) fn run(path: &Path, kind: Kind, run: RunId) -> Result<Option<String>, StoreError> {
     let read = || {
         let connection = read_only(path)?;
-        connection.query_row("SELECT view FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0)).optional()
+        let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
+        connection.query_row(find, (kind.as_str(), run.as_str()), |row| row.get(0)).optional()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
-/// The run that uses this state file now. Blocking.
-pub(crate) fn using(path: &Path, state_file: &str) -> Result<Option<RunId>, StoreError> {
+/// The run that uses this file now. Blocking.
+pub(crate) fn using(path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+    let find = "SELECT id FROM runs
+                WHERE kind = ?1 AND state_file = ?2 AND status IN ('running', 'parked') LIMIT 1";
+    of_file(path, find, kind, state_file)
+}
+
+/// The run that began last with this file. Blocking.
+pub(crate) fn newest_of(path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+    let find = "SELECT id FROM runs WHERE kind = ?1 AND state_file = ?2 ORDER BY created DESC, rowid DESC LIMIT 1";
+    of_file(path, find, kind, state_file)
+}
+
+fn of_file(path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let read = || {
         let connection = read_only(path)?;
-        let find = "SELECT id FROM runs
-                    WHERE state_file = ?1 AND status IN ('running', 'parked') LIMIT 1";
-        connection.query_row(find, [state_file], |row| text(row, "id")).optional()
+        connection.query_row(find, (kind.as_str(), state_file), |row| text(row, "id")).optional()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
@@ -105,7 +141,7 @@ pub(crate) fn going_on_in(path: &Path, directory: &str, besides: RunId) -> Resul
     let read = || {
         let connection = read_only(path)?;
         let find = "SELECT id FROM runs
-                    WHERE status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
+                    WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
         connection.query_row(find, (directory, besides.as_str()), |row| text(row, "id")).optional()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })

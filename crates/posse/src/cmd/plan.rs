@@ -1,17 +1,25 @@
-//! `posse plan`: plans of tasks, each for a fresh session. What can be said of a plan without running it.
+//! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
 mod draw;
+mod dry_run;
 mod flags;
+mod follow;
 mod init;
+mod run;
+mod words;
 
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
+use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, select};
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{Plan, PlanProblems, Problem, State};
+use posse_core::plan::{Plan, PlanProblems, Problem, State, Warning};
+use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
+use posse_server::plans::view::{PlanRunStatus, PlanView};
 use serde_json::json;
 
+use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -23,12 +31,15 @@ const AGENTS: &str = ".claude/agents";
 #[command(after_help = "\
 Examples:
   posse plan init                    a sample plan and the directories for it
+  posse plan run plan.yaml           carry it out, or go on with it
   posse plan check plan.yaml         every mistake, with its place and a hint
   posse plan status plan.yaml        sections and tasks, and what may start next
   posse plan why plan.yaml 2.1       why a task does not start
+  posse plan stop plan.yaml          let what runs finish, and start nothing more
+  posse plan answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
 
-Exit codes: 0 in order, 5 the plan is not valid.")]
+Exit codes: 0 in order, 5 the plan is not valid; of `run`: see `posse plan run --help`.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -36,6 +47,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
     Check {
         /// The plan
@@ -53,39 +65,126 @@ enum Command {
         /// The task
         task: String,
     },
+    /// Stop a plan that runs
+    Stop {
+        /// The plan
+        file: PathBuf,
+        /// `now` ends what runs; otherwise it may finish
+        #[arg(value_parser = ["now"])]
+        now: Option<String>,
+    },
+    /// Answer a task that asked
+    Answer {
+        /// The plan
+        file: PathBuf,
+        /// The task
+        task: String,
+        /// The answer
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
+    /// Have a task tried again from the beginning
+    Retry {
+        /// The plan
+        file: PathBuf,
+        /// The task
+        task: String,
+    },
     /// What sessions of an agent may do, flag by flag
     Flags(flags::Args),
     /// Make the directories and a sample plan
     Init(init::Args),
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    match &args.command {
-        Command::Check { file } => check(file, ui),
-        Command::Status { file } => with_plan(file, ui, |plan, state| {
-            let selection = selection(plan, state);
-            ui.answer(&json!({ "plan": plan, "state": state, "selection": selection }), || {
-                draw::tree(plan, state, &selection, ui)
-            });
-            Ok(Exit::Ok)
-        }),
-        Command::Why { file, task } => with_plan(file, ui, |plan, state| {
-            let Some(task) = plan.task(task) else {
-                return Err(Error::Failed {
-                    message: format!("there is no task {task:?} in this plan"),
-                    hint: Some(format!("`posse plan status {}` shows those there are", file.display())),
-                });
-            };
-            let selection = selection(plan, state);
-            let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
-            ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
-                draw::why(task, state, &selection)
-            });
-            Ok(Exit::Ok)
-        }),
-        Command::Flags(args) => flags::run(args, ui),
-        Command::Init(args) => init::run(args, ui),
+pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    match args.command {
+        Command::Run(args) => super::on_own_signals(run::run(*args, ui)),
+        Command::Check { file } => check(&file, ui),
+        Command::Status { file } => super::on_runtime(status(file, ui)),
+        Command::Why { file, task } => super::on_runtime(why(file, task, ui)),
+        Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
+        Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
+        Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
+        Command::Flags(args) => flags::run(&args, ui),
+        Command::Init(args) => init::run(&args, ui),
     }
+}
+
+/// The run that uses this file now.
+async fn running(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
+    let Ok(real) = std::fs::canonicalize(file) else { return Ok(None) };
+    let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
+    let runs: Vec<PlanView> = client.get("/plans?limit=10000").await?;
+    let uses = |run: &PlanView| run.status == PlanRunStatus::Running && Path::new(&run.file) == real;
+    Ok(runs.into_iter().find(uses).map(|view| (client, view)))
+}
+
+async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
+    let run = running(&file).await?.map(|(_, view)| view);
+    with_plan(&file, ui, |plan, state| {
+        let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
+        let selection = selection(plan, &state);
+        ui.answer(&json!({ "plan": plan, "state": state, "selection": selection, "run": run }), || {
+            let mut text = draw::tree(plan, &state, &selection, ui);
+            if let Some(run) = &run {
+                text.push_str(&draw::run(run));
+            }
+            text
+        });
+        Ok(Exit::Ok)
+    })
+}
+
+async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
+    let run = running(&file).await?.map(|(_, view)| view);
+    with_plan(&file, ui, |plan, state| {
+        let Some(task) = plan.task(&task) else {
+            return Err(Error::Failed {
+                message: format!("there is no task {task:?} in this plan"),
+                hint: Some(format!("`posse plan status {}` shows those there are", file.display())),
+            });
+        };
+        let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
+        let selection = selection(plan, &state);
+        let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
+        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
+            draw::why(task, &state, &selection)
+        });
+        Ok(Exit::Ok)
+    })
+}
+
+async fn stop(file: PathBuf, now: bool, ui: &Ui) -> Result<Exit, Error> {
+    let Some((mut client, view)) = running(&file).await? else {
+        return Err(Error::failed(format!("{} does not run; there is nothing to stop", file.display())));
+    };
+    let how = Some(if now { StopHow::Now } else { StopHow::AfterTask });
+    let path = format!("/plans/{}/stop", view.id);
+    let stopped: Success = client.post(&path, &StopPlan { how }, Repeat::Safe).await?;
+    ui.answer(&stopped, String::new);
+    ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
+    Ok(Exit::Ok)
+}
+
+async fn answer(file: PathBuf, task: String, answer: String, ui: &Ui) -> Result<Exit, Error> {
+    let body = TaskAnswerIn { file: client::absolute(&file)?, task, answer };
+    let taken: Success = Client::connect().await?.post("/plans/answer", &body, Repeat::Never).await?;
+    ui.answer(&taken, String::new);
+    say_how_to_go_on(&file, ui).await
+}
+
+async fn retry(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
+    let body = RetryIn { file: client::absolute(&file)?, task };
+    let taken: Success = Client::connect().await?.post("/plans/retry", &body, Repeat::Safe).await?;
+    ui.answer(&taken, String::new);
+    say_how_to_go_on(&file, ui).await
+}
+
+async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
+    if running(file).await?.is_none() {
+        ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
+    }
+    Ok(Exit::Ok)
 }
 
 fn read(file: &Path) -> Result<String, Error> {
@@ -99,13 +198,7 @@ fn read(file: &Path) -> Result<String, Error> {
 fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
-    let (problems, warnings, tasks) = match Plan::read(&name, &text) {
-        Err(PlanProblems { problems, warnings, .. }) => (problems, warnings, 0),
-        Ok((plan, warnings)) => {
-            let tasks = plan.tasks().count();
-            (plan.missing(agent_exists, |path| Path::new(path).exists()), warnings, tasks)
-        }
-    };
+    let (problems, warnings, tasks) = problems(&name, &text, Path::new("."));
     ui.answer(&json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks }), || {
         let mut shown: String =
             problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect();
@@ -116,6 +209,33 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
         shown
     });
     Ok(if problems.is_empty() { Exit::Ok } else { Exit::Invalid })
+}
+
+/// Problems, warnings, and how many tasks there are.
+fn problems(name: &str, text: &str, project: &Path) -> (Vec<Problem>, Vec<Warning>, usize) {
+    match Plan::read(name, text) {
+        Err(PlanProblems { problems, warnings, .. }) => (problems, warnings, 0),
+        Ok((plan, warnings)) => {
+            let agent_exists = |name: &str| {
+                project.join(AGENTS).join(format!("{name}.md")).exists() || agent_file::built_in(name).is_some()
+            };
+            (plan.missing(agent_exists, |path| project.join(path).exists()), warnings, plan.tasks().count())
+        }
+    }
+}
+
+/// Shows what is wrong with a plan, if something is.
+fn shows_problems(file: &Path, project: &Path, ui: &Ui) -> Result<bool, Error> {
+    let text = read(file)?;
+    let name = file.display().to_string();
+    let (problems, ..) = problems(&name, &text, project);
+    if problems.is_empty() {
+        return Ok(false);
+    }
+    ui.answer(&json!({ "file": name, "problems": problems }), || {
+        problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect()
+    });
+    Ok(true)
 }
 
 /// A plan that can be worked with; otherwise what is wrong is shown.
@@ -141,9 +261,4 @@ fn selection(plan: &Plan, state: &State) -> Selection {
         state,
         &Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &[] },
     )
-}
-
-/// Whether somebody has said what this agent is: the project, or posse.
-fn agent_exists(name: &str) -> bool {
-    Path::new(AGENTS).join(format!("{name}.md")).exists() || agent_file::built_in(name).is_some()
 }

@@ -5,6 +5,7 @@
 
 mod live;
 mod loop_run;
+mod plan_run;
 mod providers;
 mod seen;
 

@@ -102,7 +102,7 @@ fn prompt(file: &Path) -> String {
 
 /// Files have no events of their own here; looking again costs little.
 #[track_caller]
-fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+pub(crate) fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let give_up = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(seen) = look() {

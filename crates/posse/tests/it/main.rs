@@ -13,6 +13,7 @@ mod disk;
 mod loop_actor;
 mod loop_kills;
 mod loop_run;
+mod plan_run;
 mod privacy;
 mod profiles;
 mod recordings;

@@ -380,6 +380,20 @@ fn t80_a_conflict_is_tried_once_more_and_then_kept() {
 }
 
 #[test]
+fn what_cannot_be_merged_now_is_merged_when_a_person_says_so() {
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.workers = 1);
+    run.session("a", done());
+    run.merge("a", MergeResult::NotNow { why: "commit x".into() });
+    assert_eq!(run.record("a").status, TaskStatus::Suspended);
+    assert!(run.record("a").question.as_ref().is_some_and(|question| question.contains("commit x")));
+    assert_eq!(run.sessions(), ["b.1:-"], "the rest goes on");
+    run.tell(Event::Answered { task: id("a"), answer: "done".into() });
+    run.merged("a");
+    assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Verified, 1));
+    assert_eq!(run.sessions(), ["b.1:-"], "the work is not done again");
+}
+
+#[test]
 fn t83_green_alone_and_red_together() {
     let mut run = Table::new("", GROUP, |s| s.workers = 3);
     for task in ["a", "b", "c"] {

@@ -111,6 +111,11 @@ pub enum MergeResult {
     },
     /// It merges, but the checks fail on the result. Nothing was merged.
     RedTogether(GateFailure),
+    /// It merges, but not into what is there now: the user has uncommitted changes where it would write, or is in the
+    /// middle of something. Nothing was merged. `why` says what to do about it.
+    NotNow {
+        why: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,12 +5,12 @@ use posse_core::rounds::Role;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Output, Terminal};
 use posse_server::runs::view::RunView;
-use unicode_width::UnicodeWidthStr;
 
 use crate::client::Client;
 use crate::cmd::ls::asked;
 use crate::error::Error;
-use crate::ui::{Colour, Ui, age, colour_of, cut, plain, window};
+use crate::foot::{Foot, Row, size};
+use crate::ui::{Colour, Ui, age, colour_of, plain};
 
 /// Lines of the terminal whose turn it is, at most: any more are no longer taken in at a glance.
 const LINES: usize = 12;
@@ -20,31 +20,22 @@ const ASKED: usize = 30;
 const REST: usize = 9;
 /// Rows left, in a window that has them, for what has happened.
 const PAST: usize = 9;
-/// What terminals that know it show only as a whole; the others ignore it.
-const BEGIN: &str = "\x1b[?2026h";
-const END: &str = "\x1b[?2026l";
 
 pub(super) struct Live<'a> {
-    ui: &'a Ui,
-    /// How wide the rows are that were drawn last.
-    drawn: Vec<usize>,
+    foot: Foot<'a>,
 }
-
-/// A row of it: texts and their colours.
-type Row = Vec<(String, Option<Colour>)>;
 
 impl<'a> Live<'a> {
     pub(super) fn new(ui: &'a Ui) -> Self {
-        Self { ui, drawn: Vec::new() }
+        Self { foot: Foot::new(ui) }
     }
 
     /// Takes it away.
     pub(super) fn clear(&mut self) {
-        let back = self.back(size().1);
-        self.ui.print(&back);
+        self.foot.clear();
     }
 
-    /// Lines that stay, and below them the run as it is now. All at once, so that nothing flickers.
+    /// Lines that stay, and below them the run as it is now.
     pub(super) async fn draw(&mut self, client: &mut Client, view: &RunView, lines: &str) -> Result<(), Error> {
         let terminals: Vec<Terminal> = client.get("/terminals").await?;
         let tail = match &view.turn {
@@ -55,37 +46,9 @@ impl<'a> Live<'a> {
             None => String::new(),
         };
         let (rows, columns) = size();
-        let mut text = format!("{BEGIN}{}{lines}", self.back(columns));
-        for row in picture(view, &terminals, &tail, rows, columns) {
-            let (row, width) = painted(&row, columns, self.ui);
-            text.push_str(&format!("{row}\n"));
-            self.drawn.push(width);
-        }
-        self.ui.print(&format!("{text}{END}"));
+        self.foot.draw(lines, &picture(view, &terminals, &tail, rows, columns));
         Ok(())
     }
-
-    /// Back to where it was drawn, with nothing below.
-    fn back(&mut self, columns: usize) -> String {
-        // A window that was made narrower has broken rows in two.
-        let rows: usize = self.drawn.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
-        if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() }
-    }
-}
-
-fn size() -> (usize, usize) {
-    window().map_or((24, 80), |(rows, columns)| (rows.into(), columns.into()))
-}
-
-/// A row that fits into the window, and how wide it is.
-fn painted(row: &Row, columns: usize, ui: &Ui) -> (String, usize) {
-    let (mut text, mut used) = (String::new(), 0);
-    for (part, colour) in row {
-        let part = if used < columns { cut(part, columns - used) } else { String::new() };
-        used += part.width();
-        text.push_str(&colour.map_or_else(|| part.clone(), |colour| ui.paint(&part, colour)));
-    }
-    (text, used)
 }
 
 fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, columns: usize) -> Vec<Row> {

@@ -1,7 +1,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::*;
+use crate::foot::painted;
 
 fn view() -> RunView {
     serde_json::from_value(json!({

@@ -4,7 +4,10 @@ use posse_core::plan::file::{Task, section_status};
 use posse_core::plan::select::{Selection, Standing, Why};
 use posse_core::plan::{Plan, Problem, State, TaskStatus};
 
-use crate::ui::{Colour, Ui, plain};
+use posse_server::plans::view::PlanView;
+
+use crate::foot::Row;
+use crate::ui::{Colour, Ui, age, plain};
 
 /// A problem, with the line it is about.
 pub(super) fn problem(file: &str, text: &str, problem: &Problem, word: &str, ui: &Ui) -> String {
@@ -76,6 +79,60 @@ pub(super) fn tree(plan: &Plan, state: &State, selection: &Selection, ui: &Ui) -
     };
     text.push_str(&format!("{word}\n"));
     text
+}
+
+/// What a run does now, in lines.
+pub(super) fn run(view: &PlanView) -> String {
+    let mut text = format!("run {} goes on, for {}\n", view.id, age(view.created));
+    for session in &view.sessions {
+        text.push_str(&format!("  {}\n", session_line(session)));
+    }
+    if let Some(hold) = &view.hold {
+        let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
+        text.push_str(&format!("  no session before {until}: {}\n", plain(&hold.reason)));
+    }
+    if view.waits {
+        text.push_str(&format!("  waits: `posse plan run {}` goes on with it\n", view.file));
+    }
+    text
+}
+
+fn session_line(session: &posse_server::plans::view::SessionView) -> String {
+    let verb = if session.validates { "is validated by" } else { "by" };
+    let doing = session.doing.as_deref().map(|doing| format!("  {}", plain(doing))).unwrap_or_default();
+    format!(
+        "task {} {verb} {}, attempt {}, {}{doing}",
+        session.task,
+        session.agent,
+        session.attempt,
+        age(session.since)
+    )
+}
+
+/// The tree of a run, for the foot of a window: as much of it as fits, what runs first.
+pub(super) fn progress(view: &PlanView, rows: usize, columns: usize) -> Vec<Row> {
+    let dim = |text: String| (text, Some(Colour::Dim));
+    let done = view.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped));
+    let head = format!("{}  {}/{} tasks  {}", plain(&view.name), done.count(), view.tasks.len(), age(view.created));
+    let mut picture: Vec<Row> = vec![vec![dim("─".repeat(columns))], vec![(head, Some(Colour::Bold))]];
+    if let Some(hold) = &view.hold {
+        let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%T");
+        picture.push(vec![(format!("no session before {until}: {}", plain(&hold.reason)), Some(Colour::Yellow))]);
+    }
+    let room = rows.saturating_sub(picture.len() + 2);
+    let busy = view.tasks.iter().position(|task| task.status == TaskStatus::InProgress).unwrap_or(0);
+    let from = busy.saturating_sub(room / 2).min(view.tasks.len().saturating_sub(room));
+    for task in view.tasks.iter().skip(from).take(room) {
+        let (sign, colour) = mark(task.status);
+        let mut row: Row =
+            vec![(format!("{sign} "), colour), (format!("{:<8} {}", task.id.as_str(), plain(&task.name)), None)];
+        if let Some(session) = view.sessions.iter().find(|session| session.task == task.id) {
+            let doing = session.doing.as_deref().map(plain).unwrap_or_default();
+            row.push(dim(format!("  {} {}  {doing}", session.agent, age(session.since))));
+        }
+        picture.push(row);
+    }
+    picture
 }
 
 /// What to say behind a task.

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The agent's own words, if somebody has written some.
-fn agent(name: &str) -> Result<Option<AgentFile>, Error> {
+pub(super) fn agent(name: &str) -> Result<Option<AgentFile>, Error> {
     let path = Path::new(AGENTS).join(format!("{name}.md"));
     let parsed = match std::fs::read_to_string(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),

@@ -1,0 +1,130 @@
+//! Bringing the work of a task back into the branch it is for: what git says about it, and what of the user's is in the
+//! way.
+
+use crate::aftermath::{Change, GitPath};
+
+/// Where a branch may be checked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worktree {
+    pub path: GitPath,
+    /// In full: `refs/heads/main`. `None` if HEAD is detached.
+    pub branch: Option<String>,
+    /// Its directory is gone.
+    pub gone: bool,
+}
+
+/// Reads what `git worktree list --porcelain -z` says.
+pub fn worktrees(said: &[u8]) -> Vec<Worktree> {
+    let mut found: Vec<Worktree> = Vec::new();
+    for line in said.split(|byte| *byte == 0) {
+        let (key, value) = match line.iter().position(|byte| *byte == b' ') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &[][..]),
+        };
+        if key == b"worktree" {
+            found.push(Worktree { path: GitPath(value.to_vec()), ..Worktree::default() });
+            continue;
+        }
+        let Some(last) = found.last_mut() else { continue };
+        match key {
+            b"branch" => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
+            b"prunable" => last.gone = true,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What two commits give together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// With marks in the files that have conflicts.
+    pub tree: String,
+    pub conflicts: Vec<GitPath>,
+}
+
+/// Reads what `git merge-tree --write-tree --name-only --no-messages -z` says; `None` if that is nothing.
+pub fn together(said: &[u8]) -> Option<Together> {
+    let mut words = said.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let tree = String::from_utf8(words.next()?.trim_ascii().to_vec()).ok()?;
+    let mut conflicts: Vec<GitPath> = words.map(|path| GitPath(path.to_vec())).collect();
+    conflicts.sort();
+    conflicts.dedup();
+    Some(Together { tree, conflicts })
+}
+
+/// What of the user's would be written over or removed, if these paths were written: the path itself, a file where a
+/// directory must be, or files in a directory that becomes a file.
+pub fn in_the_way(written: &[GitPath], changes: &[Change], ignored: &[GitPath]) -> Vec<GitPath> {
+    let meets = |users: &GitPath| written.iter().any(|path| path == users || path.is_in(users) || users.is_in(path));
+    let users = changes.iter().map(|change| &change.path).chain(ignored);
+    let mut paths: Vec<GitPath> = users.filter(|path| meets(path)).cloned().collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> GitPath {
+        GitPath(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn where_branches_are_checked_out() {
+        let said = "worktree /home/u/a b\0HEAD 1\0branch refs/heads/main\0\0worktree /x\0HEAD 2\0detached\0\0\
+                    worktree /gone\0HEAD 3\0branch refs/heads/old\0prunable gitdir file points to non-existent location\0\0";
+        let expected = [
+            ("/home/u/a b", Some("refs/heads/main"), false),
+            ("/x", None, false),
+            ("/gone", Some("refs/heads/old"), true),
+        ];
+        let expected = expected.map(|(place, branch, gone)| Worktree {
+            path: path(place),
+            branch: branch.map(str::to_owned),
+            gone,
+        });
+        assert_eq!(worktrees(said.as_bytes()), expected);
+        assert_eq!(worktrees(b""), []);
+    }
+
+    #[test]
+    fn what_two_commits_give() {
+        for (said, expected) in
+            [("abc\0", Some(("abc", vec![]))), ("abc\0b\0a b\0b\0", Some(("abc", vec!["a b", "b"]))), ("", None)]
+        {
+            let expected = expected.map(|(tree, conflicts)| Together {
+                tree: tree.into(),
+                conflicts: conflicts.into_iter().map(path).collect(),
+            });
+            assert_eq!(together(said.as_bytes()), expected, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_would_be_written_over_is_in_the_way() {
+        let change = |name| Change {
+            path: path(name),
+            new: false,
+            present: true,
+            tracked: true,
+            repository: false,
+            unmerged: false,
+        };
+        for (written, users, expected) in [
+            (vec!["a"], vec!["b", "ab"], vec![]),
+            (vec!["a", "c"], vec!["b", "a"], vec!["a"]),
+            (vec!["a/b"], vec!["a"], vec!["a"]),
+            (vec!["a"], vec!["a/b", "a/c"], vec!["a/b", "a/c"]),
+        ] {
+            let (written, shown): (Vec<GitPath>, _) = (written.into_iter().map(path).collect(), format!("{users:?}"));
+            let changes: Vec<Change> = users.iter().copied().map(change).collect();
+            let ignored: Vec<GitPath> = users.into_iter().map(path).collect();
+            let expected: Vec<GitPath> = expected.into_iter().map(path).collect();
+            assert_eq!(in_the_way(&written, &changes, &[]), expected, "{shown}");
+            assert_eq!(in_the_way(&written, &[], &ignored), expected, "{shown}, ignored");
+        }
+    }
+}

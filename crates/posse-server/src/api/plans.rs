@@ -1,0 +1,105 @@
+//! Runs of plans: begin, look at, stop, answer.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
+use posse_core::plan::machine::StopHow;
+
+use super::params::{Params, Run};
+use super::runs::means;
+use super::types::{self, Success};
+use super::{ApiError, App, terminals};
+use crate::plans::Wanted;
+use crate::plans::view::PlanView;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+/// How many runs are listed unless somebody says otherwise.
+const LISTED: u32 = 100;
+
+/// List the runs of plans, newest first
+#[utoipa::path(get, path = "/plans", tag = "plans", params(types::RunsQuery),
+    responses((status = 200, description = "Them", body = Vec<PlanView>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn list(State(app): State<App>, Params(query): Params<types::RunsQuery>) -> Answer<Vec<PlanView>> {
+    Ok(Json(app.plans.list(query.limit.unwrap_or(LISTED) as usize).await?))
+}
+
+/// Begin a run of a plan, or go on with the one that uses this file
+///
+/// A run that goes on already is told that somebody is there who knows the environment of its sessions.
+#[utoipa::path(post, path = "/plans", tag = "plans", request_body = types::PlanIn,
+    responses((status = 201, description = "It is written down and begins, or goes on", body = PlanView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn begin(
+    State(app): State<App>,
+    Params(body): Params<types::PlanIn>,
+) -> Result<(StatusCode, Json<PlanView>), ApiError> {
+    let wanted = Wanted {
+        file: body.file,
+        directory: terminals::directory(&body.directory)?,
+        provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
+        sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
+        branch: body.branch,
+        only: body.only,
+        from: body.from,
+        reset: body.reset,
+        workers: body.workers.map(|workers| workers as usize),
+        no_wait: body.no_wait,
+        cap_usd: body.cap_usd,
+        budget: body.budget.into(),
+        notifications: body.notifications,
+    };
+    let view = app.plans.begin(&app, wanted, means(body.means)?).await?;
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// Show a run of a plan
+#[utoipa::path(get, path = "/plans/{id}", tag = "plans", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = PlanView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<PlanView> {
+    Ok(Json(app.plans.show(id).await?))
+}
+
+/// Stop a run of a plan
+#[utoipa::path(post, path = "/plans/{id}/stop", tag = "plans", params(("id" = String, Path)), request_body = Option<types::StopPlan>,
+    responses((status = 200, description = "It was told to", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn stop(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(body): Params<types::StopPlan>,
+) -> Answer<Success> {
+    app.plans.stop(id, body.how.unwrap_or(StopHow::AfterTask)).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Answer a task that asked
+///
+/// If the plan does not run, the answer is written into its file, and the next run begins with it.
+#[utoipa::path(post, path = "/plans/answer", tag = "plans", request_body = types::TaskAnswerIn,
+    responses((status = 200, description = "It is written down", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn answer(State(app): State<App>, Params(body): Params<types::TaskAnswerIn>) -> Answer<Success> {
+    app.plans.answer(&body.file, &body.task, body.answer).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Have a task tried again from the beginning
+#[utoipa::path(post, path = "/plans/retry", tag = "plans", request_body = types::RetryIn,
+    responses((status = 200, description = "It is written down", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn retry(State(app): State<App>, Params(body): Params<types::RetryIn>) -> Answer<Success> {
+    app.plans.retry(&body.file, &body.task).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// What happened in a run of a plan
+#[utoipa::path(get, path = "/plans/{id}/journal", tag = "plans", params(("id" = String, Path), types::JournalQuery),
+    responses((status = 200, description = "Its entries, oldest first", body = Vec<types::PlanJournalView>), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn journal(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(query): Params<types::JournalQuery>,
+) -> Answer<Vec<types::PlanJournalView>> {
+    app.plans.show(id).await?;
+    let entries = app.plans.journal(id, query.after.unwrap_or(0)).await?;
+    let view = |(seq, at, entry)| types::PlanJournalView { seq, at: crate::timestamp(at), entry };
+    Ok(Json(entries.into_iter().map(view).collect()))
+}

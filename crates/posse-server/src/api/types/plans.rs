@@ -1,0 +1,118 @@
+//! What travels about runs of plans.
+
+use jiff::Timestamp;
+use posse_core::plan::file::BudgetMeta;
+use posse_core::plan::machine::StopHow;
+use posse_core::rounds::config::Notifications;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::MeansIn;
+use crate::plans::entry::Entry;
+
+/// A run of a plan to begin, or to go on with if one uses the file. Configuration and environment are resolved by whoever
+/// asks.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanIn {
+    /// The plan. Absolute.
+    pub file: String,
+    /// The project. Absolute.
+    pub directory: String,
+    /// Whose sessions carry it out; `claude_code` unless given.
+    #[serde(default)]
+    pub provider: Option<String>,
+    /// Sessions may do everything. Only if the operator said so.
+    #[serde(default)]
+    pub no_sandbox: bool,
+    /// The branch that gathers the results; the one that is checked out unless given.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Only this task.
+    #[serde(default)]
+    pub only: Option<String>,
+    /// This task and those behind it.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Tasks to be done again from the beginning.
+    #[serde(default)]
+    pub reset: Vec<String>,
+    /// Sessions at once; as the plan says unless given.
+    #[serde(default)]
+    pub workers: Option<u32>,
+    /// End instead of waiting for the quota to come back.
+    #[serde(default)]
+    pub no_wait: bool,
+    /// What this run may spend, in US dollars.
+    #[serde(default)]
+    pub cap_usd: Option<f64>,
+    /// Over what the plan says.
+    #[serde(default)]
+    pub budget: BudgetIn,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub notifications: Notifications,
+    #[serde(default)]
+    pub means: MeansIn,
+}
+
+/// Money, in US dollars.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetIn {
+    /// Zero is no limit.
+    #[serde(default)]
+    pub ceiling_usd: Option<f64>,
+    /// How much of the ceiling.
+    #[serde(default)]
+    pub percent: Option<f64>,
+    /// What stays of it.
+    #[serde(default)]
+    pub reserved_usd: Option<f64>,
+}
+
+impl From<BudgetIn> for BudgetMeta {
+    fn from(budget: BudgetIn) -> Self {
+        Self { ceiling_usd: budget.ceiling_usd, percent: budget.percent, reserved_usd: budget.reserved_usd }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopPlan {
+    /// `after_task`: what runs may finish; or `now`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub how: Option<StopHow>,
+}
+
+/// An answer to a task that asked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskAnswerIn {
+    /// The plan. Absolute.
+    pub file: String,
+    pub task: String,
+    pub answer: String,
+}
+
+/// A task to be tried again from the beginning.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryIn {
+    /// The plan. Absolute.
+    pub file: String,
+    pub task: String,
+}
+
+/// One entry of the journal of a plan's run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PlanJournalView {
+    /// Its place in the run's journal, from 1.
+    pub seq: i64,
+    pub at: Timestamp,
+    /// What happened: `entry` names it, the rest are its facts.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub entry: Entry,
+}

@@ -1,0 +1,377 @@
+//! Plans: tasks, each carried out by a headless session of its own. What is decided is decided in `posse_core::plan`; here
+//! it is done.
+//!
+//! A run of a plan is its journal, like a run of the loop. While it goes on a task of its own drives it (`driver`). After a
+//! crash of the daemon it is taken up again: sessions that run go on under the keeper, what was asked for and not answered
+//! is asked for again. The environment of sessions is never stored: a run that must start one waits until somebody comes
+//! who knows it.
+
+pub mod areas;
+mod begin;
+mod briefing;
+mod doing;
+mod driver;
+pub mod entry;
+mod facts;
+mod ledger;
+mod plan_file;
+mod report;
+mod session;
+pub mod view;
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use posse_core::ids::RunId;
+use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::machine::{self, Event, StopHow};
+use posse_core::plan::names::plan_slug;
+use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
+use posse_core::time::Wall;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::App;
+use crate::runs::Means;
+use crate::store::{self, Kind, StoreError};
+use crate::watched_files::WatchedFiles;
+use areas::{AreaError, Areas, Ground};
+pub(crate) use begin::Wanted;
+use doing::Doing;
+use driver::{Driver, Ended};
+use entry::Entry;
+use ledger::Ledger;
+use session::Sessions;
+use view::PlanView;
+pub use words::outcome_word;
+
+/// What the driver of a run is told by people. Answered when it is written down; a driver that has come to its end does not.
+pub(crate) enum Command {
+    Event(Box<Event>, oneshot::Sender<()>),
+    /// Somebody is there who knows the environment.
+    Means(Box<Means>, oneshot::Sender<()>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanError {
+    #[error("there is no run {0} of a plan")]
+    None(RunId),
+    #[error("cannot read {path}: {error}")]
+    Unreadable { path: String, error: std::io::Error },
+    #[error("{0}")]
+    Invalid(PlanProblems),
+    #[error("there is no task {0:?} in this plan")]
+    NoTask(String),
+    #[error("task {0} does not ask anything")]
+    NotAsking(TaskId),
+    #[error("a session works on task {0}; stop the plan first, or wait")]
+    Busy(TaskId),
+    #[error("{0}")]
+    Wrong(String),
+    #[error("{program} is not installed, or not in the PATH of this shell")]
+    NoProgram { program: String, install: String },
+    #[error(transparent)]
+    Area(#[from] AreaError),
+    #[error("the run of this plan is over; there is nothing to stop")]
+    Over,
+    #[error("{0}")]
+    NotWritten(String),
+    #[error("the database cannot be written: {0}")]
+    Disk(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// What the sessions of one run are heard to do. Only for who looks now.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    run: RunId,
+    all: AllHeard,
+}
+
+type AllHeard = Arc<Mutex<HashMap<RunId, BTreeMap<String, String>>>>;
+
+impl Heard {
+    fn put(&self, session: &machine::RunId, text: String) {
+        lock(&self.all).entry(self.run).or_default().insert(session.to_string(), text);
+    }
+
+    fn forget(&self, session: &machine::RunId) {
+        if let Some(heard) = lock(&self.all).get_mut(&self.run) {
+            heard.remove(&session.to_string());
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The runs of plans that go on.
+#[derive(Clone)]
+pub(crate) struct Plans {
+    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    heard: AllHeard,
+    /// Held by whoever looks whether a plan runs, and acts on it.
+    beginning: Arc<tokio::sync::Mutex<()>>,
+    files: WatchedFiles,
+    database: PathBuf,
+    /// Where runs keep their files.
+    state: PathBuf,
+    executable: PathBuf,
+}
+
+impl Plans {
+    pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
+        let (driven, heard, beginning) = Default::default();
+        Self { driven, heard, beginning, files, database, state, executable }
+    }
+
+    /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
+    pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<PlanView, PlanError> {
+        let _beginning = self.beginning.lock().await;
+        let file = real_file(&wanted.file)?;
+        if let Some(id) = self.using(&file).await? {
+            self.go_on(app, id, means).await?;
+            return self.show(id).await;
+        }
+        let last = self.last(&file).await?;
+        let spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
+        let (id, state) = (spec.id, self.state_of(spec.id));
+        let areas = self.areas(&spec).await?;
+        let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
+        let entry = Entry::Created { spec: Box::new(spec) };
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let told = view::told(id, 1, &entry);
+        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
+        written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
+        let view = PlanView::new(&ledger, &state.to_string_lossy());
+        self.drive(app, ledger, 1, Ok(areas), Some(means));
+        Ok(view)
+    }
+
+    /// Tells a run that somebody is there who knows the environment.
+    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+        let driver = lock(&self.driven).get(&id).cloned();
+        let (taken, answer) = oneshot::channel();
+        let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
+        if told && answer.await.is_ok() {
+            return Ok(());
+        }
+        let (ledger, seq) = self.load(id).await?;
+        if !ledger.closed {
+            let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
+            self.drive(app, ledger, seq, areas, Some(means));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), PlanError> {
+        self.show(id).await?;
+        match self.tell(id, Event::Stop(how)).await {
+            true => Ok(()),
+            false => Err(PlanError::Over),
+        }
+    }
+
+    /// A person answers a task that asked, of a plan that runs or not.
+    pub(crate) async fn answer(&self, file: &str, task: &str, answer: String) -> Result<(), PlanError> {
+        let asks = |record: &Record, id: &TaskId| match record.status {
+            TaskStatus::Suspended => Ok(()),
+            _ => Err(PlanError::NotAsking(id.clone())),
+        };
+        self.change(
+            file,
+            task,
+            asks,
+            |task| Event::Answered { task, answer: answer.clone() },
+            |record| {
+                record.answer = Some(answer.clone());
+                record.status = TaskStatus::Pending;
+            },
+        )
+        .await
+    }
+
+    /// A person wants a task to be tried again from the beginning.
+    pub(crate) async fn retry(&self, file: &str, task: &str) -> Result<(), PlanError> {
+        let rests = |record: &Record, id: &TaskId| match record.status {
+            TaskStatus::InProgress => Err(PlanError::Busy(id.clone())),
+            _ => Ok(()),
+        };
+        self.change(file, task, rests, |task| Event::Retry { task }, |record| *record = Record::default()).await
+    }
+
+    /// Changes what has become of a task: in the run that goes on, else in the file, from which the next run begins.
+    async fn change(
+        &self,
+        file: &str,
+        task: &str,
+        may: impl Fn(&Record, &TaskId) -> Result<(), PlanError>,
+        event: impl FnOnce(TaskId) -> Event,
+        edit: impl FnOnce(&mut Record),
+    ) -> Result<(), PlanError> {
+        let _beginning = self.beginning.lock().await;
+        let file = real_file(file)?;
+        let no_task = || PlanError::NoTask(task.to_owned());
+        if let Some(id) = self.using(&file).await? {
+            let view = self.show(id).await?;
+            let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
+            may(&found.record, &found.id)?;
+            if self.tell(id, event(found.id)).await {
+                return Ok(());
+            }
+        }
+        let text = read(&file)?;
+        let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
+        let id = plan.task(task).ok_or_else(no_task)?.id.clone();
+        let mut state = State::recorded(&plan);
+        // Nothing works on it: whoever did is gone.
+        let record = state.of(&id);
+        if record.status == TaskStatus::InProgress {
+            record.status = TaskStatus::Pending;
+        }
+        may(record, &id)?;
+        edit(record);
+        let written =
+            write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
+        plan_file::replace(Path::new(&file), &written)
+            .map_err(|error| PlanError::NotWritten(format!("cannot write {file}: {error}")))
+    }
+
+    /// Whether the driver of this run has written it down.
+    async fn tell(&self, id: RunId, event: Event) -> bool {
+        let driver = lock(&self.driven).get(&id).cloned();
+        let (taken, answer) = oneshot::channel();
+        driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
+    }
+
+    /// Takes up the runs that were going on when the last daemon ended.
+    pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
+        for id in runs {
+            let _beginning = self.beginning.lock().await;
+            if lock(&self.driven).contains_key(&id) {
+                continue;
+            }
+            match self.load(id).await {
+                Ok((ledger, seq)) => {
+                    let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
+                    self.drive(app, ledger, seq, areas, None);
+                }
+                Err(error) => tracing::error!("run {id} of a plan cannot be taken up: {error}"),
+            }
+        }
+    }
+
+    /// All runs, newest first.
+    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<PlanView>, PlanError> {
+        let views = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
+        let views = views.iter().filter_map(|view| serde_json::from_str::<PlanView>(view).ok());
+        Ok(views.map(|view| self.with_doing(view)).collect())
+    }
+
+    pub(crate) async fn show(&self, id: RunId) -> Result<PlanView, PlanError> {
+        let view = self.read(move |database| store::run(database, Kind::Plan, id)).await?;
+        let view = view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(PlanError::None(id))?;
+        Ok(self.with_doing(view))
+    }
+
+    fn with_doing(&self, view: PlanView) -> PlanView {
+        match lock(&self.heard).get(&view.id) {
+            Some(heard) => view.doing(heard),
+            None => view,
+        }
+    }
+
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, PlanError> {
+        self.read(move |database| store::journal(database, id, after)).await
+    }
+
+    async fn using(&self, file: &str) -> Result<Option<RunId>, PlanError> {
+        let file = file.to_owned();
+        self.read(move |database| store::using(database, Kind::Plan, &file)).await
+    }
+
+    /// The run of this file that began last.
+    async fn last(&self, file: &str) -> Result<Option<Ledger>, PlanError> {
+        let file = file.to_owned();
+        match self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? {
+            Some(id) => Ok(self.load(id).await.ok().map(|(ledger, _)| ledger)),
+            None => Ok(None),
+        }
+    }
+
+    async fn load(&self, id: RunId) -> Result<(Ledger, i64), PlanError> {
+        let journal = self.journal(id, 0).await?;
+        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
+        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
+        ledger.map(|ledger| (ledger, seq)).ok_or(PlanError::None(id))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, PlanError> {
+        let database = self.database.clone();
+        let read = tokio::task::spawn_blocking(move || read(&database)).await;
+        Ok(read.map_err(|_| PlanError::Stopping)??)
+    }
+
+    fn state_of(&self, id: RunId) -> PathBuf {
+        self.state.join(id.as_str())
+    }
+
+    async fn areas(&self, spec: &entry::Spec) -> Result<Areas, PlanError> {
+        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
+        let ground = Ground {
+            directory: spec.directory.clone().into(),
+            state: self.state_of(spec.id),
+            plan_slug: plan_slug(&plan.name, &spec.file),
+            branch: spec.branch.clone(),
+            plan_file: Some(spec.file.clone().into()),
+        };
+        Ok(Areas::open(ground).await?)
+    }
+
+    /// Drives it from now on.
+    fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
+        let id = ledger.spec.id;
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (tell, told) = mpsc::unbounded_channel();
+        let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
+        let doing = Doing {
+            spec: Arc::new(ledger.spec.clone()),
+            areas: areas.map(Arc::new),
+            sessions,
+            means,
+            state: self.state_of(id),
+            told: tell,
+        };
+        let heard = Heard { run: id, all: self.heard.clone() };
+        let app = app.clone();
+        let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard });
+        lock(&self.driven).insert(id, commands);
+        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        tokio::spawn(async move {
+            if let Ended::Over = driver.drive().await {
+                lock(&driven).remove(&id);
+                lock(&heard).remove(&id);
+            }
+        });
+    }
+}
+
+/// The file itself, whatever links lead to it: one plan, one name.
+fn real_file(path: &str) -> Result<String, PlanError> {
+    let unreadable = |error| PlanError::Unreadable { path: path.to_owned(), error };
+    let real = std::fs::canonicalize(path).map_err(unreadable)?;
+    let no_text = |path: std::ffi::OsString| PlanError::Wrong(format!("{} is not valid UTF-8", path.display()));
+    real.into_os_string().into_string().map_err(no_text)
+}
+
+fn read(file: &str) -> Result<String, PlanError> {
+    std::fs::read_to_string(file).map_err(|error| PlanError::Unreadable { path: file.to_owned(), error })
+}

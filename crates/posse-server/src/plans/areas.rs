@@ -1,0 +1,358 @@
+//! Where tasks are worked on: a work tree of its own for each session, on a branch of its own, and how what was done there
+//! gets back into the user's branch.
+//!
+//! The user's checkout is never stashed, reset, cleaned or checked out over. Their git brings a result into it, the way it
+//! does for them, and only if nothing of theirs is in the way. Everything may be asked for again after a crash: a note per
+//! area (`note`) says how far it had come, and git itself whether it is merged.
+//!
+//! - `make` and `find`: the area of a session. `work`: what was done in it.
+//! - `seal`: the end of the work. What the session left uncommitted is committed; what checks and validators leave behind
+//!   later is not the task's.
+//! - `gates`: commands that check the work, or what it gives together with others'.
+//! - `merge`: the way back. `tidy`: what can go when it is merged, and what is kept.
+
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use posse_core::aftermath::{self, GitPath, Snapshot};
+use posse_core::plan::machine::{Part, RunId};
+use posse_core::plan::names;
+use tokio::sync::Mutex;
+
+use crate::git::{self, GitError, WorkTree};
+use note::Note;
+
+pub mod gates;
+mod merge;
+mod note;
+mod seal;
+mod tidy;
+
+pub use gates::Gates;
+pub use tidy::Kept;
+
+/// So many names are tried for one area; then something else is wrong.
+const NAMES: u32 = 100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AreaError {
+    #[error("{} is not in a git repository; run `git init` and commit, or set `isolation: in_place`", .0.display())]
+    NoRepository(PathBuf),
+    #[error("{} is a bare repository; run the plan in a checkout of it", .0.display())]
+    Bare(PathBuf),
+    #[error("{} has no commit yet; make the first one, then run the plan", .0.display())]
+    NoCommit(PathBuf),
+    #[error("no branch is checked out in {}; check one out, or name one with --branch", .0.display())]
+    Detached(PathBuf),
+    #[error("{0:?} cannot be the name of a branch")]
+    BadBranch(String),
+    #[error("the branch {0} is gone; make it again, or run the plan on another one")]
+    BranchGone(String),
+    #[error("{0} is a repository within this one, which would be missing in a work area; set `isolation: in_place`")]
+    Submodule(GitPath),
+    #[error("{} is a link; posse works in directories of its own only", .0.display())]
+    Link(PathBuf),
+    #[error("there is no work area of {0}; it was never made, or has been removed")]
+    NotMade(String),
+    #[error("{} is not a work area any more; its branch is {branch}", directory.display())]
+    Broken { directory: PathBuf, branch: String },
+    #[error("the session left {what} unfinished in {}", directory.display())]
+    Unfinished { directory: PathBuf, what: &'static str },
+    #[error("the session left work on {branch} and other work in {}; put them together there", directory.display())]
+    Strayed { directory: PathBuf, branch: String },
+    #[error("the work could not be committed: {0}")]
+    NotCommitted(String),
+    #[error("all names for the work area of {0} are taken; remove old branches of this plan")]
+    NoName(String),
+    #[error("the name of {} is not text; posse needs one that is", .0.display())]
+    NotText(PathBuf),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+    #[error("{} does not say what posse wrote into it: {error}", path.display())]
+    Note { path: PathBuf, error: serde_json::Error },
+}
+
+/// What a run of a plan works on.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// Somewhere in the user's checkout.
+    pub directory: PathBuf,
+    /// A private directory of this run, outside of the checkout or ignored in it.
+    pub state: PathBuf,
+    /// The plan as part of a path (`names::plan_slug`).
+    pub plan_slug: String,
+    /// The branch that gathers the results. `None`: the one that is checked out.
+    pub branch: Option<String>,
+    /// The plan file. Sessions' copies of it are not merged: what they change in it is taken over by other rules.
+    pub plan_file: Option<PathBuf>,
+}
+
+/// The work areas of one run of a plan.
+#[derive(Debug)]
+pub struct Areas {
+    /// The root of the user's checkout.
+    root: PathBuf,
+    state: PathBuf,
+    plan_slug: String,
+    /// In full: `refs/heads/main`.
+    target: String,
+    /// Stays as the target has it, whatever a task did to it.
+    plan_file: Option<GitPath>,
+    /// Held while the list of work trees is changed.
+    list: Mutex<()>,
+    /// Held while a result is merged: the next one is merged with it.
+    merging: Mutex<()>,
+    /// Held by whoever uses the bench.
+    bench: Mutex<()>,
+}
+
+/// Where one session works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Area {
+    pub run: RunId,
+    pub directory: PathBuf,
+    pub branch: String,
+    /// The commit it began with.
+    pub base: String,
+}
+
+/// What was done in an area.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Oldest first.
+    pub commits: Vec<String>,
+    /// Changed, new or deleted, committed or not.
+    pub files: Vec<GitPath>,
+    /// Of these, what is not committed.
+    pub dirty: Vec<GitPath>,
+    /// As `git diff --stat` tells it; new files that are not committed are not in it.
+    pub stat: String,
+}
+
+impl Work {
+    /// Evidence that something was done.
+    pub fn is_there(&self) -> bool {
+        !self.commits.is_empty() || !self.dirty.is_empty()
+    }
+}
+
+impl Areas {
+    pub async fn open(ground: Ground) -> Result<Self, AreaError> {
+        let Ground { directory, state, plan_slug, branch, plan_file } = ground;
+        let Some(tree) = WorkTree::find(&directory).await? else {
+            let bare = git::ask(&directory, &["rev-parse", "--is-bare-repository"]).await;
+            return Err(match bare.as_deref() {
+                Ok("true") => AreaError::Bare(directory),
+                _ => AreaError::NoRepository(directory),
+            });
+        };
+        let root = tree.root.clone();
+        let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(root)) };
+        let target = match branch {
+            None => tree.branch().await?.ok_or_else(|| AreaError::Detached(root.clone()))?,
+            Some(branch) => {
+                let full = format!("refs/heads/{branch}");
+                if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
+                    return Err(AreaError::BadBranch(branch));
+                }
+                if !exists(&root, &full).await? {
+                    // Made only if nobody else has made it meanwhile.
+                    git::ask(&root, &["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
+                }
+                branch
+            }
+        };
+        let plan_file = plan_file.and_then(|file| {
+            let file = file.canonicalize().unwrap_or(file);
+            file.strip_prefix(&root).ok().map(|file| GitPath(file.as_os_str().as_bytes().to_vec()))
+        });
+        private(&state)?;
+        let state = state.canonicalize().map_err(|error| AreaError::Write { path: state.clone(), error })?;
+        for name in ["worktrees", "areas", "gates"] {
+            private(&state.join(name))?;
+        }
+        Ok(Self {
+            root,
+            state,
+            plan_slug,
+            target: format!("refs/heads/{target}"),
+            plan_file,
+            list: Mutex::default(),
+            merging: Mutex::default(),
+            bench: Mutex::default(),
+        })
+    }
+
+    /// The last commit of the branch that gathers the results.
+    pub async fn tip(&self) -> Result<String, AreaError> {
+        if !exists(&self.root, &self.target).await? {
+            return Err(AreaError::BranchGone(self.target.clone()));
+        }
+        Ok(git::ask(&self.root, &["rev-parse", "--verify", &format!("{}^{{commit}}", self.target)]).await?)
+    }
+
+    /// Makes the area of a session, with the files of this commit. Asked again, it is the same area, whatever the commit.
+    pub async fn make(&self, run: &RunId, base: &str) -> Result<Area, AreaError> {
+        let _list = self.list.lock().await;
+        let mut note = match self.note(run)? {
+            Some(note) => note,
+            None => {
+                let note = self.unused(run, base).await?;
+                self.write_note(run, &note)?;
+                note
+            }
+        };
+        if !note.ready || !note.directory.exists() {
+            self.furnish(&note).await?;
+            note.ready = true;
+            self.write_note(run, &note)?;
+        }
+        Ok(area(run, note))
+    }
+
+    /// The area of a session, or of the session whose work a validator looks at.
+    pub fn find(&self, run: &RunId) -> Result<Area, AreaError> {
+        match self.note(run)? {
+            Some(note) if note.ready => Ok(area(run, note)),
+            _ => Err(AreaError::NotMade(run.to_string())),
+        }
+    }
+
+    /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
+    async fn unused(&self, run: &RunId, base: &str) -> Result<Note, AreaError> {
+        self.refuse_submodules(base).await?;
+        let branch = names::branch(&self.plan_slug, &run.task, run.start);
+        let directory = names::area(&self.plan_slug, &run.task, run.start);
+        for number in 1..=NAMES {
+            let numbered = |name: &str| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
+            let (branch, directory) = (numbered(&branch), self.state.join("worktrees").join(numbered(&directory)));
+            let taken = exists(&self.root, &format!("refs/heads/{branch}")).await?;
+            if !taken && directory.symlink_metadata().is_err() {
+                return Ok(Note::new(branch, directory, base.to_owned()));
+            }
+        }
+        Err(AreaError::NoName(run.to_string()))
+    }
+
+    async fn refuse_submodules(&self, base: &str) -> Result<(), AreaError> {
+        let said = git::hear(&self.root, None, &["ls-tree", "-r", "-z", base], b"").await?;
+        let repository = said.split(|byte| *byte == 0).find(|line| line.starts_with(b"160000 "));
+        let Some(line) = repository else { return Ok(()) };
+        let path = line.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+        Err(AreaError::Submodule(GitPath(path.to_vec())))
+    }
+
+    /// Every step may have been done already, or half. No session was there yet.
+    async fn furnish(&self, note: &Note) -> Result<(), AreaError> {
+        let (directory, branch) = (&note.directory, note.branch.as_str());
+        if let Some(parent) = directory.parent() {
+            private(parent)?;
+        }
+        if !directory.join(".git").exists() {
+            let place = text(directory)?;
+            // Twice --force: git may have a record of this directory although it is gone, from one who was interrupted.
+            let mut arguments = vec!["worktree", "add", "--quiet", "--no-checkout", "--force", "--force"];
+            if exists(&self.root, &format!("refs/heads/{branch}")).await? {
+                arguments.extend(["--", place, branch]);
+            } else {
+                arguments.extend(["--no-track", "-b", branch, "--", place, &note.base]);
+            }
+            git::write_files(&self.root, &arguments).await?;
+        }
+        // By force, because half of the files may be there already.
+        git::write_files(directory, &["checkout", "--quiet", "--force", branch, "--"]).await?;
+        Ok(())
+    }
+
+    /// The work tree of an area, if it still is one. Where it is none, git would find the user's.
+    async fn tree(&self, area: &Area) -> Result<WorkTree, AreaError> {
+        let broken = || AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() };
+        if !area.directory.join(".git").is_file() {
+            return Err(broken());
+        }
+        let tree = WorkTree::find(&area.directory).await?;
+        tree.filter(|tree| tree.root == area.directory).ok_or_else(broken)
+    }
+
+    pub async fn work(&self, area: &Area) -> Result<Work, AreaError> {
+        let tree = self.tree(area).await?;
+        let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
+        let changes = tree.status().await?;
+        let plan = aftermath::plan(&changes, &nothing_of_the_users(&tree), None);
+        let dirty: Vec<GitPath> = plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect();
+        let mut files = self.changed(&area.base, &head).await?;
+        files.extend(dirty.iter().cloned());
+        files.sort();
+        files.dedup();
+        let arguments = ["diff", "--no-ext-diff", "--no-color", "--stat=100", &area.base, "--"];
+        let stat = git::hear(&area.directory, None, &arguments, b"").await?;
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })
+    }
+
+    /// What the second has and the first has not, oldest first.
+    async fn commits(&self, from: &str, to: &str) -> Result<Vec<String>, AreaError> {
+        let said =
+            git::ask(&self.root, &["rev-list", "--reverse", "--topo-order", to, &format!("^{from}"), "--"]).await?;
+        Ok(said.lines().map(str::to_owned).collect())
+    }
+
+    async fn changed(&self, from: &str, to: &str) -> Result<Vec<GitPath>, AreaError> {
+        let arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to, "--"];
+        let said = git::hear(&self.root, None, &arguments, b"").await?;
+        let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| GitPath(path.to_vec())).collect())
+    }
+
+    async fn has(&self, descendant: &str, commit: &str) -> Result<bool, AreaError> {
+        Ok(git::holds(&self.root, &["merge-base", "--is-ancestor", commit, descendant]).await?)
+    }
+
+    async fn tree_of(&self, commit: &str) -> Result<String, AreaError> {
+        Ok(git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?)
+    }
+}
+
+fn area(run: &RunId, note: Note) -> Area {
+    Area { run: work_of(run), directory: note.directory, branch: note.branch, base: note.base }
+}
+
+/// The session that did the work which this one is about.
+fn work_of(run: &RunId) -> RunId {
+    RunId { part: Part::Work, ..run.clone() }
+}
+
+/// In an area, everything is the session's.
+fn nothing_of_the_users(tree: &WorkTree) -> Snapshot {
+    let root = GitPath(tree.root.clone().into_os_string().into_vec());
+    Snapshot { root, dirty: Vec::new(), ignored: Vec::new() }
+}
+
+async fn exists(root: &Path, full_name: &str) -> Result<bool, GitError> {
+    git::holds(root, &["rev-parse", "--verify", "--quiet", full_name]).await
+}
+
+fn text(path: &Path) -> Result<&str, AreaError> {
+    path.to_str().ok_or_else(|| AreaError::NotText(path.to_owned()))
+}
+
+/// A directory of ours alone. A link in its place could lead anywhere.
+fn private(path: &Path) -> Result<(), AreaError> {
+    let write = |error| AreaError::Write { path: path.to_owned(), error };
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => Err(AreaError::Link(path.to_owned())),
+        Ok(_) => Ok(()),
+        Err(_) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(write),
+    }
+}
+
+#[cfg(test)]
+mod landing_tests;
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod tests;

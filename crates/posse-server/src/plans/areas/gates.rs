@@ -1,0 +1,179 @@
+//! The user's commands that check work: in the area, and on what it gives together with the work of others. Which of their
+//! failures count is decided in `posse_core::plan::gates`.
+//!
+//! What a command said about a tree is kept, so that it is not run twice on the same files. The commit that a task began
+//! with is looked at only if a command fails: then it tells what was red before.
+//!
+//! For everything but the area itself there is one more work tree, the bench. Nobody works in it, it has no branch, and what
+//! commands leave there (caches, build results) stays for the next time.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use posse_core::plan::file::{Gate, GateWhen};
+use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
+use posse_core::plan::machine::GateFailure;
+use posse_core::plan::names::CommitWords;
+use sha2::{Digest, Sha256};
+
+use super::merge::at_fault;
+use super::note::{self, Landing};
+use super::{Area, AreaError, Areas, text};
+use crate::child::{self, ChildError, Leftovers};
+use crate::git;
+
+/// The most that is kept of what a command printed.
+const KEPT: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub struct Gates {
+    pub commands: Vec<Gate>,
+    /// For one command.
+    pub limit: Duration,
+    /// All that the commands get. The daemon's own environment is none of their business.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Where a command is run.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Area(&'a Path),
+    /// On the bench, with the files of this commit.
+    Bench(&'a str),
+}
+
+impl Areas {
+    /// Checks the work in an area, which ends it (`seal`). What was red before does not count.
+    pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
+        let checked = async {
+            let sealed = self.seal(area, words).await?;
+            let tree = self.tree_of(&sealed).await?;
+            self.first_red(&tree, &area.base, gates, Place::Area(&area.directory)).await
+        };
+        match checked.await {
+            Ok(failure) => failure,
+            Err(error) => Some(at_fault(&error).unwrap_or_else(|| GateFailure {
+                gate: "posse".into(),
+                message: format!("the work could not be checked: {error}"),
+                output: String::new(),
+            })),
+        }
+    }
+
+    /// Checks what a merge gives, before anybody sees it.
+    pub(super) async fn check_result(
+        &self,
+        landing: &Landing,
+        gates: &Gates,
+    ) -> Result<Option<GateFailure>, AreaError> {
+        let tree = self.tree_of(&landing.result).await?;
+        self.first_red(&tree, &landing.onto, gates, Place::Bench(&landing.result)).await
+    }
+
+    async fn first_red(
+        &self,
+        tree: &str,
+        base: &str,
+        gates: &Gates,
+        place: Place<'_>,
+    ) -> Result<Option<GateFailure>, AreaError> {
+        for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
+            if self.said(tree, gate)?.is_some_and(|run| run.result == GateResult::Passed) {
+                continue;
+            }
+            let run = self.run(gate, gates, place).await?;
+            self.keep(tree, gate, &run)?;
+            if run.result == GateResult::Passed {
+                continue;
+            }
+            let before = self.baseline(base, gate, gates).await?;
+            match compare(Some(&before), &run) {
+                GateVerdict::Red(failure) => return Ok(Some(failure)),
+                GateVerdict::KnownRed(known) => tracing::debug!("{}: red as before: {}", gate.name, known.join(", ")),
+                GateVerdict::NotRun(why) => tracing::warn!("{}: not run: {why}", gate.name),
+                GateVerdict::Green => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a command says about the commit that work began with.
+    async fn baseline(&self, base: &str, gate: &Gate, gates: &Gates) -> Result<GateRun, AreaError> {
+        let tree = self.tree_of(base).await?;
+        if let Some(known) = self.said(&tree, gate)? {
+            return Ok(known);
+        }
+        let run = self.run(gate, gates, Place::Bench(base)).await?;
+        self.keep(&tree, gate, &run)?;
+        Ok(run)
+    }
+
+    async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
+        let commit = match place {
+            Place::Area(directory) => return Ok(run(gate, gates, directory).await),
+            Place::Bench(commit) => commit,
+        };
+        let _bench = self.bench.lock().await;
+        let directory = self.bench_directory();
+        if !directory.join(".git").exists() {
+            let _list = self.list.lock().await;
+            let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
+            let arguments = [&arguments[..], &[text(&directory)?, commit]].concat();
+            git::write_files(&self.root, &arguments).await?;
+        }
+        // By force: what a command has changed in these files is nobody's work.
+        git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
+        Ok(run(gate, gates, &directory).await)
+    }
+
+    pub(super) fn bench_directory(&self) -> PathBuf {
+        self.state.join("bench")
+    }
+
+    fn kept_at(&self, tree: &str, gate: &Gate) -> PathBuf {
+        let key = Sha256::digest(format!("{tree}\0{}", gate.command));
+        let key: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.state.join("gates").join(format!("{key}.json"))
+    }
+
+    /// What a command said about these files.
+    fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
+        note::read(&self.kept_at(tree, gate))
+    }
+
+    fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
+        let path = self.kept_at(tree, gate);
+        note::write(&path, run).map_err(|error| AreaError::Write { path, error })
+    }
+}
+
+/// Runs a command of the user's. What it started ends with it.
+async fn run(gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+    let done = |result, output| GateRun { gate: gate.name.clone(), result, output };
+    if gate.command.trim().is_empty() {
+        return done(GateResult::NotRun("there is no command".into()), String::new());
+    }
+    let mut command = Command::new("sh");
+    // One stream, so that what it says stays in order.
+    command.args(["-c", &format!("exec 2>&1\n{}", gate.command)]).current_dir(directory).env_clear();
+    let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
+    command.envs(variables.map(|(name, value)| (name, value)));
+    match child::run(command, b"", gates.limit, Leftovers::End).await {
+        Ok(ended) => {
+            let output = String::from_utf8_lossy(&ended.stdout);
+            let output = output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..].to_owned();
+            let result = match ended.status.code() {
+                Some(0) => GateResult::Passed,
+                Some(code) => GateResult::Failed(format!("exited with {code}")),
+                None => GateResult::Failed(ended.status.to_string()),
+            };
+            done(result, output)
+        }
+        Err(ChildError::Late { limit, .. }) => {
+            let text = format!("did not end within {} s", limit.as_secs());
+            done(GateResult::Failed(text), String::new())
+        }
+        Err(error) => done(GateResult::Failed(error.to_string()), String::new()),
+    }
+}

@@ -1,0 +1,315 @@
+//! Merging back: what others did stays, what the user has not committed stays, and after a crash it goes on.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use posse_core::plan::machine::{GateFailure, MergeResult};
+
+use super::note::Landing;
+use super::tests::{Repo, begin, gates, git_in, merge, merged, words, write};
+use super::*;
+
+#[track_caller]
+fn not_now(result: &MergeResult) -> &str {
+    match result {
+        MergeResult::NotNow { why } => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn red(result: MergeResult) -> GateFailure {
+    match result {
+        MergeResult::RedTogether(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn t78_edits_to_one_file_are_both_there() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let (one, two) = (begin(&areas, "1").await, begin(&areas, "2").await);
+    write(&one.directory, "a", "one\n2\n3\n4\n5\n");
+    write(&two.directory, "a", "1\n2\n3\n4\ntwo\n");
+    let first = merge(&areas, &one).await;
+    assert_eq!(merged(&first).len(), 1, "the branch was taken forward");
+    let second = merge(&areas, &two).await;
+    assert_eq!(merged(&second).len(), 2, "its commit, and a merge");
+    assert_eq!(repo.read("a").unwrap(), "one\n2\n3\n4\ntwo\n");
+    assert_eq!(repo.status(), "");
+    assert_eq!(repo.git(&["log", "-1", "--format=%s|%(trailers:key=Run)"]).trim(), "task 2: Do it|Run: 2-1");
+    // Asked again, also by whoever comes after a crash.
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let areas = repo.areas().await;
+    assert_eq!((merge(&areas, &one).await, merge(&areas, &two).await), (first, second));
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[tokio::test]
+async fn t79_what_was_deleted_meanwhile_stays_deleted() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    repo.git(&["rm", "--quiet", "c"]);
+    repo.git(&["commit", "--quiet", "-m", "without c"]);
+    write(&area.directory, "a", "work\n");
+    fs::rename(area.directory.join("b"), area.directory.join("ein Ümlaut")).unwrap();
+    std::os::unix::fs::symlink("a", area.directory.join("link")).unwrap();
+    merged(&merge(&areas, &area).await);
+    assert_eq!((repo.read("c"), repo.read("b")), (None, None));
+    assert_eq!(repo.read("ein Ümlaut").unwrap(), "1\n2\n3\n4\n5\n");
+    assert_eq!(fs::read_link(repo.root.join("link")).unwrap(), Path::new("a"));
+    assert_eq!(repo.status(), "");
+}
+
+#[tokio::test]
+async fn t80_a_conflict_merges_nothing_and_loses_nothing() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "a", "mine\n");
+    write(&area.directory, "b", "mine\n");
+    repo.commit("a", "theirs\n");
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    assert_eq!(merge(&areas, &area).await, MergeResult::Conflict { paths: vec!["a".into()] });
+    assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.status()), (head, String::new()));
+    assert_eq!(repo.git(&["show", "plan/p-1/1/1:a"]), "mine");
+    assert_eq!(areas.tidy(&BTreeSet::new()).await.unwrap()[0].why, "its work is not merged");
+}
+
+#[tokio::test]
+async fn the_users_changes_elsewhere_stay_as_they_are() {
+    let repo = Repo::new();
+    write(&repo.root, ".gitignore", "secret\n");
+    repo.commit(".gitignore", "secret\n");
+    write(&repo.root, "b", "stashed\n");
+    repo.git(&["stash", "--quiet"]);
+    write(&repo.root, "a", "staged\n");
+    repo.git(&["add", "a"]);
+    write(&repo.root, "a", "and changed again\n");
+    write(&repo.root, "mine", "untracked\n");
+    write(&repo.root, "secret", "ignored\n");
+    let before = (repo.status(), repo.git(&["ls-files", "--stage", "a"]), repo.git(&["stash", "list", "--format=%H"]));
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "c", "work\n");
+    write(&area.directory, "new", "work\n");
+    merged(&merge(&areas, &area).await);
+    let after = (repo.status(), repo.git(&["ls-files", "--stage", "a"]), repo.git(&["stash", "list", "--format=%H"]));
+    assert_eq!(after, before);
+    for (name, content) in [
+        ("a", "and changed again\n"),
+        ("mine", "untracked\n"),
+        ("secret", "ignored\n"),
+        ("c", "work\n"),
+        ("new", "work\n"),
+    ] {
+        assert_eq!(repo.read(name).as_deref(), Some(content), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_the_users_is_written_over() {
+    type Act = fn(&Repo);
+    let cases: [(&str, Act, &str); 8] = [
+        ("changed", |repo| write(&repo.root, "a", "user\n"), "a"),
+        ("staged", |repo| drop((write(&repo.root, "a", "user\n"), repo.git(&["add", "a"]))), "a"),
+        ("deleted", |repo| fs::remove_file(repo.root.join("a")).unwrap(), "a"),
+        ("untracked", |repo| write(&repo.root, "new", "user\n"), "new"),
+        ("ignored", |repo| write(&repo.root, "hidden", "user\n"), "hidden"),
+        ("in an ignored directory", |repo| write(&repo.root, "dir/hidden", "user\n"), "dir/hidden"),
+        ("a directory", |repo| write(&repo.root, "new/file", "user\n"), "new/file"),
+        ("a file for a directory", |repo| write(&repo.root, "deep", "user\n"), "deep"),
+    ];
+    for (name, act, path) in cases {
+        let repo = Repo::new();
+        repo.commit(".gitignore", "hidden\n");
+        let areas = repo.areas().await;
+        let area = begin(&areas, "1").await;
+        for file in ["a", "new", "deep/er", "hidden", "dir/hidden"] {
+            write(&area.directory, file, "work\n");
+        }
+        git_in(&area.directory, &["add", "--force", "."]);
+        act(&repo);
+        let files = |repo: &Repo| (repo.status(), repo.git(&["ls-files", "--stage"]), repo.read(path), repo.read("b"));
+        let (before, head) = (files(&repo), repo.git(&["rev-parse", "HEAD"]));
+        for _ in 0..2 {
+            let result = merge(&areas, &area).await;
+            assert!(
+                not_now(&result).ends_with(&format!("commit them or put them elsewhere: {path}")),
+                "{name}: {result:?}"
+            );
+            assert_eq!((files(&repo), repo.git(&["rev-parse", "HEAD"])), (before.clone(), head.clone()), "{name}");
+        }
+        // Out of the way, it is merged.
+        repo.git(&["checkout", "--quiet", "HEAD", "--", "a"]);
+        let _ = fs::remove_dir_all(repo.root.join("new"));
+        for file in ["new", "deep", "hidden", "dir/hidden"] {
+            let _ = fs::remove_file(repo.root.join(file));
+        }
+        merged(&merge(&areas, &area).await);
+        assert_eq!((repo.read("hidden").as_deref(), repo.status().as_str()), (Some("work\n"), ""), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_is_in_the_middle_of_is_not_disturbed() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "c", "work\n");
+    repo.git(&["checkout", "--quiet", "-b", "other"]);
+    repo.commit("a", "other\n");
+    repo.git(&["checkout", "--quiet", "main"]);
+    repo.commit("a", "main\n");
+    let fails = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
+        assert!(!output.status.success());
+    };
+    for (command, what) in [("merge", "a merge"), ("rebase", "a rebase")] {
+        fails(&[command, "other"]);
+        let before = (repo.status(), repo.git(&["rev-parse", "refs/heads/main"]));
+        let result = merge(&areas, &area).await;
+        assert!(not_now(&result).starts_with(&format!("{what} is under way in ")), "{result:?}");
+        assert_eq!((repo.status(), repo.git(&["rev-parse", "refs/heads/main"])), before);
+        repo.git(&[command, "--abort"]);
+    }
+    fs::write(repo.root.join(".git/index.lock"), "").unwrap();
+    assert!(not_now(&merge(&areas, &area).await).contains("index.lock is there"));
+    fs::remove_file(repo.root.join(".git/index.lock")).unwrap();
+    merged(&merge(&areas, &area).await);
+}
+
+#[tokio::test]
+async fn a_branch_that_is_not_checked_out_just_moves() {
+    let repo = Repo::new();
+    write(&repo.root, "c", "the user's\n");
+    let areas = Areas::open(Ground { branch: Some("review".into()), ..repo.ground() }).await.unwrap();
+    let (one, two) = (begin(&areas, "1").await, begin(&areas, "2").await);
+    write(&one.directory, "c", "work\n");
+    write(&two.directory, "b", "work\n");
+    let before = (repo.git(&["rev-parse", "main"]), repo.status());
+    merged(&merge(&areas, &one).await);
+    merged(&merge(&areas, &two).await);
+    assert_eq!((repo.git(&["rev-parse", "main"]), repo.status()), before);
+    assert_eq!((repo.git(&["show", "review:c"]).as_str(), repo.git(&["show", "review:b"]).as_str()), ("work", "work"));
+    repo.git(&["branch", "--quiet", "-D", "review"]);
+    let gone = areas.tip().await.unwrap_err().to_string();
+    assert!(gone.starts_with("the branch refs/heads/review is gone"), "{gone}");
+}
+
+#[tokio::test]
+async fn the_plan_file_is_not_merged() {
+    let repo = Repo::new();
+    repo.commit("plan.yaml", "status: pending\n");
+    let ground = Ground { plan_file: Some(repo.root.join("plan.yaml")), ..repo.ground() };
+    let areas = Areas::open(ground).await.unwrap();
+    let (one, two) = (begin(&areas, "1").await, begin(&areas, "2").await);
+    for area in [&one, &two] {
+        write(&area.directory, "plan.yaml", &format!("by {}\n", area.run));
+        write(&area.directory, &format!("file-{}", area.run), "work\n");
+    }
+    write(&repo.root, "plan.yaml", "status: completed\n");
+    merged(&merge(&areas, &one).await);
+    repo.commit("plan.yaml", "status: verified\n");
+    merged(&merge(&areas, &two).await);
+    assert_eq!(repo.git(&["show", "HEAD:plan.yaml"]), "status: verified");
+    assert_eq!((repo.read("file-1-1").is_some(), repo.read("file-2-1").is_some()), (true, true));
+}
+
+#[tokio::test]
+async fn t83_green_alone_and_red_together() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let (one, two) = (begin(&areas, "1").await, begin(&areas, "2").await);
+    write(&one.directory, "one", "x\n");
+    write(&two.directory, "two", "x\n");
+    let gates = gates(&["! test -e one || ! test -e two || { echo together; exit 3; }"]);
+    for area in [&one, &two] {
+        assert_eq!(areas.check(area, &words(area), &gates).await, None);
+    }
+    merged(&areas.merge(&one, &words(&one), &gates).await);
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let failure = red(areas.merge(&two, &words(&two), &gates).await);
+    assert_eq!((failure.message.as_str(), failure.output.as_str()), ("exited with 3", "together"));
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 4, "the bench is one");
+    areas.tidy(&BTreeSet::new()).await.unwrap();
+    assert!(!areas.state.join("bench").exists());
+}
+
+#[tokio::test]
+async fn t50_what_was_red_before_does_not_count() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "b", "work\n");
+    let known = "echo 'test old ... FAILED'; exit 1";
+    let with_new = "echo 'test old ... FAILED'; grep -q work b && echo 'test new ... FAILED'; exit 1";
+    assert_eq!(areas.check(&area, &words(&area), &gates(&[known])).await, None);
+    let failure = areas.check(&area, &words(&area), &gates(&[known, with_new])).await.unwrap();
+    assert_eq!(failure.message, "exited with 1; new: new");
+}
+
+#[tokio::test]
+async fn a_check_gets_its_time_and_no_more_and_is_not_repeated() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "b", "work\n");
+    let count = repo.root.join(".git/count");
+    let counting = gates(&[&format!("echo x >> {}; sleep 60 & true", count.display())]);
+    let began = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(areas.check(&area, &words(&area), &counting).await, None);
+    }
+    merged(&areas.merge(&area, &words(&area), &counting).await);
+    assert_eq!(fs::read_to_string(count).unwrap(), "x\n", "these files were checked already");
+    let slow = Gates { limit: Duration::from_millis(300), ..gates(&["sleep 60"]) };
+    let failure = areas.check(&area, &words(&area), &slow).await.unwrap();
+    assert!(failure.message.starts_with("did not end within 0 s"), "{failure:?}");
+    assert!(began.elapsed() < Duration::from_secs(15));
+    let environment = gates(&["test -z \"$HOME\" && test -z \"$GIT_DIR\""]);
+    assert_eq!(areas.check(&area, &words(&area), &environment).await, None);
+}
+
+#[tokio::test]
+async fn a_merge_that_was_interrupted_is_finished() {
+    for half in ["noted", "a file written", "all written", "in the index", "another file touched"] {
+        let repo = Repo::new();
+        let areas = repo.areas().await;
+        let area = begin(&areas, "1").await;
+        write(&area.directory, "a", "work\n");
+        write(&area.directory, "new", "work\n");
+        fs::remove_file(area.directory.join("b")).unwrap();
+        let sealed = areas.seal(&area, &words(&area)).await.unwrap();
+        let mut note = areas.known(&area.run).unwrap();
+        note.landing = Some(Landing { onto: areas.tip().await.unwrap(), result: sealed.clone() });
+        areas.write_note(&area.run, &note).unwrap();
+        if half != "noted" {
+            write(&repo.root, "new", "work\n");
+        }
+        match half {
+            "all written" | "in the index" => {
+                write(&repo.root, "a", "work\n");
+                fs::remove_file(repo.root.join("b")).unwrap();
+            }
+            "another file touched" => write(&repo.root, "a", "the user's\n"),
+            _ => {}
+        }
+        if half == "in the index" {
+            repo.git(&["add", "--all"]);
+        }
+        let before = repo.status();
+        let result = merge(&repo.areas().await, &area).await;
+        if half == "another file touched" {
+            assert!(not_now(&result).ends_with(": a, new"), "{result:?}");
+            assert_eq!((repo.status(), repo.read("a").as_deref()), (before, Some("the user's\n")));
+        } else {
+            assert_eq!(merged(&result), [sealed.as_str()], "{half}");
+            assert_eq!(repo.status(), "", "{half}");
+        }
+    }
+}

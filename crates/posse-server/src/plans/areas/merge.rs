@@ -1,0 +1,272 @@
+//! The way back: a real three-way merge, made by git without any checkout; checked; and only then the user's branch moves.
+//!
+//! If that branch is checked out somewhere, the user's own git takes it forward there, as `git merge --ff-only`: it writes
+//! the files, the index and the branch, and refuses as a whole if it would have to write over anything that is not
+//! committed. Elsewhere only the branch moves, if nobody else has moved it meanwhile.
+
+use std::path::Path;
+
+use posse_core::aftermath::GitPath;
+use posse_core::plan::landing::{in_the_way, together, worktrees};
+use posse_core::plan::machine::{GateFailure, MergeResult};
+use posse_core::plan::names::CommitWords;
+
+use super::note::Landing;
+use super::{Area, AreaError, Areas, Gates};
+use crate::aftermath::on_disk;
+use crate::git::{self, GitError, WorkTree};
+
+/// So often somebody else may move the branch while we merge into it.
+const TRIES: usize = 5;
+/// So many paths are named in a text.
+const NAMED: usize = 10;
+
+/// How an attempt to move the user's branch ended.
+enum Landed {
+    Yes,
+    /// Somebody else moved it.
+    Moved,
+    NotNow(String),
+}
+
+/// What two sides give.
+enum Joined {
+    Commit(String),
+    Conflict(Vec<GitPath>),
+}
+
+impl Areas {
+    /// Merges the work of an area into the user's branch. Asked again, it says the same and does nothing twice.
+    pub async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
+        match self.try_to_merge(area, words, gates).await {
+            Ok(result) => result,
+            // The work is not fit to be committed: its author can mend that, nobody else.
+            Err(error) => match at_fault(&error) {
+                Some(failure) => MergeResult::RedTogether(failure),
+                None => MergeResult::NotNow { why: error.to_string() },
+            },
+        }
+    }
+
+    async fn try_to_merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Result<MergeResult, AreaError> {
+        let sealed = self.seal(area, words).await?;
+        let _merging = self.merging.lock().await;
+        for _ in 0..TRIES {
+            let tip = self.tip().await?;
+            if self.has(&tip, &sealed).await? {
+                return Ok(MergeResult::Merged { commits: self.merged_commits(area, &tip, &sealed).await? });
+            }
+            let mut note = self.known(&area.run)?;
+            let landing = match note.landing.take() {
+                // Somebody was here before us, and has perhaps written half of it.
+                Some(landing) if landing.onto == tip => landing,
+                _ => match self.join(&tip, &sealed, words).await? {
+                    Joined::Conflict(paths) => {
+                        let paths = paths.iter().map(ToString::to_string).collect();
+                        return Ok(MergeResult::Conflict { paths });
+                    }
+                    Joined::Commit(result) => Landing { onto: tip, result },
+                },
+            };
+            if let Some(failure) = self.check_result(&landing, gates).await? {
+                return Ok(MergeResult::RedTogether(failure));
+            }
+            note.landing = Some(landing.clone());
+            self.write_note(&area.run, &note)?;
+            match self.land(&landing, words).await? {
+                Landed::Yes => {
+                    return Ok(MergeResult::Merged { commits: self.commits(&landing.onto, &landing.result).await? });
+                }
+                Landed::Moved => {}
+                Landed::NotNow(why) => return Ok(MergeResult::NotNow { why }),
+            }
+        }
+        let why = format!("{} moves all the time; wait until nobody commits to it", self.target);
+        Ok(MergeResult::NotNow { why })
+    }
+
+    /// What came with a merge that is done already: by us before a crash, or by somebody's hand.
+    async fn merged_commits(&self, area: &Area, tip: &str, sealed: &str) -> Result<Vec<String>, AreaError> {
+        match self.known(&area.run)?.landing {
+            Some(landing) if self.has(tip, &landing.result).await? => {
+                self.commits(&landing.onto, &landing.result).await
+            }
+            _ => self.commits(&area.base, sealed).await,
+        }
+    }
+
+    /// The commit that has both. Where one side has all of the other already, that is the commit itself.
+    async fn join(&self, tip: &str, sealed: &str, words: &CommitWords) -> Result<Joined, AreaError> {
+        let mut ours_differs = false;
+        if let Some(file) = &self.plan_file {
+            ours_differs = self.entry(tip, file).await? != self.entry(sealed, file).await?;
+        }
+        if !ours_differs && self.has(sealed, tip).await? {
+            return Ok(Joined::Commit(sealed.to_owned()));
+        }
+        let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, sealed];
+        let (_, said) = git::hear_either(&self.root, &arguments).await?;
+        let Some(mut both) = together(&said) else {
+            let words = "it said nothing".to_owned();
+            return Err(GitError::Failed { command: "merge-tree".into(), words }.into());
+        };
+        if let Some(file) = &self.plan_file {
+            both.conflicts.retain(|path| path != file);
+            both.tree = self.with_entry_of(&both.tree, tip, file).await?;
+        }
+        if !both.conflicts.is_empty() {
+            return Ok(Joined::Conflict(both.conflicts));
+        }
+        let message = words.message();
+        let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", sealed, "-m", message.trim_end()];
+        let signs = ["config", "--type=bool", "--get", "commit.gpgSign"];
+        if matches!(git::hear_either(&self.root, &signs).await?, (true, said) if said.trim_ascii() == b"true") {
+            arguments.push("-S");
+        }
+        Ok(Joined::Commit(git::ask(&self.root, &arguments).await?))
+    }
+
+    /// Mode, kind and id of a file in a commit; empty if it is not there.
+    async fn entry(&self, commit: &str, file: &GitPath) -> Result<Vec<u8>, AreaError> {
+        let path = String::from_utf8_lossy(&file.0);
+        let arguments = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", &path];
+        Ok(git::hear(&self.root, None, &arguments, b"").await?)
+    }
+
+    /// The tree, but for one file, which is as that commit has it.
+    async fn with_entry_of(&self, tree: &str, commit: &str, file: &GitPath) -> Result<String, AreaError> {
+        let entry = self.entry(commit, file).await?;
+        let (arguments, input) = if entry.is_empty() {
+            (["update-index", "--force-remove", "-z", "--stdin"].as_slice(), [file.0.as_slice(), b"\0"].concat())
+        } else {
+            (["update-index", "-z", "--index-info"].as_slice(), entry)
+        };
+        let draft = tempfile::Builder::new().prefix("posse-index-").tempdir();
+        let draft = draft.map_err(|error| GitError::Io { what: "cannot make an index", error })?;
+        let index = draft.path().join("index");
+        git::hear(&self.root, Some(&index), &["read-tree", tree], b"").await?;
+        git::hear(&self.root, Some(&index), arguments, &input).await?;
+        let said = git::hear(&self.root, Some(&index), &["write-tree"], b"").await?;
+        Ok(String::from_utf8_lossy(&said).trim().to_owned())
+    }
+
+    /// Moves the user's branch, with whatever checkout it is in.
+    async fn land(&self, landing: &Landing, words: &CommitWords) -> Result<Landed, AreaError> {
+        let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
+        let mut checkout: Option<WorkTree> = None;
+        for found in worktrees(&list).into_iter().filter(|found| !found.gone) {
+            let path = on_disk(Path::new("/"), &found.path);
+            let here = found.branch.as_ref() == Some(&self.target);
+            let tree = match WorkTree::find(&path).await {
+                Ok(Some(tree)) => tree,
+                // Broken, or bare, and not our concern.
+                _ if !here => continue,
+                Ok(None) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            // A rebase or a bisection goes back to its branch at the end, to where that was.
+            if !here && tree.comes_back_to(&self.target) {
+                let what = tree.under_way().unwrap_or("something");
+                return Ok(Landed::NotNow(format!("{what} is under way in {}; finish it", path.display())));
+            }
+            if here && let Some(other) = checkout.replace(tree) {
+                let text = "is checked out twice; leave it checked out in one place";
+                return Ok(Landed::NotNow(format!("{} {text}, not in {} too", self.target, other.root.display())));
+            }
+        }
+        match checkout {
+            Some(checkout) => self.land_in(&checkout, landing).await,
+            None => {
+                let log = format!("posse: task {}", words.task);
+                let arguments = ["update-ref", "-m", &log, &self.target, &landing.result, &landing.onto];
+                match git::ask(&self.root, &arguments).await {
+                    Ok(_) => Ok(Landed::Yes),
+                    Err(GitError::Failed { .. }) if self.tip().await? != landing.onto => Ok(Landed::Moved),
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    async fn land_in(&self, checkout: &WorkTree, landing: &Landing) -> Result<Landed, AreaError> {
+        let place = checkout.root.display();
+        if let Some(what) = checkout.under_way() {
+            return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));
+        }
+        checkout.unlocked().await?;
+        // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
+        let users = self.in_the_way(checkout, landing).await?;
+        if !users.is_empty() && !self.take_up(checkout, landing, &users).await? {
+            let mut names: Vec<String> = users.iter().take(NAMED).map(ToString::to_string).collect();
+            if users.len() > NAMED {
+                names.push(format!("and {} more", users.len() - NAMED));
+            }
+            let text =
+                "there are changes that are not committed, where it would write; commit them or put them elsewhere";
+            return Ok(Landed::NotNow(format!("in {place} {text}: {}", names.join(", "))));
+        }
+        let arguments = [
+            "merge",
+            "--ff-only",
+            "--quiet",
+            "--no-stat",
+            "--no-autostash",
+            "--no-verify-signatures",
+            // What git ignores may be all the user has of it.
+            "--no-overwrite-ignore",
+            &landing.result,
+        ];
+        let Err(error) = git::write_files(&checkout.root, &arguments).await else { return Ok(Landed::Yes) };
+        match self.tip().await? {
+            tip if tip == landing.result => Ok(Landed::Yes),
+            tip if tip == landing.onto => Err(error.into()),
+            _ => Ok(Landed::Moved),
+        }
+    }
+
+    /// What of the user's would be written over.
+    async fn in_the_way(&self, checkout: &WorkTree, landing: &Landing) -> Result<Vec<GitPath>, AreaError> {
+        let written = self.changed(&landing.onto, &landing.result).await?;
+        let (changes, mut ignored) = checkout.status_and_ignored().await?;
+        // Of an ignored directory git tells only the name. Other files in it may stay where they are.
+        let there = |path: &GitPath| on_disk(&checkout.root, path).symlink_metadata().is_ok();
+        let harmless = |directory: &GitPath| {
+            let mut within = written.iter().filter(|path| path.is_in(directory)).peekable();
+            within.peek().is_some() && !within.any(there)
+        };
+        ignored.retain(|path| !harmless(path));
+        Ok(in_the_way(&written, &changes, &ignored))
+    }
+
+    /// A git that was killed while it took the checkout forward has written some of the files, and nothing into the index.
+    /// To git they look like changes of the user's. If all that is in the way is already as it will be, it is entered in
+    /// the index, and git goes on from there. Otherwise nothing is done.
+    async fn take_up(&self, checkout: &WorkTree, landing: &Landing, users: &[GitPath]) -> Result<bool, AreaError> {
+        let written = self.changed(&landing.onto, &landing.result).await?;
+        let found = |path: &&GitPath| on_disk(&checkout.root, path).symlink_metadata();
+        if users.iter().any(|path| !written.contains(path) || found(&path).is_ok_and(|found| found.is_dir())) {
+            return Ok(false);
+        }
+        let (there, gone): (Vec<&GitPath>, Vec<&GitPath>) = users.iter().partition(|path| found(path).is_ok());
+        let draft = checkout.draft().await?;
+        checkout.stage(Some(&draft), there.iter().copied(), gone).await?;
+        let files = checkout.unlike(Some(&draft), &landing.result).await?;
+        let (old, new) = (checkout.unlike(None, &landing.onto).await?, checkout.unlike(None, &landing.result).await?);
+        // In the index it is as it was, or as it will be: git writes that last.
+        if users.iter().any(|path| files.contains(path) || (old.contains(path) && new.contains(path))) {
+            return Ok(false);
+        }
+        checkout.stage(None, there, []).await?;
+        Ok(true)
+    }
+}
+
+/// Failures of the work itself, told like those of a check.
+pub(super) fn at_fault(error: &AreaError) -> Option<GateFailure> {
+    let output = match error {
+        AreaError::NotCommitted(text) => text.clone(),
+        AreaError::Unfinished { .. } | AreaError::Strayed { .. } | AreaError::Broken { .. } => String::new(),
+        _ => return None,
+    };
+    Some(GateFailure { gate: "commit".into(), message: error.to_string(), output })
+}

@@ -1,0 +1,89 @@
+//! What is written down about an area, so that whoever comes after a crash goes on where we stopped.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use posse_core::plan::machine::RunId;
+use serde::{Deserialize, Serialize};
+
+use super::{AreaError, Areas, work_of};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) branch: String,
+    pub(super) directory: PathBuf,
+    pub(super) base: String,
+    /// The directory has all its files. Before that no session was in it.
+    pub(super) ready: bool,
+    /// The last commit of the work. What comes after it is not merged.
+    pub(super) sealed: Option<String>,
+    /// What the branch of the user is about to become, or has become.
+    pub(super) landing: Option<Landing>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Landing {
+    pub(super) onto: String,
+    pub(super) result: String,
+}
+
+impl Note {
+    pub(super) fn new(branch: String, directory: PathBuf, base: String) -> Self {
+        Self { branch, directory, base, ready: false, sealed: None, landing: None }
+    }
+}
+
+impl Areas {
+    fn note_path(&self, run: &RunId) -> PathBuf {
+        self.state.join("areas").join(format!("{}.json", work_of(run)))
+    }
+
+    pub(super) fn note(&self, run: &RunId) -> Result<Option<Note>, AreaError> {
+        read(&self.note_path(run))
+    }
+
+    /// Of an area that was made.
+    pub(super) fn known(&self, run: &RunId) -> Result<Note, AreaError> {
+        self.note(run)?.ok_or_else(|| AreaError::NotMade(run.to_string()))
+    }
+
+    pub(super) fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
+        let path = self.note_path(run);
+        write(&path, note).map_err(|error| AreaError::Write { path, error })
+    }
+
+    /// All of them, with their files.
+    pub(super) fn notes(&self) -> Result<Vec<(PathBuf, Note)>, AreaError> {
+        let directory = self.state.join("areas");
+        let failed = |error| AreaError::Write { path: directory.clone(), error };
+        let mut notes = Vec::new();
+        for entry in directory.read_dir().map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "json")
+                && let Some(note) = read(&path)?
+            {
+                notes.push((path, note));
+            }
+        }
+        notes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(notes)
+    }
+}
+
+pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, AreaError> {
+    let text = match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| AreaError::Write { path: path.to_owned(), error })?,
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| AreaError::Note { path: path.to_owned(), error })
+}
+
+/// As a whole or not at all, and not lost when the power goes.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    std::fs::File::open(directory)?.sync_all()
+}

@@ -1,0 +1,70 @@
+//! The end of the work on a task. What the session left uncommitted is committed for it, and the last commit is written
+//! down: what checks, validators or curious people leave in the area afterwards does not become part of the result.
+
+use posse_core::aftermath::Step;
+use posse_core::plan::names::CommitWords;
+
+use super::{Area, AreaError, Areas, nothing_of_the_users};
+use crate::aftermath::git_commit;
+use crate::git;
+
+impl Areas {
+    /// The last commit of the work. To be asked as soon as the session is over, before anything else runs in the area.
+    pub async fn seal(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
+        let mut note = self.known(&area.run)?;
+        if let Some(sealed) = note.sealed {
+            return Ok(sealed);
+        }
+        let sealed = self.commit_leftovers(area, words).await?;
+        note.sealed = Some(sealed.clone());
+        self.write_note(&area.run, &note)?;
+        Ok(sealed)
+    }
+
+    /// Commits, with explicit paths, what the session has not committed, but for files whose names look like a slip: these
+    /// are put aside. A commit that is refused, by a hook of the user's for example, is an error.
+    async fn commit_leftovers(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
+        let tree = self.tree(area).await?;
+        let unfinished = |what| AreaError::Unfinished { directory: area.directory.clone(), what };
+        if let Some(what) = tree.under_way() {
+            return Err(unfinished(what));
+        }
+        let quarantine = self.state.join("quarantine").join(area.run.to_string());
+        let before = nothing_of_the_users(&tree);
+        let step = git_commit(&area.directory, &words.message(), &quarantine, Some(&before)).await;
+        match step {
+            Step::Done(text) => tracing::debug!("{}: {text}", area.run),
+            Step::Skipped(text) if tree.status().await?.iter().any(|change| change.unmerged) => {
+                tracing::debug!("{}: {text}", area.run);
+                return Err(unfinished("a merge with conflicts"));
+            }
+            Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
+            Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
+        }
+        let Some(head) = tree.head().await? else {
+            return Err(AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() });
+        };
+        self.lead_branch(area, &head).await?;
+        Ok(head)
+    }
+
+    /// A session may have gone to a branch of its own, or to none. Ours then follows, so that it holds all of the work.
+    async fn lead_branch(&self, area: &Area, head: &str) -> Result<(), AreaError> {
+        let branch = format!("refs/heads/{}", area.branch);
+        let strayed = || AreaError::Strayed { directory: area.directory.clone(), branch: area.branch.clone() };
+        let tip = match git::ask(&area.directory, &["rev-parse", "--verify", "--quiet", &branch]).await {
+            Ok(tip) => tip,
+            // It was renamed, or deleted.
+            Err(git::GitError::Failed { .. }) => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        if tip == head {
+            return Ok(());
+        }
+        if !tip.is_empty() && !self.has(head, &tip).await? {
+            return Err(strayed());
+        }
+        git::ask(&area.directory, &["update-ref", "-m", "posse: the work of the session", &branch, head, &tip]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,389 @@
+//! With the real git, in repositories of the tests' own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use posse_core::plan::file::{Gate, GateWhen};
+use posse_core::plan::machine::{GateFailure, MergeResult};
+use posse_core::plan::names::CommitWords;
+
+use super::*;
+
+/// A checkout with one commit in which are the files a, b, c and d/e, and room for the areas beside it.
+pub(super) struct Repo {
+    place: tempfile::TempDir,
+    pub(super) root: PathBuf,
+}
+
+impl Repo {
+    pub(super) fn empty() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("project");
+        fs::create_dir(&root).unwrap();
+        git_in(&root, &["init", "--quiet", "-b", "main"]);
+        // No signature; and no hooks but the test's own, whatever the machine's configuration says.
+        let hooks = root.join(".git/hooks");
+        for (key, value) in [
+            ("user.name", "T"),
+            ("user.email", "t@example.org"),
+            ("commit.gpgSign", "false"),
+            ("core.hooksPath", hooks.to_str().unwrap()),
+        ] {
+            git_in(&root, &["config", key, value]);
+        }
+        Self { place, root }
+    }
+
+    pub(super) fn new() -> Self {
+        let repo = Self::empty();
+        for name in ["a", "b", "c", "d/e"] {
+            write(&repo.root, name, "1\n2\n3\n4\n5\n");
+        }
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "--quiet", "-m", "first"]);
+        repo
+    }
+
+    #[track_caller]
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
+        git_in(&self.root, arguments)
+    }
+
+    pub(super) fn ground(&self) -> Ground {
+        Ground {
+            directory: self.root.clone(),
+            state: self.place.path().join("state"),
+            plan_slug: "p-1".into(),
+            branch: None,
+            plan_file: None,
+        }
+    }
+
+    pub(super) async fn areas(&self) -> Areas {
+        Areas::open(self.ground()).await.unwrap()
+    }
+
+    pub(super) fn commit(&self, name: &str, content: &str) {
+        write(&self.root, name, content);
+        self.git(&["add", "--", name]);
+        self.git(&["commit", "--quiet", "-m", name, "--", name]);
+    }
+
+    pub(super) fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(name)).ok()
+    }
+
+    pub(super) fn hook(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.root.join(".git/hooks").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    pub(super) fn status(&self) -> String {
+        self.git(&["status", "--porcelain", "--untracked-files=all"])
+    }
+}
+
+#[track_caller]
+pub(super) fn git_in(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git").args(arguments).current_dir(directory).env("LC_ALL", "C").output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
+}
+
+pub(super) fn write(directory: &Path, name: &str, content: &str) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+pub(super) fn run(task: &str, start: u32) -> RunId {
+    RunId { task: task.parse().unwrap(), start, part: Part::Work }
+}
+
+pub(super) fn words(area: &Area) -> CommitWords {
+    CommitWords {
+        plan: "The plan".into(),
+        task: area.run.task.clone(),
+        task_name: "Do it".into(),
+        run: area.run.to_string(),
+        attempt: 1,
+    }
+}
+
+pub(super) fn gates(commands: &[&str]) -> Gates {
+    let gate = |command: &&str| Gate { name: "check".into(), command: (*command).into(), when: GateWhen::AfterTask };
+    Gates {
+        commands: commands.iter().map(gate).collect(),
+        limit: Duration::from_secs(20),
+        environment: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+    }
+}
+
+pub(super) async fn begin(areas: &Areas, task: &str) -> Area {
+    let base = areas.tip().await.unwrap();
+    areas.make(&run(task, 1), &base).await.unwrap()
+}
+
+pub(super) async fn merge(areas: &Areas, area: &Area) -> MergeResult {
+    areas.merge(area, &words(area), &gates(&[])).await
+}
+
+#[track_caller]
+pub(super) fn merged(result: &MergeResult) -> &[String] {
+    match result {
+        MergeResult::Merged { commits } => commits,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_area_is_made_once() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1.1").await;
+    assert_eq!(area.branch, "plan/p-1/1.1/1");
+    assert!(area.directory.ends_with("state/worktrees/p-1/1.1-1"), "{}", area.directory.display());
+    assert_eq!(git_in(&area.directory, &["status", "--porcelain", "--branch"]), "## plan/p-1/1.1/1");
+    assert_eq!(fs::read_to_string(area.directory.join("d/e")).unwrap(), "1\n2\n3\n4\n5\n");
+
+    write(&area.directory, "a", "work\n");
+    repo.commit("b", "others\n");
+    // After a crash, by whoever comes next.
+    let again = begin(&repo.areas().await, "1.1").await;
+    assert_eq!(again, area);
+    assert_eq!(fs::read_to_string(area.directory.join("a")).unwrap(), "work\n");
+    let validator = RunId { part: Part::Validation { validator: 0, time: 1 }, ..run("1.1", 1) };
+    assert_eq!(areas.find(&validator).unwrap(), area);
+    assert!(matches!(areas.find(&run("1.1", 2)), Err(AreaError::NotMade(_))));
+}
+
+#[tokio::test]
+async fn a_half_made_area_is_finished() {
+    for half in ["the note", "the branch", "the directory", "some files"] {
+        let repo = Repo::new();
+        let areas = repo.areas().await;
+        let base = areas.tip().await.unwrap();
+        let note = areas.unused(&run("1", 1), &base).await.unwrap();
+        areas.write_note(&run("1", 1), &note).unwrap();
+        let directory = note.directory.to_str().unwrap();
+        match half {
+            "the branch" => drop(repo.git(&["branch", &note.branch, &base])),
+            "the directory" | "some files" => {
+                fs::create_dir_all(note.directory.parent().unwrap()).unwrap();
+                repo.git(&["worktree", "add", "--quiet", "--no-checkout", "-b", &note.branch, directory, &base]);
+            }
+            _ => {}
+        }
+        if half == "some files" {
+            write(&note.directory, "a", "1\n2\n");
+        }
+        let area = begin(&areas, "1").await;
+        assert_eq!((area.directory.to_str().unwrap(), &area.branch), (directory, &note.branch), "{half}");
+        assert_eq!(git_in(&area.directory, &["status", "--porcelain"]), "", "{half}");
+        fs::remove_dir_all(&area.directory).unwrap();
+        begin(&areas, "1").await;
+        assert_eq!(git_in(&area.directory, &["status", "--porcelain"]), "", "removed, after {half}");
+    }
+}
+
+#[tokio::test]
+async fn t81_what_is_there_under_a_name_is_left_alone() {
+    let repo = Repo::new();
+    repo.git(&["checkout", "--quiet", "-b", "plan/p-1/1.1/1"]);
+    repo.commit("a", "work of a run that nobody remembers\n");
+    let theirs = repo.git(&["rev-parse", "HEAD"]);
+    repo.git(&["checkout", "--quiet", "main"]);
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1.1").await;
+    assert_eq!(area.branch, "plan/p-1/1.1/1-2");
+    assert_eq!(repo.git(&["rev-parse", "plan/p-1/1.1/1"]), theirs);
+    assert_eq!(begin(&areas, "1.1").await, area);
+}
+
+#[tokio::test]
+async fn t82_two_plans_do_not_meet() {
+    let repo = Repo::new();
+    let one = begin(&repo.areas().await, "1.1").await;
+    let other = Ground { plan_slug: "q-2".into(), state: repo.place.path().join("other"), ..repo.ground() };
+    let other = begin(&Areas::open(other).await.unwrap(), "1.1").await;
+    assert_ne!(one.branch, other.branch);
+    assert_ne!(one.directory, other.directory);
+}
+
+#[tokio::test]
+async fn where_no_area_can_be() {
+    let opened = async |ground| Areas::open(ground).await.map(drop).unwrap_err().to_string();
+    let bare = Repo::new();
+    bare.git(&["config", "core.bare", "true"]);
+    let text = opened(bare.ground()).await;
+    assert!(text.ends_with("is a bare repository; run the plan in a checkout of it"), "{text}");
+    let text = opened(Repo::empty().ground()).await;
+    assert!(text.ends_with("has no commit yet; make the first one, then run the plan"), "{text}");
+    let detached = Repo::new();
+    detached.git(&["checkout", "--quiet", "--detach"]);
+    let text = opened(detached.ground()).await;
+    assert!(text.ends_with("check one out, or name one with --branch"), "{text}");
+    let nowhere = tempfile::tempdir().unwrap();
+    let text = opened(Ground { directory: nowhere.path().into(), ..detached.ground() }).await;
+    assert!(text.contains("is not in a git repository"), "{text}");
+    for name in ["-x", "a..b", "a b"] {
+        let text = opened(Ground { branch: Some(name.into()), ..detached.ground() }).await;
+        assert!(text.ends_with("cannot be the name of a branch"), "{text}");
+    }
+    let elsewhere = detached.place.path().join("link");
+    std::os::unix::fs::symlink(nowhere.path(), &elsewhere).unwrap();
+    let text = opened(Ground { state: elsewhere, branch: Some("main".into()), ..detached.ground() }).await;
+    assert!(text.contains("is a link"), "{text}");
+
+    let repo = Repo::new();
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor/lib")]);
+    repo.git(&["commit", "--quiet", "-m", "a submodule"]);
+    let areas = repo.areas().await;
+    let refused = areas.make(&run("1", 1), &areas.tip().await.unwrap()).await.unwrap_err();
+    assert!(refused.to_string().starts_with("vendor/lib is a repository within this one"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_was_done_is_seen() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    assert_eq!(areas.work(&area).await.unwrap(), Work::default());
+    write(&area.directory, ".posse/state", "no work\n");
+    assert!(!areas.work(&area).await.unwrap().is_there());
+    write(&area.directory, "new file", "x\n");
+    write(&area.directory, "a", "1\n");
+    git_in(&area.directory, &["commit", "--quiet", "-m", "by the session", "a"]);
+    fs::remove_file(area.directory.join("b")).unwrap();
+    let work = areas.work(&area).await.unwrap();
+    let names = |paths: &[GitPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!((work.commits.len(), names(&work.files).as_str()), (1, "a b \"new file\""));
+    assert!(work.is_there() && work.stat.contains("2 files changed"), "{}", work.stat);
+    assert_eq!(names(&work.dirty), "\"new file\" b");
+}
+
+#[tokio::test]
+async fn t47_leftovers_are_committed_with_trailers_and_nothing_of_the_users() {
+    let repo = Repo::new();
+    write(&repo.root, "a", "staged by the user\n");
+    repo.git(&["add", "a"]);
+    write(&repo.root, "b", "changed by the user\n");
+    let (index, status) = (fs::read(repo.root.join(".git/index")).unwrap(), repo.status());
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "c", "by the session\n");
+    write(&area.directory, "new", "by the session\n");
+    write(&area.directory, "x = 1", "a slip\n");
+    write(&area.directory, ".posse/notes", "ours\n");
+    let sealed = areas.seal(&area, &words(&area)).await.unwrap();
+    assert_eq!(git_in(&area.directory, &["show", "--name-only", "--format=%s", &sealed]), "task 1: Do it\n\nc\nnew");
+    let trailers = git_in(&area.directory, &["log", "-1", "--format=%(trailers:only,unfold)", &sealed]);
+    assert_eq!(trailers.trim(), "Plan: The plan\nTask: 1\nRun: 1-1\nAttempt: 1");
+    assert_eq!(fs::read_to_string(areas.state.join("quarantine/1-1/x = 1")).unwrap(), "a slip\n");
+
+    // What checks leave behind is not the task's, also after a crash.
+    write(&area.directory, "coverage", "by a check\n");
+    assert_eq!(repo.areas().await.seal(&area, &words(&area)).await.unwrap(), sealed);
+    assert_eq!((fs::read(repo.root.join(".git/index")).unwrap(), repo.status()), (index, status));
+}
+
+#[tokio::test]
+async fn work_on_another_branch_is_found() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    for (task, there) in
+        [("own", &["checkout", "--quiet", "-b", "feature"][..]), ("none", &["checkout", "--quiet", "--detach"])]
+    {
+        let area = begin(&areas, task).await;
+        git_in(&area.directory, there);
+        write(&area.directory, task, "x\n");
+        git_in(&area.directory, &["add", task]);
+        git_in(&area.directory, &["commit", "--quiet", "-m", "elsewhere"]);
+        let sealed = areas.seal(&area, &words(&area)).await.unwrap();
+        assert_eq!(repo.git(&["rev-parse", &area.branch]), sealed);
+        merged(&merge(&areas, &area).await);
+        assert_eq!(repo.read(task).as_deref(), Some("x\n"));
+    }
+    let area = begin(&areas, "two").await;
+    write(&area.directory, "a", "one\n");
+    git_in(&area.directory, &["commit", "--quiet", "-am", "one"]);
+    git_in(&area.directory, &["checkout", "--quiet", "-b", "other", "HEAD^"]);
+    write(&area.directory, "b", "two\n");
+    let MergeResult::RedTogether(GateFailure { message, .. }) = merge(&areas, &area).await else { panic!("merged") };
+    assert!(message.starts_with("the session left work on plan/p-1/two/1 and other work"), "{message}");
+}
+
+#[tokio::test]
+async fn a_session_that_breaks_its_area_does_not_get_to_the_users() {
+    let repo = Repo::new();
+    // Ignored, but within: git would find the user's checkout from there.
+    let areas = Areas::open(Ground { state: repo.root.join(".posse/state"), ..repo.ground() }).await.unwrap();
+    write(&repo.root, "a", "the user's\n");
+    let area = begin(&areas, "1").await;
+    fs::remove_file(area.directory.join(".git")).unwrap();
+    let broken = areas.work(&area).await.unwrap_err();
+    assert!(broken.to_string().ends_with("is not a work area any more; its branch is plan/p-1/1/1"), "{broken}");
+    assert!(matches!(merge(&areas, &area).await, MergeResult::RedTogether(_)));
+    assert_eq!(repo.git(&["rev-list", "--count", "HEAD"]), "1");
+    assert_eq!(areas.tidy(&BTreeSet::new()).await.unwrap().len(), 1, "it is kept");
+}
+
+#[tokio::test]
+async fn what_a_session_left_unfinished_is_told() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "a", "mine\n");
+    git_in(&area.directory, &["commit", "--quiet", "-am", "mine"]);
+    repo.commit("a", "theirs\n");
+    let conflict = Command::new("git").args(["merge", "--quiet", "main"]).current_dir(&area.directory).output();
+    assert!(!conflict.unwrap().status.success());
+    let failure = areas.check(&area, &words(&area), &gates(&[])).await.unwrap();
+    assert!(failure.message.starts_with("the session left a merge unfinished in "), "{failure:?}");
+    repo.hook("pre-commit", "echo the hook says no; exit 1");
+    let area = begin(&areas, "2").await;
+    write(&area.directory, "b", "mine\n");
+    let MergeResult::RedTogether(failure) = merge(&areas, &area).await else { panic!("merged") };
+    assert!(failure.gate == "commit" && failure.output.contains("the hook says no"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn only_what_is_merged_and_clean_goes() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    for task in ["merged", "dirty", "unmerged", "uncommitted", "used"] {
+        let area = begin(&areas, task).await;
+        write(&area.directory, task, "x\n");
+        match task {
+            "merged" | "dirty" => drop(merge(&areas, &area).await),
+            "unmerged" => drop(areas.seal(&area, &words(&area)).await.unwrap()),
+            _ => {}
+        }
+    }
+    let empty = begin(&areas, "empty").await;
+    let dirty = areas.find(&run("dirty", 1)).unwrap();
+    write(&dirty.directory, "later", "x\n");
+    let used = BTreeSet::from([run("used", 1)]);
+    for _ in 0..2 {
+        let kept = areas.tidy(&used).await.unwrap();
+        let shown: Vec<String> = kept.iter().map(|kept| format!("{}: {}", kept.branch, kept.why)).collect();
+        assert_eq!(
+            shown,
+            [
+                "plan/p-1/dirty/1: it has changes that are not committed: later",
+                "plan/p-1/uncommitted/1: it has changes that are not committed: uncommitted",
+                "plan/p-1/unmerged/1: its work is not merged",
+            ]
+        );
+    }
+    let branches = repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
+    assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
+    assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
+    assert!(areas.find(&run("used", 1)).unwrap().directory.join("used").exists());
+}

@@ -1,0 +1,245 @@
+//! What a session is told, what it may do, and the files it is given: all of it decided before it starts, and kept beside
+//! what it says.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use posse_agents::Provider;
+use posse_agents::headless::agent_file::{self, AgentFile};
+use posse_agents::headless::check::Deliverables;
+use posse_agents::headless::command::Asked;
+use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_core::plan::file::{GateWhen, Permissions, Task};
+use posse_core::plan::machine::{Launch, Part, Run, RunId};
+use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, ValidatorBrief};
+use posse_core::plan::write_set;
+
+use super::doing::Told;
+use super::entry::Spec;
+
+/// As much of a backlog item as goes into a prompt; sessions are told where the file is.
+const ITEM: usize = 64 << 10;
+
+/// Where a session works, and what is known besides.
+pub(super) struct Setting<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) provider: &'a Provider,
+    pub(super) area: &'a Path,
+    /// The session's own directory. It may write in `result` below it only.
+    pub(super) files: &'a Path,
+    /// For validators: what changed.
+    pub(super) stat: &'a str,
+    pub(super) branch_before: Option<&'a str>,
+}
+
+pub(super) struct Briefing {
+    pub(super) profile: PermissionProfile,
+    pub(super) report_file: PathBuf,
+    pub(super) reports_in_file: bool,
+    pub(super) nonce: String,
+    /// `Err`: why it cannot be started.
+    pub(super) spawn: Result<Spawn, String>,
+    given: PathBuf,
+    copy: PathBuf,
+}
+
+impl Briefing {
+    /// What the session made of its copy of the plan, if anything.
+    pub(super) fn changed_copy(&self) -> Option<Told> {
+        let given = std::fs::read_to_string(&self.given).ok()?;
+        let theirs = std::fs::read_to_string(&self.copy).ok()?;
+        (given != theirs).then_some(Told::PlanCopy { given, theirs })
+    }
+}
+
+/// The agent as the run knows it: the project's own, else ours.
+pub(super) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<AgentFile, String> {
+    let parsed = match agents.get(name) {
+        Some(text) => Some(AgentFile::parse(name, text)),
+        None => agent_file::built_in(name),
+    };
+    let missing = || format!("there is no agent {name}; write .claude/agents/{name}.md, then run the plan again");
+    parsed.ok_or_else(missing)?.map_err(|error| format!("agent {name}: {error}"))
+}
+
+/// Writes everything down that a session is given. Of one that was begun already nothing is changed.
+pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, String> {
+    let Setting { spec, files, .. } = setting;
+    let task =
+        run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
+    let role = agent(&spec.agents, &launch.agent)?;
+    let policy = Policy::default();
+    let profile = profile(&policy, &launch.agent, &role, task, id)?;
+    let results = files.join("result");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&results)
+        .map_err(|error| format!("{}: {error}", results.display()))?;
+    let briefing = Briefing {
+        report_file: results.join("result.json"),
+        reports_in_file: id.part == Part::Work && profile.writes(),
+        nonce: format!("{}-{id}", spec.id),
+        spawn: Err(String::new()),
+        given: files.join("plan.yaml"),
+        copy: results.join("plan.yaml"),
+        profile,
+    };
+    if !briefing.given.exists() {
+        let plan = run.mirror().map_err(|error| error.to_string())?;
+        put(&briefing.copy, &plan)?;
+        put(&briefing.given, &plan)?;
+    }
+    let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
+    put(&files.join("prompt.md"), &prompt)?;
+    let long = results.join("prompt.md");
+    let argument = match prompt::hand_over(prompt, &long.to_string_lossy()) {
+        Handover::Argument(argument) => argument,
+        Handover::File { argument, text } => {
+            put(&long, &text)?;
+            argument
+        }
+    };
+    let spawn = spawn(setting, &briefing, &policy, &results, id, launch, &argument);
+    Ok(Briefing { spawn, ..briefing })
+}
+
+fn put(path: &Path, text: &str) -> Result<(), String> {
+    crate::serve::write_private(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What it may do: as its agent may, and less if the task says so.
+fn profile(
+    policy: &Policy,
+    agent: &str,
+    role: &AgentFile,
+    task: &Task,
+    id: &RunId,
+) -> Result<PermissionProfile, String> {
+    let granted = policy.grant(agent, Some(role)).map_err(|error| error.to_string())?.profile;
+    if id.part != Part::Work {
+        return Ok(granted);
+    }
+    let narrower = match &task.permissions {
+        None => return Ok(granted),
+        Some(Permissions::Profile(name)) => policy.profile(name).map_err(|error| error.to_string())?.tools,
+        Some(Permissions::Tools(tools)) => tools.clone(),
+    };
+    let narrowed = policy.narrowed(&granted, &narrower);
+    match narrowed.tools.is_empty() {
+        true => Err(format!("task {}: `permissions` leaves nothing of what agent {agent} may do", task.id)),
+        false => Ok(narrowed),
+    }
+}
+
+fn prompt(
+    setting: &Setting<'_>,
+    briefing: &Briefing,
+    role: &AgentFile,
+    task: &Task,
+    id: &RunId,
+    launch: &Launch,
+    run: &Run,
+) -> String {
+    let plan = run.plan();
+    let record = run.state().get(&id.task).cloned().unwrap_or_default();
+    let of_task = plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
+    if id.part != Part::Work {
+        let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), "passed".to_owned())).collect();
+        return prompt::build_validation(&ValidatorBrief {
+            role: &role.text,
+            plan,
+            task,
+            message: record.result_message.as_deref().unwrap_or_default(),
+            diff: setting.stat,
+            gates: &gates,
+            nonce: &briefing.nonce,
+        });
+    }
+    let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
+    let item = plan.meta.source_item.as_ref().and_then(|path| item(&Path::new(&setting.spec.directory).join(path)));
+    let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
+    let report = briefing.report_file.to_string_lossy();
+    let copy = briefing.copy.to_string_lossy();
+    prompt::build(&Brief {
+        role: &role.text,
+        plan,
+        plan_path: &copy,
+        task,
+        record: &record,
+        attempt: launch.attempt,
+        before: launch.before.as_ref().map(|failure| Before {
+            failed: failure.kind,
+            message: &failure.message,
+            output: failure.output.as_deref(),
+            branch: setting.branch_before,
+        }),
+        beside: (!launch.siblings.is_empty()).then(|| Beside {
+            worker: 1 + launch.siblings.iter().filter(|sibling| **sibling < id.task).count() as u32,
+            area: &area,
+            group: task.parallel_group.as_deref().unwrap_or_default(),
+            siblings: &launch.siblings,
+            write_set: &write_set,
+        }),
+        item: item.as_deref(),
+        gates: &gates,
+        report: if briefing.reports_in_file { Channel::File(&report) } else { Channel::LastMessage },
+        nonce: &briefing.nonce,
+        rejected: &launch.rejected,
+    })
+}
+
+fn item(path: &Path) -> Option<String> {
+    let mut text = std::fs::read_to_string(path).ok()?;
+    if text.len() > ITEM {
+        let end = (0..=ITEM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("\n(the rest is in the file)");
+    }
+    Some(text)
+}
+
+/// The command, looked at once more before it is started.
+fn spawn(
+    setting: &Setting<'_>,
+    briefing: &Briefing,
+    policy: &Policy,
+    results: &Path,
+    id: &RunId,
+    launch: &Launch,
+    argument: &str,
+) -> Result<Spawn, String> {
+    let Setting { spec, provider, area, .. } = setting;
+    let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
+    let real = |path: &Path| -> Result<String, String> {
+        let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        path.into_os_string().into_string().map_err(|path| format!("{} is not valid UTF-8", path.display()))
+    };
+    let scope = Scope { directory: real(area)?, results: Some(real(results)?) };
+    let request = Request {
+        dialect,
+        sandbox: spec.sandbox,
+        profile: &briefing.profile,
+        scope: &scope,
+        policy,
+        abilities: Abilities::default(),
+    };
+    let report = briefing.report_file.to_string_lossy().into_owned();
+    let set = BTreeMap::from([
+        ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
+        ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
+        ("POSSE_RESULT_FILE".to_owned(), report.clone()),
+    ]);
+    let asked = Asked { prompt: argument, model: launch.model.as_deref(), max_turns: None, max_budget_usd: None };
+    let unset = provider.manifest.unset_for_sessions();
+    let spawn = Spawn::new(&spec.program, &request, &asked, set, unset).map_err(|error| error.to_string())?;
+    let files = [report.as_str()];
+    let deliverables = match briefing.reports_in_file && spec.sandbox == Sandbox::On {
+        true => Deliverables::Files(&files),
+        false => Deliverables::LastWords,
+    };
+    let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
+    check_flags(&spawn.argv[1..], &request, deliverables, real).map_err(|error| error.to_string())?;
+    Ok(spawn)
+}

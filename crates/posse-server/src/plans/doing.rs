@@ -1,0 +1,325 @@
+//! What a run of a plan wants done, done. Each thing takes its time in a task of its own and comes back as something that
+//! happened.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_agents::headless::Event as Said;
+use posse_core::ids::Name;
+use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, Run, RunId};
+use posse_core::plan::names::CommitWords;
+use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Outcome, decide};
+use posse_core::plan::report::{Report, ReportFile, Said as Status};
+use posse_core::plan::verdict::{Judgement, Verdict, judge};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use super::areas::{Area, Areas, Gates};
+use super::briefing::{self, Briefing};
+use super::entry::{Entry, Spec};
+use super::session::{Order, Over, Sessions};
+use super::view::terminal_name;
+use super::words;
+use crate::child::{self, Leftovers};
+use crate::runs::Means;
+
+/// A session that says nothing for so long is ended (spec §4.4).
+const IDLE: Duration = Duration::from_secs(10 * 60);
+/// A check that takes longer has failed: whole test suites run in it.
+const GATE: Duration = Duration::from_secs(30 * 60);
+/// Texts of plans are merged in an instant.
+const MERGE: Duration = Duration::from_secs(10);
+/// As much of a report as anybody reads.
+const REPORT: u64 = 1 << 20;
+
+/// What comes back.
+pub(super) enum Told {
+    Event(Box<Event>),
+    Entry(Entry),
+    /// What a session is heard to do.
+    Heard(RunId, String),
+    /// A session has changed the copy of the plan that it was given.
+    PlanCopy {
+        given: String,
+        theirs: String,
+    },
+}
+
+/// Everything it takes to do one thing.
+#[derive(Clone)]
+pub(super) struct Doing {
+    pub(super) spec: Arc<Spec>,
+    /// `Err`: why there is no place to work in.
+    pub(super) areas: Result<Arc<Areas>, String>,
+    pub(super) sessions: Sessions,
+    pub(super) means: Option<Means>,
+    /// The run's own directory.
+    pub(super) state: PathBuf,
+    pub(super) told: UnboundedSender<Told>,
+}
+
+impl Doing {
+    /// Begins one thing.
+    pub(super) fn begin(self, effect: Effect, run: Run) {
+        tokio::spawn(async move {
+            let event = match effect {
+                Effect::MakeArea { run } => match self.make_area(&run).await {
+                    Ok(_) => Event::AreaReady { run },
+                    Err(why) => Event::AreaFailed { run, why },
+                },
+                Effect::RunGates { run: id } => {
+                    let failed = match self.area(&id) {
+                        Ok((areas, area)) => areas.check(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
+                        Err(why) => Some(words::gate_not_run(&why)),
+                    };
+                    Event::GatesEnded { run: id, failed }
+                }
+                Effect::Merge { run: id } => {
+                    let result = match self.area(&id) {
+                        Ok((areas, area)) => areas.merge(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
+                        Err(why) => MergeResult::NotNow { why },
+                    };
+                    Event::MergeEnded { run: id, result }
+                }
+                // The driver's own.
+                _ => return,
+            };
+            let _ = self.told.send(Told::Event(Box::new(event)));
+        });
+    }
+
+    async fn make_area(&self, run: &RunId) -> Result<Area, String> {
+        let areas = self.areas.clone()?;
+        let tip = areas.tip().await.map_err(|error| error.to_string())?;
+        areas.make(run, &tip).await.map_err(|error| error.to_string())
+    }
+
+    fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
+        let areas = self.areas.clone()?;
+        let area = areas.find(run).map_err(|error| error.to_string())?;
+        Ok((areas, area))
+    }
+
+    fn commit_words(&self, id: &RunId, run: &Run) -> CommitWords {
+        CommitWords {
+            plan: run.plan().name.clone(),
+            task: id.task.clone(),
+            task_name: run.plan().task(id.task.as_str()).map(|task| task.name.clone()).unwrap_or_default(),
+            run: format!("{}/{id}", self.spec.id),
+            attempt: run.state().get(&id.task).map_or(1, |record| record.attempts.max(1)),
+        }
+    }
+
+    /// The checks of the plan, as it was when the run began: sessions cannot change these.
+    fn gates(&self, run: &Run) -> Gates {
+        let environment = self.means.iter().flat_map(|means| means.environment.clone()).collect();
+        Gates { commands: run.plan().meta.gates.clone(), limit: GATE, environment }
+    }
+
+    /// What can go of the work areas, goes. What is kept, and why.
+    pub(super) async fn tidy(&self) -> Vec<String> {
+        match &self.areas {
+            Ok(areas) => match areas.tidy(&BTreeSet::new()).await {
+                Ok(kept) => kept.iter().map(words::kept).collect(),
+                Err(error) => vec![error.to_string()],
+            },
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Whether this session was begun: then nothing but time is needed.
+    pub(super) async fn is_known(&self, run: &RunId) -> bool {
+        match terminal_name(self.spec.id, run).parse::<Name>() {
+            Ok(name) => self.sessions.is_known(&name, &self.files(run)).await,
+            Err(_) => false,
+        }
+    }
+
+    fn files(&self, run: &RunId) -> PathBuf {
+        self.state.join("sessions").join(run.to_string())
+    }
+
+    /// Runs a session to its end, or goes on with it.
+    pub(super) fn run_session(self, id: RunId, launch: Launch, run: Run, stop: watch::Receiver<bool>) {
+        tokio::spawn(async move {
+            let event = self.session(&id, &launch, &run, stop).await;
+            let _ = self.told.send(Told::Event(Box::new(event)));
+        });
+    }
+
+    async fn session(&self, id: &RunId, launch: &Launch, run: &Run, stop: watch::Receiver<bool>) -> Event {
+        let prepared = self.prepare(id, launch, run).await;
+        let (order, briefing, area) = match prepared {
+            Ok(prepared) => prepared,
+            Err(why) => return self.not_started(id, why),
+        };
+        if !self.sessions.is_known(&order.name, &order.files).await
+            && let Ok(spawn) = &order.spawn
+        {
+            let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
+            let _ = self.told.send(Told::Entry(Entry::Launched {
+                run: id.clone(),
+                agent: launch.agent.clone(),
+                profile: briefing.profile.name.clone(),
+                model: launch.model.clone(),
+                attempt: launch.attempt,
+                flags,
+            }));
+        }
+        let heard = |event: &Said| {
+            if let Some(text) = words::heard(event) {
+                let _ = self.told.send(Told::Heard(id.clone(), text));
+            }
+        };
+        let over = self.sessions.run(order, self.means.clone(), stop, heard).await;
+        if let Some(told) = briefing.changed_copy() {
+            let _ = self.told.send(told);
+        }
+        self.judge(id, run, &briefing, &area, over).await
+    }
+
+    async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), String> {
+        let (areas, area) = self.area(id)?;
+        let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
+        let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
+        let stat = match id.part {
+            Part::Work => String::new(),
+            Part::Validation { .. } => areas.work(&area).await.map_err(|error| error.to_string())?.stat,
+        };
+        let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
+        let branch_before = areas.find(&before).ok().map(|area| area.branch);
+        let files = self.files(id);
+        let setting = briefing::Setting {
+            spec: &self.spec,
+            provider: &provider,
+            area: &area.directory,
+            files: &files,
+            stat: &stat,
+            branch_before: branch_before.as_deref(),
+        };
+        let briefing = briefing::write(&setting, id, launch, run)?;
+        let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
+        let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
+        let spawn = briefing.spawn.clone();
+        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle: IDLE };
+        Ok((order, briefing, area))
+    }
+
+    fn not_started(&self, id: &RunId, why: String) -> Event {
+        let evidence = Evidence {
+            task: &id.task,
+            nonce: "",
+            ended: Ended::NotStarted(why),
+            limit: None,
+            result: None,
+            report: ReportFile::Missing,
+            last_message: None,
+            may_write: false,
+            left_work: false,
+            deliverables: &[],
+        };
+        ended(id, decide(&evidence), no_verdict(), Default::default())
+    }
+
+    /// What came of it.
+    async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
+        let work = match &self.areas {
+            Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        let left_work = work.as_ref().is_ok_and(super::areas::Work::is_there);
+        if let Err(why) = work {
+            tracing::warn!("what {id} did cannot be told: {why}");
+        }
+        let report = read_report(&briefing.report_file);
+        let failed = !matches!(over.ended, Ended::Exited(0));
+        let zone = jiff::tz::TimeZone::system();
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes());
+        let works = id.part == Part::Work;
+        let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
+        let evidence = Evidence {
+            task: &id.task,
+            nonce: &briefing.nonce,
+            ended: over.ended.clone(),
+            limit,
+            result: over.facts.result(),
+            report: report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
+            last_message: over.facts.last_words(),
+            may_write: works && briefing.profile.writes(),
+            left_work,
+            deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
+        };
+        let mut outcome = decide(&evidence);
+        let words = over.facts.last_words().unwrap_or_default();
+        let mut judgement = no_verdict();
+        if !works {
+            let said = match &outcome {
+                Outcome::Done(report) => Some(report.clone()),
+                // A verdict in words is one too.
+                Outcome::Failed(failure) if failure.kind == FailedHow::NoReport => Some(in_words(id, words)),
+                _ => None,
+            };
+            if let Some(report) = said {
+                judgement = judge(report.verdict.is_some().then_some(&report), words);
+                outcome = Outcome::Done(report);
+            }
+        }
+        ended(id, outcome, judgement, over.facts.usage())
+    }
+}
+
+fn in_words(id: &RunId, words: &str) -> Report {
+    Report {
+        task_id: id.task.to_string(),
+        nonce: None,
+        status: Status::Completed,
+        message: words.lines().last().unwrap_or_default().to_owned(),
+        question: None,
+        question_context: None,
+        files_changed: Vec::new(),
+        reports: Vec::new(),
+        verdict: None,
+        findings: Vec::new(),
+        evidence: None,
+        requirements_checked: None,
+        requirements_met: None,
+    }
+}
+
+fn no_verdict() -> Judgement {
+    Judgement { verdict: Verdict::Error, findings: Vec::new() }
+}
+
+fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: posse_core::plan::budget::Usage) -> Event {
+    let run = id.clone();
+    match id.part {
+        Part::Work => Event::SessionEnded { run, outcome, usage },
+        Part::Validation { .. } => Event::ValidatorEnded { run, judgement, outcome, usage },
+    }
+}
+
+/// A report that is too long to be one is none.
+fn read_report(path: &Path) -> Option<String> {
+    let size = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    if size > REPORT {
+        return Some(format!("{size} bytes are no report"));
+    }
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+}
+
+/// Three texts of a plan, put together line by line. Nothing if they do not fit.
+pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<String> {
+    let directory = tempfile::tempdir().ok()?;
+    let mut command = Command::new("git");
+    command.arg("merge-file").arg("-p");
+    for (name, text) in [("ours", ours), ("base", base), ("theirs", theirs)] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).ok()?;
+        command.arg(path);
+    }
+    let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
+    merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
+}

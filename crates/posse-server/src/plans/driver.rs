@@ -1,0 +1,330 @@
+//! The driver of one run of a plan: writes down what happens, tells the machine, does what it wants, and nothing else.
+//!
+//! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal and the plan's
+//! file are waited for, because they have an order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use posse_core::plan::budget::Usage;
+use posse_core::plan::machine::{Effect, Event, Launch, Part, RunId};
+use posse_core::plan::outcome::Outcome;
+use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::turn::Level;
+use tokio::sync::{mpsc, watch};
+
+use super::doing::{Doing, Told};
+use super::entry::Entry;
+use super::ledger::Ledger;
+use super::plan_file::PlanFile;
+use super::view::{self, PlanView};
+use super::{Command, Heard, report, words};
+use crate::api::App;
+use crate::hub;
+use crate::notify;
+use crate::store::{JournalEntry, Kind, RunRow};
+
+/// How long before the journal is tried again when the disk refuses it.
+const DISK_RETRY: Duration = Duration::from_secs(1);
+
+pub(super) struct Driver {
+    ledger: Ledger,
+    /// The last entry's number.
+    seq: i64,
+    app: App,
+    doing: Doing,
+    file: PlanFile,
+    told: mpsc::UnboundedReceiver<Told>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// What sessions are heard to do.
+    heard: Heard,
+    /// How to end the sessions that run.
+    stops: BTreeMap<RunId, watch::Sender<bool>>,
+    /// What nobody can do who does not know the environment.
+    waiting: Vec<Effect>,
+}
+
+/// Why a driver has ended.
+pub(super) enum Ended {
+    /// The run is over.
+    Over,
+    /// The daemon is going.
+    Stopping,
+}
+
+/// What is passed on when the daemon is going.
+struct Stopping;
+
+pub(super) struct Parts {
+    pub(super) ledger: Ledger,
+    pub(super) seq: i64,
+    pub(super) app: App,
+    pub(super) doing: Doing,
+    pub(super) told: mpsc::UnboundedReceiver<Told>,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) heard: Heard,
+}
+
+impl Driver {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { ledger, seq, app, doing, told, commands, heard } = parts;
+        let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
+        Self { ledger, seq, app, doing, file, told, commands, heard, stops: BTreeMap::new(), waiting: Vec::new() }
+    }
+
+    /// Goes on until the run is over.
+    pub(super) async fn drive(mut self) -> Ended {
+        match self.go().await {
+            Ok(()) => Ended::Over,
+            Err(Stopping) => Ended::Stopping,
+        }
+    }
+
+    async fn go(&mut self) -> Result<(), Stopping> {
+        // What was asked for and not answered before a crash is asked for again; a new run has asked for nothing.
+        let mut effects: VecDeque<Effect> = self.ledger.run.outstanding().iter().cloned().collect();
+        effects.push_front(Effect::WritePlan);
+        if self.seq == 1 {
+            effects.extend(self.happen(Event::Started).await?);
+        }
+        loop {
+            while let Some(effect) = effects.pop_front() {
+                let more = self.begin(effect).await?;
+                effects.extend(more);
+            }
+            if self.ledger.ended.is_some() {
+                return self.close().await;
+            }
+            let waits = !self.waiting.is_empty();
+            if self.ledger.waits != waits {
+                self.ledger.waits = waits;
+                let (level, text) = match waits {
+                    true => (Level::Warning, words::WAITS.to_owned()),
+                    false => (Level::Info, "going on".to_owned()),
+                };
+                self.record(Entry::Said { level, text }).await?;
+            }
+            effects.extend(self.next().await?);
+        }
+    }
+
+    /// The next thing that happens, and what is to be done then.
+    async fn next(&mut self) -> Result<Vec<Effect>, Stopping> {
+        let deadline = self.ledger.run.deadline();
+        let due = async {
+            match deadline {
+                Some(deadline) => {
+                    let left = u64::try_from(deadline.0 - crate::now().0).unwrap_or(0);
+                    tokio::time::sleep(Duration::from_millis(left)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            told = self.told.recv() => match told.ok_or(Stopping)? {
+                Told::Event(event) => {
+                    if let Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } = &*event {
+                        self.stops.remove(run);
+                        self.heard.forget(run);
+                    }
+                    self.happen(*event).await
+                }
+                Told::Entry(entry) => self.record(entry).await,
+                Told::Heard(run, text) => {
+                    self.heard.put(&run, text);
+                    Ok(Vec::new())
+                }
+                Told::PlanCopy { given, theirs } => self.copy_edited(given, theirs).await,
+            },
+            command = self.commands.recv() => match command.ok_or(Stopping)? {
+                Command::Event(event, taken) => {
+                    let effects = self.happen(*event).await?;
+                    let _ = taken.send(());
+                    Ok(effects)
+                }
+                Command::Means(means, taken) => {
+                    self.doing.means = Some(*means);
+                    let _ = taken.send(());
+                    Ok(std::mem::take(&mut self.waiting))
+                }
+            },
+            () = due => self.happen(Event::Time).await,
+        }
+    }
+
+    /// Writes down what happened, then tells the machine. What others did to the plan's file happened before.
+    async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = Vec::new();
+        if let Some((ours, theirs)) = self.file.edited() {
+            effects = self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await?;
+        }
+        effects.extend(self.record(Entry::Happened { event: Box::new(event) }).await?);
+        Ok(effects)
+    }
+
+    /// A session has changed its copy of the plan. Others may have changed the plan meanwhile.
+    async fn copy_edited(&mut self, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
+        let Ok(ours) = self.ledger.run.mirror() else { return Ok(Vec::new()) };
+        let theirs = if ours == given { Some(theirs) } else { super::doing::merge_texts(&ours, &given, &theirs).await };
+        match theirs {
+            Some(theirs) => self.happen(Event::PlanEdited { ours, theirs }).await,
+            None => {
+                let text = "what a session changed in the plan does not fit what others changed meanwhile; it is not taken over";
+                self.record(Entry::Said { level: Level::Warning, text: text.into() }).await
+            }
+        }
+    }
+
+    /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
+    async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
+        let at = crate::now();
+        let mut ledger = self.ledger.clone();
+        let effects = ledger.take(&entry, at);
+        let (seq, id) = (self.seq + 1, ledger.spec.id);
+        if let Entry::Said { level, text } = &entry {
+            words::log(id, *level, text);
+        }
+        let told = view::told(id, seq, &entry);
+        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry);
+        loop {
+            let (entry, told) = (Box::new(journal.clone()), told.clone());
+            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
+                Ok(Ok(())) => break,
+                Ok(Err(why)) => tracing::warn!(run = %id, "the journal cannot be written, the plan waits: {why}"),
+                Err(_) => return Err(Stopping),
+            }
+            tokio::time::sleep(DISK_RETRY).await;
+        }
+        (self.ledger, self.seq) = (ledger, seq);
+        Ok(effects)
+    }
+
+    /// Begins one thing. What becomes of it happens later; what must be done besides is given back.
+    async fn begin(&mut self, effect: Effect) -> Result<Vec<Effect>, Stopping> {
+        match effect {
+            Effect::StartSession { run, launch } => self.start(run, launch).await,
+            Effect::EndSession { run } => self.end(&run).await,
+            Effect::RunGates { .. } | Effect::Merge { .. } if self.doing.means.is_none() && self.has_gates() => {
+                self.waiting.push(effect);
+                Ok(Vec::new())
+            }
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } => {
+                self.doing.clone().begin(effect, self.ledger.run.clone());
+                Ok(Vec::new())
+            }
+            Effect::WritePlan => self.write_plan().await,
+            Effect::Notify(notice) => {
+                let (level, text) = words::notice(&notice);
+                if let Some(notice) = words::told(&notice, &self.ledger) {
+                    let channels = self.ledger.spec.notifications.clone();
+                    tokio::spawn(async move { notify::notify(&channels, notice).await });
+                }
+                self.record(Entry::Said { level, text }).await
+            }
+            // The end is closed when nothing else is left to do.
+            Effect::Finish { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn has_gates(&self) -> bool {
+        self.ledger.spec.settings.has_gates
+    }
+
+    async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {
+        if self.doing.means.is_none() && !self.doing.is_known(&run).await {
+            self.waiting.push(Effect::StartSession { run, launch });
+            return Ok(Vec::new());
+        }
+        let (stop, stopped) = watch::channel(false);
+        self.stops.insert(run.clone(), stop);
+        self.doing.clone().run_session(run, launch, self.ledger.run.clone(), stopped);
+        Ok(Vec::new())
+    }
+
+    async fn end(&mut self, run: &RunId) -> Result<Vec<Effect>, Stopping> {
+        if let Some(stop) = self.stops.get(run) {
+            let _ = stop.send(true);
+            return Ok(Vec::new());
+        }
+        // It was never started, and need not be.
+        let waits = |effect: &Effect| matches!(effect, Effect::StartSession { run: other, .. } if other == run);
+        if !self.waiting.iter().any(waits) {
+            return Ok(Vec::new());
+        }
+        self.waiting.retain(|effect| !waits(effect));
+        let (run, outcome, usage) = (run.clone(), Outcome::Interrupted, Usage::default());
+        self.happen(match run.part {
+            Part::Work => Event::SessionEnded { run, outcome, usage },
+            Part::Validation { .. } => {
+                let judgement = Judgement { verdict: Verdict::Error, findings: Vec::new() };
+                Event::ValidatorEnded { run, judgement, outcome, usage }
+            }
+        })
+        .await
+    }
+
+    /// Brings the plan's file up to date. What others have written there is taken over first.
+    async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
+        if let Some((ours, theirs)) = self.file.edited() {
+            return self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await;
+        }
+        let written = match self.ledger.run.mirror() {
+            Ok(text) => self.file.write(&text).map_err(|error| format!("{}: {error}", self.ledger.spec.file)),
+            Err(error) => Err(error.to_string()),
+        };
+        match written {
+            Ok(()) => Ok(Vec::new()),
+            // The journal has it all; the file is for people.
+            Err(why) => {
+                let text = format!("the plan's file is behind: {why}");
+                self.record(Entry::Said { level: Level::Warning, text }).await
+            }
+        }
+    }
+
+    /// The end: what is left of work areas, the report, a notice.
+    async fn close(&mut self) -> Result<(), Stopping> {
+        // Edits of the last moment are for the next run.
+        if let Ok(text) = self.ledger.run.mirror()
+            && self.file.edited().is_none()
+            && let Err(error) = self.file.write(&text)
+        {
+            tracing::warn!("{}: {error}", self.ledger.spec.file);
+        }
+        let kept = self.doing.tidy().await;
+        let path: PathBuf = self.doing.state.join("report.md");
+        let text = report::markdown(&self.ledger, &kept);
+        let report = match crate::serve::write_private(&path, text.as_bytes()) {
+            Ok(()) => Some(path.display().to_string()),
+            Err(error) => {
+                tracing::warn!("{}: {error}", path.display());
+                None
+            }
+        };
+        if let Some(notice) = words::ended(&self.ledger) {
+            let channels = self.ledger.spec.notifications.clone();
+            tokio::spawn(async move { notify::notify(&channels, notice).await });
+        }
+        self.record(Entry::Closed { report }).await.map(drop)
+    }
+}
+
+/// An entry as it is stored, with the run as it is after it.
+pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, entry: &Entry) -> JournalEntry {
+    let view = PlanView::new(ledger, &state.to_string_lossy());
+    JournalEntry {
+        run: ledger.spec.id,
+        seq,
+        at: ledger.changed,
+        entry: serde_json::to_string(entry).unwrap_or_default(),
+        row: RunRow {
+            id: ledger.spec.id,
+            kind: Kind::Plan,
+            status: view.status.as_str().to_owned(),
+            state_file: ledger.spec.file.clone(),
+            created: ledger.begun,
+            view: serde_json::to_string(&view).unwrap_or_default(),
+        },
+    }
+}

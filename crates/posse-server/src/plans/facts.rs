@@ -1,0 +1,100 @@
+//! What a session has said so far, summed up: all that counts when it is over.
+
+use jiff::tz::TimeZone;
+use posse_agents::headless::Event;
+use posse_agents::headless::event::{End, Limit, LimitSource, Reason, Usage as Used};
+use posse_core::plan::budget::Usage;
+use posse_core::plan::limits::{Hold, LimitEvent, Signs, detect};
+use posse_core::plan::outcome::{Denial, ToolResult};
+use posse_core::time::Wall;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) model: Option<String>,
+    pub(super) session: Option<String>,
+    /// The last text of the model.
+    pub(super) last_message: Option<String>,
+    /// What it does now, in a few words.
+    pub(super) doing: Option<String>,
+    denials: Vec<Denial>,
+    usage: Option<Used>,
+    cost: Option<f64>,
+    limit: Option<Limit>,
+    end: Option<End>,
+}
+
+impl Facts {
+    pub(super) fn add(&mut self, event: Event) {
+        match event {
+            Event::Started { session, model, .. } => (self.session, self.model) = (session, model),
+            Event::Said(text) => {
+                self.doing = text.lines().next().map(str::to_owned);
+                self.last_message = Some(text);
+            }
+            Event::ToolUse { name, summary, .. } => self.doing = Some(format!("{name} {summary}").trim().to_owned()),
+            Event::ToolDenied { name, summary, why } => {
+                self.denials.push(Denial { tool: name.unwrap_or(why), target: summary });
+            }
+            Event::Usage(usage) => self.usage = Some(usage),
+            Event::Cost(cost) => self.cost = cost.or(self.cost),
+            Event::Limit(limit) => self.limit = Some(limit),
+            Event::Ended(end) => self.end = Some(end),
+            Event::ToolDone { .. } | Event::Retry { .. } | Event::Warning(_) | Event::Unknown(_) => {}
+        }
+    }
+
+    /// What the tool itself said at the end.
+    pub(super) fn result(&self) -> Option<ToolResult> {
+        let end = self.end.as_ref()?;
+        Some(ToolResult {
+            is_error: !end.ok,
+            turns: end.turns.and_then(|turns| u32::try_from(turns).ok()),
+            text: end.text.clone(),
+            denials: self.denials.clone(),
+        })
+    }
+
+    /// The text a report may stand in.
+    pub(super) fn last_words(&self) -> Option<&str> {
+        let end = self.end.as_ref().filter(|end| end.ok).map(|end| end.text.as_str());
+        end.filter(|text| !text.trim().is_empty()).or(self.last_message.as_deref())
+    }
+
+    /// What it used. Unknown is not nothing.
+    pub(super) fn usage(&self) -> Usage {
+        let tokens = self.usage.as_ref().map(|usage| usage.tokens).unwrap_or_default();
+        Usage {
+            cost_usd: self.cost,
+            turns: self.end.as_ref().and_then(|end| end.turns).and_then(|turns| u32::try_from(turns).ok()),
+            input_tokens: tokens.input,
+            output_tokens: tokens.output,
+            cache_read_tokens: tokens.cache_read,
+            cache_creation_tokens: tokens.cache_write,
+            api_seconds: self.end.as_ref().and_then(|end| end.api_ms).map(|ms| ms as f64 / 1000.0),
+            partial: self.end.is_none(),
+        }
+    }
+
+    /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
+    pub(super) fn limit(&self, failed: bool, stderr: &str, now: Wall, zone: &TimeZone, probes: u32) -> Option<Hold> {
+        let structured = self.limit.as_ref().filter(|limit| limit.source == LimitSource::Structured);
+        let event = structured.map(|limit| LimitEvent {
+            status: "rejected",
+            resets_at: limit.resets_at,
+            kind: limit.kind.as_deref(),
+        });
+        let said = self.limit.as_ref().and_then(|limit| limit.text.as_deref()).unwrap_or_default();
+        let ended = self.end.as_ref();
+        let api_status = match ended.map(|end| &end.reason) {
+            Some(Reason::Api { status }) => *status,
+            // The tool knows it in its own words.
+            Some(Reason::Limit) => Some(429),
+            _ => self.limit.as_ref().filter(|limit| limit.source == LimitSource::Status).map(|_| 429),
+        };
+        let failed = failed || ended.is_some_and(|end| !end.ok);
+        let result_text = ended.map_or(said, |end| if said.is_empty() { &end.text } else { said });
+        let event = event.filter(|_| failed);
+        detect(&Signs { event, failed, api_status, error_type: None, stderr, result_text }, now, zone, probes)
+    }
+}

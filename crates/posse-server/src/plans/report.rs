@@ -1,0 +1,84 @@
+//! The report of a run, in Markdown.
+
+use std::fmt::Write as _;
+
+use posse_agents::headless::Sandbox;
+use posse_core::plan::file::GateWhen;
+use posse_core::plan::{Record, TaskStatus};
+
+use super::ledger::Ledger;
+use super::words::outcome_word;
+
+/// What was done, what it cost, what is open.
+pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
+    let (plan, state) = (ledger.run.plan(), ledger.run.state());
+    let mut out = format!("# {}\n\n", line(&plan.name));
+    if let Some((outcome, reason)) = &ledger.ended {
+        let _ = writeln!(out, "**{}**: {}\n", outcome_word(*outcome), line(reason));
+    }
+    let took = crate::timestamp(ledger.changed).duration_since(crate::timestamp(ledger.begun));
+    let minutes = took.as_secs().max(0) / 60;
+    let _ = writeln!(out, "- Run {} of {}, {minutes} min", ledger.spec.id, ledger.spec.file);
+    let total = &ledger.total;
+    let _ = writeln!(out, "- {} sessions, {} (an estimate of the tool at API prices)", total.sessions, total.cost());
+    if ledger.spec.sandbox == Sandbox::Off {
+        out.push_str("- **The sandbox was off: sessions could do everything.**\n");
+    }
+    for gate in plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
+        let _ = writeln!(out, "- Check `{}` (after_plan): not run", line(&gate.name));
+    }
+    for section in &plan.sections {
+        let _ = writeln!(out, "\n## {} {}\n", line(&section.id), line(&section.name));
+        for task in &section.tasks {
+            let record = state.get(&task.id).cloned().unwrap_or_default();
+            let _ = writeln!(out, "- **{} {}**: {}", task.id, line(&task.name), in_words(&record));
+            details(&mut out, &record);
+        }
+    }
+    if !kept.is_empty() {
+        out.push_str("\n## Work that is kept\n\n");
+        for kept in kept {
+            let _ = writeln!(out, "- {}", line(kept));
+        }
+    }
+    out
+}
+
+fn in_words(record: &Record) -> String {
+    let mut text = record.status.to_string();
+    if let (TaskStatus::Failed, Some(kind)) = (record.status, record.failure_kind) {
+        let _ = write!(text, " ({kind})");
+    }
+    if record.attempts > 1 {
+        let _ = write!(text, ", {} attempts", record.attempts);
+    }
+    if let Some(cost) = record.cost_usd {
+        let _ = write!(text, ", {cost:.2} USD");
+    }
+    text
+}
+
+fn details(out: &mut String, record: &Record) {
+    let texts = [
+        ("", &record.result_message),
+        ("Error: ", &record.last_error),
+        ("Asks: ", &record.question.clone().filter(|_| record.status == TaskStatus::Suspended)),
+        ("Skipped: ", &record.skip_reason),
+    ];
+    for (word, text) in texts {
+        if let Some(text) = text {
+            let _ = writeln!(out, "  - {word}{}", line(text));
+        }
+    }
+    for finding in &record.validation_findings {
+        let _ = writeln!(out, "  - Finding: {}", line(finding));
+    }
+    for commit in &record.commits {
+        let _ = writeln!(out, "  - Commit {}", line(commit));
+    }
+}
+
+/// On one line, whatever it was.
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,274 @@
+//! One headless session, from its start to its end, through any crash of the daemon.
+//!
+//! It runs under the keeper like every program of ours, so it goes on when the daemon dies, and it is ended with all it
+//! started. What it says goes to files in a directory of its own: whoever comes later reads them from the beginning and
+//! knows all. It reads nothing (`posse session`). When it is over, that is written beside its files before anybody is told:
+//! a session is never started twice under one name.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_agents::headless::{Event, Reader, Spawn, Texts};
+use posse_core::ids::{Name, TerminalId};
+use posse_core::plan::outcome::Ended;
+use posse_core::screen::Size;
+use posse_core::status::Exit;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::time::Instant;
+
+use super::facts::Facts;
+use crate::api::{App, terminals};
+use crate::hub::{self, Creation, SessionChoice, What};
+use crate::record::COMMAND;
+use crate::runs::Means;
+use crate::watched_files::WatchedFiles;
+
+/// What a session gets to tidy up before it is killed (spec §4.4).
+const GRACE_MS: u32 = 10_000;
+/// Where it is written down how it ended.
+const NOTE: &str = "end.json";
+/// As much of its standard error as anybody looks at.
+const STDERR: u64 = 64 << 10;
+/// What is read of its output at once.
+const PIECE: usize = 64 << 10;
+
+/// A session to start.
+pub(super) struct Order {
+    /// Its name for ever.
+    pub(super) name: Name,
+    /// What it is shown under.
+    pub(super) group: Name,
+    /// Not needed by a session that runs already.
+    pub(super) spawn: Result<Spawn, String>,
+    /// A directory of its own.
+    pub(super) files: PathBuf,
+    pub(super) texts: Arc<Texts>,
+    /// How long it may take, and how long it may say nothing.
+    pub(super) timeout: Duration,
+    pub(super) idle: Duration,
+}
+
+/// How a session ended, and what it said.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) ended: Ended,
+    pub(super) facts: Facts,
+    /// The end of its standard error.
+    pub(super) stderr: String,
+}
+
+/// What is written down when it is over.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    ended: Ended,
+}
+
+/// Where sessions are run.
+#[derive(Clone)]
+pub(super) struct Sessions {
+    pub(super) app: App,
+    pub(super) files: WatchedFiles,
+    /// This program.
+    pub(super) executable: PathBuf,
+}
+
+impl Sessions {
+    /// Runs a session to its end, or goes on with the one of this name. `stop` ends it.
+    pub(super) async fn run(
+        &self,
+        order: Order,
+        means: Option<Means>,
+        mut stop: watch::Receiver<bool>,
+        mut heard: impl FnMut(&Event),
+    ) -> Over {
+        let note = order.files.join(NOTE);
+        let known = std::fs::read(&note).ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
+        if let Some(Note { ended }) = known {
+            if let Some(terminal) = self.find(&order.name).await {
+                self.end(terminal, &ended).await;
+            }
+            let mut stream = Stream::new(&order);
+            stream.read(&mut heard);
+            return stream.over(ended, &order);
+        }
+        let terminal = match self.find(&order.name).await {
+            Some(terminal) => terminal,
+            None => match self.start(&order, means).await {
+                Ok(terminal) => terminal,
+                Err(why) => {
+                    let (ended, facts) = (Ended::NotStarted(why), Facts::default());
+                    return Over { ended, facts, stderr: String::new() };
+                }
+            },
+        };
+        let mut stream = Stream::new(&order);
+        let ended = self.follow(terminal, &order, &mut stream, &mut stop, &mut heard).await;
+        // Before it goes: one that is gone without a note would be started again.
+        let text = serde_json::to_vec(&Note { ended: ended.clone() }).unwrap_or_default();
+        if let Err(error) = crate::serve::write_private(&note, &text) {
+            tracing::warn!("the end of session {} is not written down: {error}", order.name);
+        }
+        self.end(terminal, &ended).await;
+        stream.read(&mut heard);
+        stream.over(ended, &order)
+    }
+
+    /// Whether a session of this name was begun: it runs, or has left a note.
+    pub(super) async fn is_known(&self, name: &Name, files: &Path) -> bool {
+        files.join(NOTE).exists() || self.find(name).await.is_some()
+    }
+
+    /// All it started is ended with it, and `ls` forgets it.
+    async fn end(&self, terminal: TerminalId, ended: &Ended) {
+        let grace_ms = if matches!(ended, Ended::Exited(_) | Ended::Killed(_)) { 0 } else { GRACE_MS };
+        let _ = self.app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms, reply }).await;
+    }
+
+    async fn find(&self, name: &Name) -> Option<TerminalId> {
+        let views = self.app.ask(hub::Command::List).await.ok()?;
+        views.into_iter().find(|view| view.record.name == *name).map(|view| view.record.id)
+    }
+
+    async fn start(&self, order: &Order, means: Option<Means>) -> Result<TerminalId, String> {
+        let spawn = order.spawn.as_ref().map_err(Clone::clone)?;
+        let means = means.ok_or("nobody who knows its environment is there")?;
+        fs_err::create_dir_all(&order.files).map_err(|error| error.to_string())?;
+        let mut environment = means.environment;
+        spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
+        environment.extend(spawn.set.clone());
+        let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
+        let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
+        command.extend(["--out".into(), file("stream.jsonl"), "--err".into(), file("stderr.log"), "--".into()]);
+        command.extend(spawn.argv.iter().cloned());
+        let creation = Creation {
+            backend: Default::default(),
+            tmux_server: None,
+            what: What::Command(COMMAND, command),
+            agent_profile: None,
+            name: Some(order.name.clone()),
+            session: SessionChoice::Any(order.group.clone()),
+            directory: terminals::directory(&spawn.directory).map_err(|error| error.to_string())?,
+            environment,
+            size: Size::DEFAULT,
+            ring: 64 << 10,
+            at_once: false,
+        };
+        let created = self.app.ask(|reply| hub::Command::Create(Box::new(creation), reply)).await;
+        let view = created.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        Ok(view.record.id)
+    }
+
+    /// Until it has ended, or has to be ended.
+    async fn follow(
+        &self,
+        terminal: TerminalId,
+        order: &Order,
+        stream: &mut Stream,
+        stop: &mut watch::Receiver<bool>,
+        heard: &mut impl FnMut(&Event),
+    ) -> Ended {
+        let mut events = self.app.events.subscribe();
+        let (tell, mut grown) = mpsc::unbounded_channel();
+        self.files.watch_growing(&stream.path, move |_, _| tell.send(()).is_ok());
+        let began = Instant::now();
+        let mut spoke = began;
+        loop {
+            let view = self.app.ask(|reply| hub::Command::Show(terminal, reply)).await;
+            match view {
+                // The daemon is going; the session goes on without it, and another daemon will be told.
+                Err(_) => std::future::pending().await,
+                Ok(None) => return Ended::Lost,
+                Ok(Some(view)) => match view.record.exit {
+                    Some(Exit::Code(code)) => return Ended::Exited(code),
+                    Some(Exit::Signal(signal)) => return Ended::Killed(signal),
+                    Some(Exit::Lost) => return Ended::Lost,
+                    None => {
+                        // The clock of the session goes on while the daemon is dead.
+                        let ran =
+                            Duration::from_millis(u64::try_from(crate::now().0 - view.record.created.0).unwrap_or(0));
+                        let late = Instant::now() + order.timeout.saturating_sub(ran);
+                        let silent = spoke + order.idle;
+                        tokio::select! {
+                            event = events.recv() => match event {
+                                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                                _ => continue,
+                            },
+                            _ = grown.recv() => {
+                                if stream.read(heard) {
+                                    spoke = Instant::now();
+                                }
+                            }
+                            () = asked_to_stop(stop) => return Ended::Stopped,
+                            () = tokio::time::sleep_until(late) => return Ended::TimedOut,
+                            () = tokio::time::sleep_until(silent) => return Ended::Stalled,
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// Comes when it is to be ended. If nobody can ask for that any more, it never comes.
+async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What a session says, read from its file.
+struct Stream {
+    path: PathBuf,
+    read: u64,
+    reader: Reader,
+    facts: Facts,
+}
+
+impl Stream {
+    fn new(order: &Order) -> Self {
+        let path = order.files.join("stream.jsonl");
+        Self { path, read: 0, reader: Reader::new(order.texts.clone()), facts: Facts::default() }
+    }
+
+    /// Reads what is new. Whether there was something.
+    fn read(&mut self, heard: &mut impl FnMut(&Event)) -> bool {
+        let before = self.read;
+        let mut piece = vec![0; PIECE];
+        let Ok(mut file) = std::fs::File::open(&self.path) else { return false };
+        if file.seek(SeekFrom::Start(self.read)).is_err() {
+            return false;
+        }
+        while let Ok(n @ 1..) = file.read(&mut piece) {
+            self.read += n as u64;
+            for event in self.reader.stdout(&piece[..n]) {
+                heard(&event);
+                self.facts.add(event);
+            }
+        }
+        self.read > before
+    }
+
+    fn over(mut self, ended: Ended, order: &Order) -> Over {
+        let stderr = end_of(&order.files.join("stderr.log"));
+        let mut last = self.reader.stderr(stderr.as_bytes());
+        last.extend(self.reader.finish());
+        last.into_iter().for_each(|event| self.facts.add(event));
+        Over { ended, facts: self.facts, stderr }
+    }
+}
+
+/// The end of a file, as text.
+fn end_of(path: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(STDERR)))?;
+        let mut bytes = Vec::new();
+        file.take(STDERR).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}

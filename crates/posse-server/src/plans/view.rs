@@ -1,0 +1,213 @@
+//! A run of a plan as the world sees it.
+
+use std::collections::BTreeMap;
+
+use posse_agents::headless::Sandbox;
+use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
+use posse_core::plan::machine::{self, Event, Part, RunOutcome};
+use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::entry::Entry;
+use super::ledger::Ledger;
+
+/// A run of a plan.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PlanView {
+    #[schema(value_type = String)]
+    pub id: RunId,
+    /// `running` or `over`.
+    #[schema(value_type = String)]
+    pub status: PlanRunStatus,
+    /// The plan's file.
+    pub file: String,
+    pub name: String,
+    /// The project.
+    pub directory: String,
+    /// How it ended: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`, `stopped`,
+    /// `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
+    #[schema(value_type = Option<String>)]
+    pub outcome: Option<RunOutcome>,
+    pub reason: Option<String>,
+    /// In the order of the plan.
+    pub tasks: Vec<TaskView>,
+    /// What runs now.
+    pub sessions: Vec<SessionView>,
+    /// No session is started before then: the quota is used up.
+    pub hold: Option<HoldView>,
+    /// It must start something and nobody is there who knows the environment: `posse plan run` again.
+    pub waits: bool,
+    /// What its sessions have used.
+    #[schema(value_type = Object)]
+    pub used: Total,
+    /// Whether sessions are confined: `on` or `off`.
+    #[schema(value_type = String)]
+    pub sandbox: Sandbox,
+    pub created: jiff::Timestamp,
+    pub changed: jiff::Timestamp,
+    /// Where prompts, streams and work areas are kept.
+    pub files: String,
+    /// The report, when it is over.
+    pub report: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanRunStatus {
+    Running,
+    Over,
+}
+
+impl PlanRunStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Over => "over",
+        }
+    }
+}
+
+/// A task, and what has become of it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TaskView {
+    #[schema(value_type = String)]
+    pub id: TaskId,
+    pub name: String,
+    pub section: String,
+    #[schema(value_type = String)]
+    pub status: TaskStatus,
+    /// As in the plan's file.
+    #[schema(value_type = Object)]
+    pub record: Record,
+}
+
+/// A session that runs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionView {
+    #[schema(value_type = String)]
+    pub task: TaskId,
+    /// Its name in this run.
+    pub name: String,
+    /// It looks at the work of another one.
+    pub validates: bool,
+    pub agent: String,
+    pub model: Option<String>,
+    pub attempt: u32,
+    pub since: jiff::Timestamp,
+    /// In a few words. Nothing if nobody has heard of it yet.
+    pub doing: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HoldView {
+    pub until: jiff::Timestamp,
+    pub reason: String,
+}
+
+impl PlanView {
+    pub(super) fn new(ledger: &Ledger, files: &str) -> Self {
+        let (plan, state) = (ledger.run.plan(), ledger.run.state());
+        Self {
+            id: ledger.spec.id,
+            status: if ledger.closed { PlanRunStatus::Over } else { PlanRunStatus::Running },
+            file: ledger.spec.file.clone(),
+            name: plan.name.clone(),
+            directory: ledger.spec.directory.clone(),
+            outcome: ledger.ended.as_ref().map(|(outcome, _)| *outcome),
+            reason: ledger.ended.as_ref().map(|(_, reason)| reason.clone()),
+            tasks: tasks(plan, state),
+            sessions: ledger
+                .launched
+                .iter()
+                .map(|(run, launched)| SessionView {
+                    task: run.task.clone(),
+                    name: run.to_string(),
+                    validates: run.part != Part::Work,
+                    agent: launched.agent.clone(),
+                    model: launched.model.clone(),
+                    attempt: launched.attempt,
+                    since: crate::timestamp(launched.at),
+                    doing: None,
+                })
+                .collect(),
+            hold: ledger
+                .run
+                .hold()
+                .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
+            waits: ledger.waits,
+            used: ledger.total.clone(),
+            sandbox: ledger.spec.sandbox,
+            created: crate::timestamp(ledger.begun),
+            changed: crate::timestamp(ledger.changed),
+            files: files.to_owned(),
+            report: ledger.report.clone(),
+        }
+    }
+
+    /// What has become of every task.
+    pub fn state(&self) -> State {
+        let mut state = State::default();
+        for task in &self.tasks {
+            *state.of(&task.id) = task.record.clone();
+        }
+        state
+    }
+
+    /// With what the sessions are heard to do.
+    pub(super) fn doing(mut self, heard: &BTreeMap<String, String>) -> Self {
+        for session in &mut self.sessions {
+            session.doing = heard.get(&session.name).cloned();
+        }
+        self
+    }
+}
+
+fn tasks(plan: &Plan, state: &State) -> Vec<TaskView> {
+    let of_section = |section: &posse_core::plan::file::Section| {
+        let name = section.name.clone();
+        section
+            .tasks
+            .iter()
+            .map(move |task| TaskView {
+                id: task.id.clone(),
+                name: task.name.clone(),
+                section: name.clone(),
+                status: state.status(&task.id),
+                record: state.get(&task.id).cloned().unwrap_or_default(),
+            })
+            .collect::<Vec<_>>()
+    };
+    plan.sections.iter().flat_map(of_section).collect()
+}
+
+/// What everyone is told of an entry. Texts of plans and environments of gates stay in the journal.
+pub(super) fn told(run: RunId, seq: i64, entry: &Entry) -> serde_json::Value {
+    let mut told = match entry {
+        Entry::Created { spec } => serde_json::json!({ "entry": "created", "file": spec.file }),
+        Entry::Happened { event } if matches!(**event, Event::PlanEdited { .. }) => {
+            serde_json::json!({ "entry": "happened", "event": { "plan_edited": {} } })
+        }
+        entry => serde_json::to_value(entry).unwrap_or_default(),
+    };
+    if let Some(told) = told.as_object_mut() {
+        told.insert("plan_run".into(), run.as_str().into());
+        told.insert("run_seq".into(), seq.into());
+    }
+    told
+}
+
+/// The name of a session's terminal. Dots, which ids of tasks have and names of terminals may not, become `_`.
+pub(super) fn terminal_name(plan: RunId, run: &machine::RunId) -> String {
+    let name: String = format!("plan-{plan}-{run}").chars().map(|c| if c == '.' { '_' } else { c }).collect();
+    if name.chars().count() <= posse_core::ids::NAME_MAX {
+        return name;
+    }
+    // Long ids differ somewhere: their fingerprint does too.
+    let mark = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let head: String = name.chars().take(posse_core::ids::NAME_MAX - 17).collect();
+    format!("{head}-{mark:016x}")
+}

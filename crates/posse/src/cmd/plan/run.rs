@@ -1,0 +1,213 @@
+//! `posse plan run`: carry out a plan.
+
+use std::path::PathBuf;
+
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox, Switches};
+use posse_core::plan::machine::RunOutcome;
+use posse_core::rounds::config::Config as LoopConfig;
+use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
+use posse_server::plans::outcome_word;
+use posse_server::plans::view::PlanView;
+use posse_server::record::Backend;
+
+use super::{dry_run, follow};
+use crate::client::{self, Client, Repeat};
+use crate::cmd::launch;
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::ui::{Colour, Ui, plain};
+
+/// Carry out a plan: each task in a fresh headless session, in a work tree of its own
+///
+/// A task counts when its session says so, when something shows that it was done, when your checks pass, and when its work is
+/// merged into the branch that is checked out. Your uncommitted changes are never touched. The run lives in the daemon: this
+/// command only follows it, and a run that was cut off goes on where it was when you call it again.
+///
+/// Ctrl-C lets what runs finish for ten seconds and then ends it; a second Ctrl-C ends it at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse plan run plan.yaml                 all of it, or what is left
+  posse plan run --dry-run plan.yaml       what would be done, in which order, with which permissions
+  posse plan run --only 2.1 plan.yaml      one task
+  posse plan run --parallel plan.yaml      members of a parallel_group at the same time
+  posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
+
+Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or
+deadlocked, 7 waits for an answer, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
+pub(crate) struct Args {
+    /// The plan
+    file: PathBuf,
+    /// Say what would be done; start nothing, write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only this task
+    #[arg(long, value_name = "TASK")]
+    only: Option<String>,
+    /// This task and those behind it
+    #[arg(long, value_name = "TASK", alias = "resume-from", conflicts_with = "only")]
+    from: Option<String>,
+    /// Do this task again from the beginning; may be given several times
+    #[arg(long, value_name = "TASK")]
+    reset: Vec<String>,
+    /// Sessions at once, for members of a parallel_group [default: as the plan says; 4 without a number]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "4")]
+    parallel: Option<u32>,
+    /// The branch that gathers the results [default: the one that is checked out]
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Whose sessions; `posse provider list` shows who there is
+    #[arg(long, value_name = "PROVIDER", default_value = DEFAULT_PROVIDER)]
+    provider: String,
+    /// Sessions may do everything, and are never asked
+    #[arg(long)]
+    no_sandbox: bool,
+    /// End with 75 instead of waiting for the quota to come back
+    #[arg(long)]
+    no_wait: bool,
+    /// What this run may spend, in US dollars
+    #[arg(long, value_name = "USD")]
+    budget_cap: Option<f64>,
+    /// What this plan may spend, over what it says itself; 0 is no limit
+    #[arg(long, value_name = "USD")]
+    quota_ceiling: Option<f64>,
+    /// How much of the ceiling may be spent
+    #[arg(long, value_name = "PERCENT")]
+    max_budget_pct: Option<f64>,
+    /// How much of the ceiling must stay
+    #[arg(long, value_name = "USD")]
+    reserved_budget: Option<f64>,
+    /// Begin it, print its id, and do not follow it
+    #[arg(long, short)]
+    detach: bool,
+    /// The project [default: here]
+    #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+}
+
+pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let sandbox = args.sandbox()?;
+    if args.dry_run {
+        return dry_run::run(&args.file, &args.provider, sandbox, args.parallel, ui);
+    }
+    // Said where the mistake is, before anything is started.
+    if super::shows_problems(&args.file, &args.directory, ui)? {
+        return Ok(Exit::Invalid);
+    }
+    if sandbox == Sandbox::Off {
+        ui.say("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
+    }
+    let body = args.wanted(sandbox)?;
+    let mut client = Client::connect().await?;
+    let view: PlanView = client.post("/plans", &body, Repeat::Safe).await?;
+    if args.detach {
+        ui.answer(&view, || format!("{}\n", view.id));
+        return Ok(Exit::Ok);
+    }
+    let view = follow::to_the_end(client, view.id, body, ui).await?;
+    Ok(over(&view, ui))
+}
+
+impl Args {
+    fn sandbox(&self) -> Result<Sandbox, Error> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
+        let switches = Switches {
+            no_sandbox: self.no_sandbox,
+            variable: set.as_deref(),
+            legacy_variable: legacy.as_deref(),
+            config: None,
+        };
+        Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    fn wanted(&self, sandbox: Sandbox) -> Result<PlanIn, Error> {
+        let user = Config::load()?;
+        let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let environment = |name: &str| std::env::var(name).ok();
+        let resolved = LoopConfig::resolve(None, &environment, &user.for_runs(), &providers);
+        let (config, _) = resolved.map_err(|error| Error::failed(error.to_string()))?;
+        let directory =
+            std::fs::canonicalize(&self.directory).map_err(Error::io(self.directory.display().to_string()))?;
+        Ok(PlanIn {
+            file: client::absolute(&self.file)?,
+            directory: client::absolute(&directory)?,
+            provider: Some(self.provider.clone()),
+            no_sandbox: sandbox == Sandbox::Off,
+            branch: self.branch.clone(),
+            only: self.only.clone(),
+            from: self.from.clone(),
+            reset: self.reset.clone(),
+            workers: self.parallel,
+            no_wait: self.no_wait,
+            cap_usd: self.budget_cap,
+            budget: BudgetIn {
+                ceiling_usd: self.quota_ceiling,
+                percent: self.max_budget_pct,
+                reserved_usd: self.reserved_budget,
+            },
+            notifications: config.notifications,
+            // Sessions have no screen: they live with our keeper, wherever terminals live.
+            means: MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None },
+        })
+    }
+}
+
+/// How a run ended, in words and as an exit code.
+fn over(view: &PlanView, ui: &Ui) -> Exit {
+    let Some(outcome) = view.outcome else { return Exit::Bug };
+    if ui.json() {
+        ui.item(view, String::new);
+        return exit(outcome);
+    }
+    let colour = if outcome.is_success() { Colour::Green } else { Colour::Red };
+    let reason = view.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    ui.line(&format!("{}{reason}", ui.paint(outcome_word(outcome), colour)));
+    ui.say(&format!("{} sessions, {}", view.used.sessions, view.used.cost()));
+    if let Some(report) = &view.report {
+        ui.say(&format!("report: {report}"));
+    }
+    for task in view.tasks.iter().filter(|task| task.record.question.is_some() && outcome == RunOutcome::Suspended) {
+        ui.say(&format!("`posse plan answer {} {} TEXT` answers task {}", view.file, task.id, task.id));
+    }
+    exit(outcome)
+}
+
+/// The exit codes of `RunOutcome::exit_code`, as ours.
+fn exit(outcome: RunOutcome) -> Exit {
+    match outcome {
+        RunOutcome::Verified | RunOutcome::CompletedWithWarnings => Exit::Ok,
+        RunOutcome::Failed => Exit::Failed,
+        RunOutcome::BudgetExhausted => Exit::OutOfMoney,
+        RunOutcome::Stopped => Exit::Stopped,
+        RunOutcome::CircuitOpen => Exit::CircuitOpen,
+        RunOutcome::Deadlocked | RunOutcome::InvalidPlan => Exit::Invalid,
+        RunOutcome::Suspended => Exit::Suspended,
+        RunOutcome::InternalError => Exit::Bug,
+        RunOutcome::RateLimited => Exit::OutOfQuota,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_machine() {
+        for outcome in [
+            RunOutcome::Verified,
+            RunOutcome::CompletedWithWarnings,
+            RunOutcome::Failed,
+            RunOutcome::Deadlocked,
+            RunOutcome::Suspended,
+            RunOutcome::Stopped,
+            RunOutcome::BudgetExhausted,
+            RunOutcome::CircuitOpen,
+            RunOutcome::RateLimited,
+            RunOutcome::InvalidPlan,
+            RunOutcome::InternalError,
+        ] {
+            assert_eq!(exit(outcome) as i32, outcome.exit_code(), "{outcome:?}");
+        }
+    }
+}

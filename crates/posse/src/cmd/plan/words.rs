@@ -1,0 +1,90 @@
+//! The journal of a plan's run in words.
+
+use posse_core::plan::machine::{Event, MergeResult, Part, RunId, StopHow};
+use posse_core::plan::outcome::Outcome;
+use posse_core::plan::verdict::Verdict;
+use posse_core::turn::Level;
+use posse_server::api::types::PlanJournalView;
+use posse_server::plans::entry::Entry;
+
+use crate::ui::{Colour, Ui, plain};
+
+/// One entry as a line, with its end; `None` for what only posse itself needs to know.
+pub(super) fn line(entry: &PlanJournalView, ui: &Ui) -> Option<String> {
+    let (text, colour) = text(&entry.entry)?;
+    let time = entry.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
+    let text: Vec<String> = text.lines().map(plain).collect();
+    let text = text.join(&format!("\n{}", " ".repeat(10)));
+    let text = colour.map_or_else(|| text.clone(), |colour| ui.paint(&text, colour));
+    Some(format!("{}  {text}\n", ui.paint(&time, Colour::Dim)))
+}
+
+fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
+    match entry {
+        Entry::Created { spec } => Some((format!("run {} of {}", spec.id, spec.file), None)),
+        Entry::Launched { run, agent, profile, model, attempt, .. } => {
+            let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
+            let verb = if run.part == Part::Work { "" } else { "validates " };
+            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            Some((format!("{}: {verb}{agent} ({profile}{model}){attempt}", task(run)), None))
+        }
+        Entry::Happened { event } => happened(event),
+        Entry::Said { level: Level::Detail, .. } => None,
+        Entry::Said { level: Level::Info, text } => Some((text.clone(), Some(Colour::Green))),
+        Entry::Said { level: Level::Warning, text } => Some((text.clone(), Some(Colour::Yellow))),
+        Entry::Closed { .. } => None,
+    }
+}
+
+fn task(run: &RunId) -> String {
+    format!("task {}", run.task)
+}
+
+fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
+    let yellow = |text: String| Some((text, Some(Colour::Yellow)));
+    match event {
+        Event::AreaFailed { run, why } => yellow(format!("{}: no work area: {why}", task(run))),
+        Event::SessionEnded { run, outcome, .. } => {
+            let task = task(run);
+            match outcome {
+                Outcome::Done(report) => Some((format!("{task}: says it is done: {}", report.message), None)),
+                Outcome::Interrupted => yellow(format!("{task}: its session was ended")),
+                Outcome::Limited(hold) => yellow(format!("{task}: {}", hold.reason)),
+                Outcome::Infra(failure) => yellow(format!("{task}: {} (costs no attempt)", failure.message)),
+                Outcome::Failed(failure) => yellow(format!("{task}: {}", failure.message)),
+                // The notice says what it asks.
+                Outcome::Suspended { .. } => None,
+            }
+        }
+        Event::ValidatorEnded { run, judgement, .. } => {
+            let word = match judgement.verdict {
+                Verdict::Pass => "PASS",
+                Verdict::Warn => "WARN",
+                Verdict::Fail => "FAIL",
+                Verdict::Error => "no verdict",
+            };
+            Some((format!("{}: {word}", task(run)), None))
+        }
+        Event::GatesEnded { run, failed: None } => Some((format!("{}: checks pass", task(run)), None)),
+        Event::GatesEnded { run, failed: Some(gate) } => {
+            yellow(format!("{}: check {} failed: {}", task(run), gate.gate, gate.message))
+        }
+        Event::MergeEnded { run, result } => match result {
+            MergeResult::Merged { commits } => {
+                Some((format!("{}: merged, {} commits", task(run), commits.len()), None))
+            }
+            MergeResult::Conflict { paths } => yellow(format!("{}: conflicts in {}", task(run), paths.join(", "))),
+            MergeResult::RedTogether(gate) => {
+                yellow(format!("{}: check {} fails on the merged result: {}", task(run), gate.gate, gate.message))
+            }
+            // The notice says it.
+            MergeResult::NotNow { .. } => None,
+        },
+        Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
+        Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
+        Event::Stop(StopHow::Now) => yellow("stopping now".into()),
+        Event::Answered { task, .. } => Some((format!("task {task}: answered"), None)),
+        Event::Retry { task } => Some((format!("task {task}: from the beginning"), None)),
+        Event::Started | Event::AreaReady { .. } | Event::Time => None,
+    }
+}

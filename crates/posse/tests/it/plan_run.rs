@@ -1,0 +1,386 @@
+//! Plans, carried out by a scripted `claude`: the real daemon, real git, real work trees.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use posse_testkit::TestEnv;
+use posse_testkit::scripted::ScriptedClaude;
+
+use crate::env;
+use crate::loop_actor::when;
+
+/// A project with one commit, a plan outside of it, and who carries it out.
+struct Scene {
+    claude: ScriptedClaude,
+    plan: PathBuf,
+    /// Goes last: it ends all that runs.
+    env: TestEnv,
+}
+
+impl Scene {
+    fn new(plan: &str) -> Self {
+        let env = env();
+        let outside = env.work().parent().unwrap().join("outside");
+        fs::create_dir(&outside).unwrap();
+        let claude = ScriptedClaude::install(&outside);
+        let file = outside.join("plan.yaml");
+        fs::write(&file, plan).unwrap();
+        let scene = Self { claude, plan: file, env };
+        scene.git(&["init", "-q", "-b", "main"]);
+        scene.git(&["config", "user.name", "U"]);
+        scene.git(&["config", "user.email", "u@example.org"]);
+        fs::write(scene.env.work().join("README"), "one\n").unwrap();
+        scene.git(&["add", "README"]);
+        scene.git(&["commit", "-q", "-m", "first"]);
+        scene
+    }
+
+    #[track_caller]
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.env.command(["plan"]);
+        command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a `posse plan` command with the plan as its first argument: exit code, and what it said.
+    #[track_caller]
+    fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
+        let mut arguments = vec![command, self.plan.to_str().unwrap()];
+        arguments.extend(more);
+        said(&self.command(&arguments).output().unwrap())
+    }
+
+    /// Begins to run it, and goes on.
+    fn begin(&self, more: &[&str]) -> Child {
+        let mut command = self.command(&["run", self.plan.to_str().unwrap()]);
+        command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.env.work().join(name)).ok()
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.plan).unwrap()
+    }
+}
+
+fn said(output: &Output) -> (i32, String) {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[track_caller]
+fn ended(child: Child) -> (i32, String) {
+    said(&child.wait_with_output().unwrap())
+}
+
+const TWO: &str = "\
+# Two tasks.
+meta:
+  name: Two
+  backoff_base: 1
+sections:
+  - id: s
+    name: Section
+    tasks:
+      - id: '1.1'
+        name: Write a
+        description: Write the file a.
+      - id: '1.2'
+        name: Write b
+        depends_on: ['1.1']
+";
+
+const ONE: &str = "\
+meta: {name: One, backoff_base: 1}
+sections:
+  - id: s
+    tasks:
+      - id: t
+        name: Write a
+";
+
+#[test]
+fn a_plan_is_carried_out_and_merged() {
+    let scene = Scene::new(TWO);
+    // What is the user's own stays as it is, to the byte.
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    fs::write(scene.env.work().join("staged"), "staged\n").unwrap();
+    scene.git(&["add", "staged"]);
+    fs::write(scene.env.work().join("loose"), "loose\n").unwrap();
+    let before = scene.git(&["status", "--porcelain=v2"]);
+    scene.claude.play("1.1", "say working\ncommit a alpha\nreport completed 'a is there'");
+    // Left uncommitted: posse commits it.
+    scene.claude.play("1.2", "cat a > b\nreport completed 'b is there'");
+
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("verified: every task is done"), "{text}");
+    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
+    assert_eq!(scene.git(&["status", "--porcelain=v2"]), before, "the user's changes");
+    assert_eq!(scene.file("README").as_deref(), Some("one\nmine\n"));
+    let log = scene.git(&["log", "--format=%s%n%(trailers)"]);
+    assert!(log.contains("task 1.2: Write b") && log.contains("Task: 1.2"), "{log}");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "nothing is left behind");
+    let plan = scene.text();
+    assert!(plan.starts_with("# Two tasks.\n") && plan.matches("status: verified").count() == 2, "{plan}");
+    assert!(plan.contains("cost_usd: 0.25"), "{plan}");
+
+    let first = scene.claude.called("1.1", 1).unwrap();
+    assert_eq!(first.stdin, "/dev/null");
+    assert_eq!(first.variable("CLAUDECODE"), None);
+    assert_eq!(first.flag("--permission-mode"), Some("acceptEdits"));
+    assert_ne!(first.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
+    assert!(!first.arguments.contains(&scene.env.work().to_str().unwrap().to_owned()), "{first:?}");
+    assert!(first.prompt().contains("Write the file a.") && first.prompt().contains("fresh start"), "{first:?}");
+
+    // Nothing is left to do, and nothing is done.
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+}
+
+#[test]
+fn who_says_done_and_did_nothing_has_failed() {
+    let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 2"));
+    scene.claude.play("t", "report completed 'all done'");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (1, 2), "{text}");
+    assert!(text.contains("there is no commit and no changed file"), "{text}");
+    let second = scene.claude.called("t", 2).unwrap();
+    assert!(second.prompt().contains("no_evidence"), "{}", second.prompt());
+    let plan = scene.text();
+    assert!(plan.contains("status: failed") && plan.contains("failure_kind: attempts_exhausted"), "{plan}");
+
+    // A person wants it to be tried again.
+    scene.claude.play("t", "commit a alpha\nreport completed 'now really'");
+    let (code, text) = scene.plan("retry", &["t"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+}
+
+#[test]
+fn what_a_check_finds_is_told_to_the_next_attempt() {
+    let gates = "meta: {name: One, backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", gates));
+    scene.claude.play("t.1", "commit a bad\nreport completed done");
+    scene.claude.play("t.2", "commit a good\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let second = scene.claude.called("t", 2).unwrap();
+    assert!(second.prompt().contains("it is not good") && second.prompt().contains("Attempt 2"), "{}", second.prompt());
+    assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
+    assert!(!scene.git(&["log", "--format=%H", "main", "--", "a"]).is_empty());
+    assert!(scene.text().contains("attempts: 2"), "{}", scene.text());
+}
+
+#[test]
+fn a_question_waits_for_its_answer() {
+    let scene = Scene::new(ONE);
+    scene.claude.play("t.1", "report suspended 'I wonder' '\"question\": \"Which colour?\"'");
+    scene.claude.play("t.2", "commit a blue\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 7, "{text}");
+    assert!(text.contains("Which colour?"), "{text}");
+    let (code, text) = scene.plan("answer", &["t", "blue", "of", "course"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = scene.plan("answer", &["t", "green"]);
+    assert_eq!(code, 1, "it asks only once: {text}");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    let second = scene.claude.called("t", 2).unwrap();
+    assert!(second.prompt().contains("Which colour?") && second.prompt().contains("blue of course"), "{second:?}");
+}
+
+#[test]
+fn stop_lets_what_runs_finish_or_ends_it() {
+    let scene = Scene::new(TWO);
+    scene.claude.gate("gate");
+    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "await gate\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let (code, text) = scene.plan("status", &[]);
+    assert!(code == 0 && text.contains("task 1.1 by coder, attempt 1"), "{text}");
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!(code, 3, "{text}");
+    assert_eq!((scene.file("a").as_deref(), scene.claude.sessions()), (Some("alpha\n"), 1), "{text}");
+
+    let run = scene.begin(&[]);
+    when("the second session", || scene.claude.waits("1.2", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    let (code, text) = ended(run);
+    assert_eq!(code, 3, "{text}");
+    // Ended on request, it costs no attempt.
+    let plan = scene.text();
+    assert!(!plan.contains("in_progress") && plan.matches("attempts: 1").count() == 1, "{plan}");
+}
+
+#[test]
+fn a_session_goes_on_when_the_daemon_dies() {
+    let scene = Scene::new(TWO);
+    scene.claude.gate("gate");
+    scene.claude.play("1.1", "say before\nawait gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    scene.env.kill_daemon();
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(scene.claude.sessions(), 2, "no session was started twice: {text}");
+    assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());
+    assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
+}
+
+#[test]
+fn a_run_that_nobody_follows_waits_for_its_environment() {
+    let scene = Scene::new(TWO);
+    scene.claude.gate("gate");
+    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    let (code, text) = scene.plan("run", &["--detach"]);
+    assert_eq!(code, 0, "{text}");
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    scene.env.kill_daemon();
+    scene.claude.open_gate("gate");
+    // The session went on; the next one needs somebody who knows the environment.
+    when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
+    assert_eq!(scene.claude.sessions(), 1);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+}
+
+#[test]
+fn a_session_may_add_tasks_but_not_vouch_for_others() {
+    let scene = Scene::new(ONE);
+    let add =
+        "cat >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\" <<'EOF'\n      - id: more\n        name: More\nEOF\n";
+    scene.claude.play("t", &format!("commit a alpha\n{add}report completed done"));
+    scene.claude.play("more", "commit b beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    assert!(scene.text().contains("id: more"), "{}", scene.text());
+}
+
+#[test]
+fn what_cannot_be_run_says_so_before_anything_is_touched() {
+    let scene = Scene::new(ONE);
+    let plan = scene.text();
+    let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
+    let (code, text) = said(&command.env("PATH", "/usr/bin:/bin").output().unwrap());
+    assert_eq!(code, 69, "{text}");
+    assert_eq!(scene.text(), plan);
+    let (code, text) = scene.plan("run", &["--dry-run"]);
+    assert!(code == 0 && text.contains("--permission-mode acceptEdits"), "{text}");
+    assert_eq!((scene.text(), scene.claude.sessions()), (plan, 0));
+    fs::write(&scene.plan, ONE.replace("id: t", "id: t\n        depends_on: [nobody]")).unwrap();
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (5, 0), "{text}");
+}
+
+#[test]
+fn a_validator_looks_at_the_work_before_it_is_merged() {
+    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    // In fields, and in words.
+    let fail = r#"words='```json\n{\"task_id\": \"t\", \"nonce\": \"'$POSSE_RUN_ID'\", \"status\": \"completed\", \"message\": \"m\", \"verdict\": \"FAIL\", \"findings\": [\"[FAIL] a is bad\"], \"evidence\": \"seen\"}\n```'"#;
+    let pass = r"words='[PASS] a is good\n**Verdict: PASS**'";
+    scene.claude.play("t.1", "commit a bad\nreport completed done");
+    scene.claude.play("t.2", fail);
+    scene.claude.play("t.3", "commit a good\nreport completed done");
+    scene.claude.play("t.4", pass);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let validator = scene.claude.called("t", 2).unwrap();
+    assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
+    assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
+}
+
+/// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
+#[test]
+fn the_daemon_may_die_at_any_time() {
+    let scene = Scene::new(TWO);
+    scene.claude.play("1.1", "say working\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "cat a > b\nreport completed done");
+    let mut run = scene.begin(&[]);
+    let mut kills = 0;
+    while run.try_wait().unwrap().is_none() {
+        // As often as there is one: wherever that is.
+        if scene.env.http().get::<serde_json::Value>("/health").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
+            if run.try_wait().unwrap().is_none() && kills < 12 {
+                scene.env.kill_daemon();
+                kills += 1;
+            }
+        }
+    }
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "after {kills} kills: {text}");
+    assert!(kills > 2, "{kills}");
+    assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
+    assert_eq!(scene.file("b").as_deref(), Some("alpha\n"));
+    assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());
+}
+
+#[test]
+fn ctrl_c_twice_ends_what_runs() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate");
+    let mut run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let pid = rustix::process::Pid::from_child(&run);
+    let interrupt = || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt();
+    // It says what a second one does when it is ready for it.
+    let mut said = std::io::BufReader::new(run.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Ctrl-C again") {
+        line.clear();
+        assert_ne!(std::io::BufRead::read_line(&mut said, &mut line).unwrap(), 0);
+    }
+    when("it was told to stop", || scene.text().contains("in_progress").then_some(()));
+    interrupt();
+    let (code, text) = ended(run);
+    assert_eq!(code, 130, "{text}");
+    let plan = scene.text();
+    assert!(plan.contains("status: stopped") && !plan.contains("attempts"), "{plan}");
+}
+
+#[test]
+fn members_of_a_group_run_at_the_same_time() {
+    let plan = "\
+meta: {name: Group}
+sections:
+  - id: s
+    tasks:
+      - {id: a, name: A, parallel_group: g}
+      - {id: b, name: B, parallel_group: g}
+";
+    let scene = Scene::new(plan);
+    for task in ["a", "b"] {
+        scene.claude.gate(&format!("gate-{task}"));
+        scene.claude.play(task, &format!("await gate-{task}\ncommit {task} {task}\nreport completed done"));
+    }
+    let run = scene.begin(&["--parallel"]);
+    when("both", || (scene.claude.waits("a", 1) && scene.claude.waits("b", 1)).then_some(()));
+    // The later one is merged first, and the other into what is there then.
+    scene.claude.open_gate("gate-b");
+    when("the first result", || scene.file("b"));
+    scene.claude.open_gate("gate-a");
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("a\n"), Some("b\n")), "{text}");
+}
