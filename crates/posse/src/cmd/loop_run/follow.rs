@@ -109,7 +109,7 @@ impl Follower<'_> {
                     (RunStatus::Running | RunStatus::Parked, _) => {}
                     // It needs somebody who knows the environment: that is us.
                     (RunStatus::Stopped, Some(stopped)) if stopped.stop == Stop::Alone => {
-                        resume(&mut self.client, self.id, &self.means).await?;
+                        self.resume().await?;
                     }
                     _ => {
                         self.live.clear();
@@ -124,8 +124,16 @@ impl Follower<'_> {
             sleep(AGAIN).await;
             let view: RunView = self.client.get(&format!("/runs/{}", self.id)).await?;
             if !view.status.is_over() {
-                resume(&mut self.client, self.id, &self.means).await?;
+                self.resume().await?;
             }
+        }
+    }
+
+    /// Goes on with it, unless it has come to its end meanwhile: then there is nothing to go on with, and the end is shown.
+    async fn resume(&mut self) -> Result<(), Error> {
+        match resume(&mut self.client, self.id, &self.means).await {
+            Err(Error::Refused(problem)) if problem.kind == "over" => Ok(()),
+            other => other.map(drop),
         }
     }
 

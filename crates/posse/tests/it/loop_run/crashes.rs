@@ -37,7 +37,10 @@ fn s_159_the_daemon_dies_and_is_followed() {
     contains(&ran.stdout, &["going on", "PASS in round 1"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
-    assert_eq!(play.env.run(["ls", "--json"]).json().as_array().unwrap().len(), 5, "no agent was started twice");
+    // One whose start was cut off may be there as one that never ran.
+    let terminals = play.env.run(["ls", "--json"]).json();
+    let living = terminals.as_array().unwrap().iter().filter(|terminal| terminal["exit"].is_null());
+    assert_eq!(living.count(), 5, "no agent was started twice: {terminals}");
 }
 
 /// S-199, S-200: nobody follows; the next daemon takes the run up by itself.
