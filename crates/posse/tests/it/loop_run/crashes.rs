@@ -27,9 +27,15 @@ fn the_command_line_dies() {
 fn s_159_the_daemon_dies_and_is_followed() {
     let play = Play::new(THINKS);
     let mut followed = play.begin();
-    // While agents are started, then in a turn and between two.
-    for words in ["run ", ": analyst", ": answered", ": programmer", ": tester"] {
+    // While agents are started, then in a turn and between two. Over tmux nobody can say of a prompt that is being typed just
+    // then whether it arrived, and the run stops instead of typing it twice; so there it is killed in turns only.
+    let tmux = std::env::var("POSSE_TEST_BACKEND").is_ok_and(|backend| backend == "tmux");
+    for (words, asked) in [("run ", 0), (": analyst", 1), (": answered", 1), (": programmer", 5), (": tester", 9)] {
+        if tmux && words == ": answered" {
+            continue;
+        }
         followed.until(words);
+        play.until_recorded("asked", asked);
         play.env.kill_daemon();
     }
     let ran = followed.end();
