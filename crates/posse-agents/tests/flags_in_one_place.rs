@@ -50,15 +50,16 @@ fn no_permission_flag_is_written_elsewhere() {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(workspace.join("crates")).unwrap() {
         let member = entry.unwrap().path();
-        // Neither starts anything on somebody's project: agents there live in homes of their own, with scripted models.
-        if !["posse-testkit", "posse-models"].contains(&member.file_name().unwrap().to_str().unwrap()) {
+        if member.file_name().unwrap() != "posse-testkit" {
             sources(&member.join("src"), &mut files);
         }
     }
     let mut in_the_place = 0;
     for file in files {
         let name = file.strip_prefix(workspace).unwrap().to_str().unwrap();
-        if name.ends_with("tests.rs") || name.contains("/tests/") {
+        // Homes in which agents talk to scripted models: nothing there is started on somebody's project.
+        let scripted_home = name.starts_with("crates/posse-models/src/agents/");
+        if name.ends_with("tests.rs") || name.contains("/tests/") || scripted_home {
             continue;
         }
         let text = std::fs::read_to_string(&file).unwrap();
