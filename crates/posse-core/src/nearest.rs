@@ -1,25 +1,40 @@
-//! The name somebody may have meant.
+//! The name somebody may have meant: for errors about names nobody knows.
 
-/// The nearest of the known names, if it is near enough to be a slip.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let (edits, nearest) = known.into_iter().map(|known| (edits(name, known), known)).min()?;
-    (edits <= nearest.chars().count().max(3) / 3).then_some(nearest)
+/// The known name that `typed` is most likely a slip of, if there is one. Short names must be closer: `node` is not `notes`.
+pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let typed = plain(typed);
+    known
+        .into_iter()
+        .filter_map(|name| {
+            let allowed = match name.chars().count() {
+                0..=2 => 0,
+                3..=5 => 1,
+                _ => 2,
+            };
+            let distance = distance(&typed, &plain(name));
+            (distance <= allowed).then_some((distance, name))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
-/// Letters to insert, remove, replace or swap with their neighbour until one word is the other (Levenshtein, Damerau).
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+/// `dependsOn`, `depends-on` and `Depends_On` are spellings of one name.
+fn plain(name: &str) -> Vec<char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// How many letters are wrong, missing, too many or swapped with their neighbour.
+fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
         let mut row = vec![i];
         for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + usize::from(a[i - 1] != b[j - 1]));
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(before[j - 2] + 1);
+                best = best.min(before[j - 2] + 1);
             }
-            row.push(least);
+            row.push(best);
         }
         before = std::mem::replace(&mut last, row);
     }
@@ -29,6 +44,24 @@ fn edits(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slips_are_found_and_other_words_are_not() {
+        let known = ["id", "name", "notes", "depends_on", "parallel_group"];
+        for (typed, meant) in [
+            ("depend_on", Some("depends_on")),
+            ("dependsOn", Some("depends_on")),
+            ("parallel-group", Some("parallel_group")),
+            ("nmae", Some("name")),
+            ("note", Some("notes")),
+            ("node", None),
+            ("ids", None),
+            ("priority", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typed, known), meant, "{typed}");
+        }
+    }
 
     #[test]
     fn a_slip_is_recognised_and_a_stranger_is_not() {

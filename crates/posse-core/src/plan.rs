@@ -38,7 +38,6 @@ pub mod merge;
 #[cfg(test)]
 mod merge_tests;
 pub mod names;
-mod near;
 pub mod outcome;
 #[cfg(test)]
 mod outcome_tests;

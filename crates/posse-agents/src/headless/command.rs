@@ -1,6 +1,5 @@
 //! The whole command of a session: permission flags, model, limits, format, and the prompt behind a `--`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Dialect;
@@ -8,7 +7,7 @@ use super::flags::{FlagError, Request, build_permission_flags};
 use super::switch::Sandbox;
 
 /// One argument may have 128 KiB on Linux, and everybody on the machine can read it. Longer prompts go into a file.
-pub const PROMPT_LIMIT: usize = 100 * 1024;
+pub const PROMPT_LIMIT: usize = posse_core::plan::prompt::ARGUMENT_MAX;
 
 /// What a session is asked, and how far it may go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,15 +39,6 @@ pub struct Spawn {
     /// Taken out of it.
     pub unset: Vec<String>,
     pub stdin: Stdin,
-}
-
-/// The prompt, or if it is too long for an argument one that points to a file. Whoever gets an owned one writes the file.
-pub fn prompt_or_pointer<'a>(prompt: &'a str, file: &str) -> Cow<'a, str> {
-    if prompt.len() <= PROMPT_LIMIT {
-        return prompt.into();
-    }
-    format!("Your task is written in the file {file}. Read all of it first, then carry it out as if it stood here.")
-        .into()
 }
 
 /// The arguments of a session, without the program.

@@ -61,13 +61,3 @@ fn a_session_reads_nothing_and_has_a_place_for_temporary_files() {
     assert_eq!(spawn(Dialect::Codex, Sandbox::On).set.get("TMPDIR").map(String::as_str), Some("/r"));
     assert_eq!(spawn(Dialect::Codex, Sandbox::Off).set.get("TMPDIR"), None);
 }
-
-/// T39.
-#[test]
-fn a_long_prompt_is_a_file() {
-    let long = "x".repeat(300 * 1024);
-    let pointer = prompt_or_pointer(&long, "/r/prompt.md");
-    assert!(pointer.contains("/r/prompt.md") && pointer.len() < 200, "{pointer}");
-    assert!(line(Dialect::Claude, &Asked { prompt: &pointer, ..Asked::default() }).is_ok());
-    assert!(matches!(prompt_or_pointer("short", "/r/prompt.md"), Cow::Borrowed("short")));
-}

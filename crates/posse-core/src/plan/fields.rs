@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::near::nearest;
 use super::yaml::{Entry, Node, Value};
 use super::{Place, Problem, Warning};
+use crate::nearest::nearest;
 
 /// What was found wrong so far.
 #[derive(Debug, Default)]
