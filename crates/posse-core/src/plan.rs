@@ -12,6 +12,7 @@
 //!   called, `landing` what is in the way when it is merged.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
 //! - `prompt` is what a session is told.
+//! - `retention` says how long what a run leaves behind is kept.
 //! - `machine` is a run of a plan: all of the above, fed with events.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
@@ -51,6 +52,7 @@ mod read;
 mod read_meta;
 mod record;
 pub mod report;
+pub mod retention;
 pub mod retry;
 pub mod select;
 #[cfg(test)]

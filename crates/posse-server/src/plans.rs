@@ -13,9 +13,12 @@ mod doing;
 mod driver;
 pub mod entry;
 mod facts;
+mod keeping;
 mod ledger;
+mod logs;
 mod plan_file;
 mod report;
+pub mod said;
 mod session;
 pub mod view;
 mod words;
@@ -354,11 +357,12 @@ impl Plans {
         let app = app.clone();
         let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard });
         lock(&self.driven).insert(id, commands);
-        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        let (plans, driven, heard) = (self.clone(), self.driven.clone(), self.heard.clone());
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
                 lock(&driven).remove(&id);
                 lock(&heard).remove(&id);
+                plans.tidy().await;
             }
         });
     }

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, RunId, RunOutcome, StopHow};
 
-use super::breaker::{Breaker, Counts};
+use super::breaker::{Breaker, Counts, Gate};
 use super::edit::{Mark, NotWritten, write};
 use super::limits::{Hold, longer};
 use super::merge::merge;
@@ -155,6 +155,19 @@ impl Run {
         self.hold.as_ref()
     }
 
+    /// Tasks that pause after a failure, and until when.
+    pub fn resting(&self) -> &BTreeMap<TaskId, Wall> {
+        &self.resting
+    }
+
+    /// Sessions failed one after the other, and nothing is started before then.
+    pub fn paused(&self) -> Option<Wall> {
+        match self.breaker.gate(self.now, &self.settings.breaker) {
+            Gate::Wait(until) if until.0 < i64::MAX => Some(until),
+            _ => None,
+        }
+    }
+
     /// How often in a row a limit was hit of which nobody knew the end (`limits::detect`).
     pub fn probes(&self) -> u32 {
         self.probes
@@ -176,7 +189,13 @@ impl Run {
         }
         let before = (self.state.clone(), self.text.len());
         self.now = now;
+        let trips = self.breaker.trips();
         self.take_in(event, now);
+        if self.breaker.trips() > trips && self.paused().is_some() {
+            let minutes = self.settings.breaker.reset.as_secs().div_ceil(60);
+            let reason = format!("sessions failed one after the other; one more is tried in {minutes} min");
+            self.effects.push(Effect::Notify(Notice::BreakerOpen(reason)));
+        }
         self.go_on(now);
         if (&self.state, self.text.len()) != (&before.0, before.1) || self.outcome.is_some() {
             self.effects.insert(0, Effect::WritePlan);

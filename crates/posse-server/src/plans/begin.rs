@@ -1,14 +1,15 @@
 //! How a run of a plan begins: what was asked for, made sure of before anything is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::{Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Budget, Level, Total};
 use posse_core::plan::file::{BudgetMeta, Isolation, Task};
+use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId};
+use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 
 use super::entry::Spec;
@@ -30,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) branch: Option<String>,
     pub(crate) only: Option<String>,
     pub(crate) from: Option<String>,
+    /// Only the task that is next.
+    pub(crate) single: bool,
     pub(crate) reset: Vec<String>,
     pub(crate) workers: Option<usize>,
     pub(crate) no_wait: bool,
@@ -58,6 +61,9 @@ pub(super) fn spec(
     let program = program(app, &wanted.provider, means)?;
     let state = state(&plan, last, &wanted.reset)?;
     let mut settings = settings(&plan, &wanted, last)?;
+    if wanted.single && settings.only.is_none() {
+        settings.only = next_task(&plan, &state, &settings);
+    }
     for agent in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
         if let Some(model) = briefing::agent(&agents, agent).map_err(PlanError::Wrong)?.model {
             settings.agent_models.insert(agent.to_owned(), model);
@@ -136,6 +142,19 @@ fn state(plan: &Plan, last: Option<&Ledger>, reset: &[String]) -> Result<State, 
 
 fn task_of(plan: &Plan, task: &str) -> Result<TaskId, PlanError> {
     plan.task(task).map(|task| task.id.clone()).ok_or_else(|| PlanError::NoTask(task.to_owned()))
+}
+
+/// The task that would be looked at first. Nothing if nothing can be done; then the run says why.
+fn next_task(plan: &Plan, state: &State, settings: &Settings) -> Option<TaskId> {
+    let (none, from) = (BTreeSet::new(), settings.from.as_ref());
+    // Whoever worked on a task is gone: it will be pending.
+    let mut state = state.clone();
+    for task in plan.tasks().filter(|task| state.status(&task.id) == TaskStatus::InProgress).collect::<Vec<_>>() {
+        state.of(&task.id).status = TaskStatus::Pending;
+    }
+    let limits = Limits { workers: 1, only: None, from, resting: &none, validating: &none, taken: &settings.taken };
+    let selection = select(plan, &state, &limits);
+    selection.validate.into_iter().chain(selection.start).next()
 }
 
 fn settings(plan: &Plan, wanted: &Wanted, last: Option<&Ledger>) -> Result<Settings, PlanError> {

@@ -39,8 +39,8 @@ const REPORT: u64 = 1 << 20;
 pub(super) enum Told {
     Event(Box<Event>),
     Entry(Entry),
-    /// What a session is heard to do.
-    Heard(RunId, String),
+    /// A session did or said something; what it is doing now, if that says it.
+    Heard(RunId, Option<String>),
     /// A session has changed the copy of the plan that it was given.
     PlanCopy {
         given: String,
@@ -170,11 +170,13 @@ impl Doing {
             }));
         }
         let heard = |event: &Said| {
-            if let Some(text) = words::heard(event) {
-                let _ = self.told.send(Told::Heard(id.clone(), text));
-            }
+            let _ = self.told.send(Told::Heard(id.clone(), words::heard(event)));
         };
         let over = self.sessions.run(order, self.means.clone(), stop, heard).await;
+        let denials = over.facts.denials().to_vec();
+        if !denials.is_empty() {
+            let _ = self.told.send(Told::Entry(Entry::Refused { run: id.clone(), denials }));
+        }
         if let Some(told) = briefing.changed_copy() {
             let _ = self.told.send(told);
         }

@@ -28,6 +28,9 @@ use crate::store::{JournalEntry, Kind, RunRow};
 /// How long before the journal is tried again when the disk refuses it.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
+/// Told, and not kept, when a session has said something: there is more in its log.
+const SESSION_SAID: &str = "session_said";
+
 pub(super) struct Driver {
     ledger: Ledger,
     /// The last entry's number.
@@ -132,7 +135,10 @@ impl Driver {
                 }
                 Told::Entry(entry) => self.record(entry).await,
                 Told::Heard(run, text) => {
-                    self.heard.put(&run, text);
+                    if let Some(text) = text {
+                        self.heard.put(&run, text);
+                    }
+                    self.app.tell(SESSION_SAID, view::said(self.ledger.spec.id, &run));
                     Ok(Vec::new())
                 }
                 Told::PlanCopy { given, theirs } => self.copy_edited(given, theirs).await,
@@ -178,7 +184,7 @@ impl Driver {
 
     /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
-        let at = crate::now();
+        let (entry, at) = (entry.masked(), crate::now());
         let mut ledger = self.ledger.clone();
         let effects = ledger.take(&entry, at);
         let (seq, id) = (self.seq + 1, ledger.spec.id);

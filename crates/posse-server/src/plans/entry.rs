@@ -6,9 +6,11 @@ use posse_agents::headless::Sandbox;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
 use posse_core::plan::machine::{self, Event};
+use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{State, TaskId};
 use posse_core::rounds::config::Notifications;
+use posse_core::secrets::mask_json;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,11 @@ pub enum Entry {
         /// Without the prompt.
         flags: Vec<String>,
     },
+    /// What a session wanted to do and was not allowed to.
+    Refused {
+        run: machine::RunId,
+        denials: Vec<Denial>,
+    },
     /// For people.
     Said {
         level: Level,
@@ -72,4 +79,29 @@ pub enum Entry {
         /// Where the report is.
         report: Option<String>,
     },
+}
+
+impl Entry {
+    /// Without what looks like a secret, before anybody writes it down or tells it. What people wrote themselves stays: their
+    /// plan has to say what it says, and an answer has to arrive.
+    pub(super) fn masked(self) -> Self {
+        let by_people = match &self {
+            Self::Created { .. } => true,
+            Self::Happened { event } => matches!(**event, Event::PlanEdited { .. } | Event::Answered { .. }),
+            _ => false,
+        };
+        let Ok(told) = serde_json::to_value(&self) else { return self };
+        let mut masked = told.clone();
+        mask_json(&mut masked);
+        if by_people || masked == told {
+            return self;
+        }
+        serde_json::from_value(masked).unwrap_or_else(|error| {
+            tracing::error!("an entry of a plan's journal cannot be masked: {error}");
+            Self::Said {
+                level: Level::Warning,
+                text: "something happened that cannot be told without a secret in it".into(),
+            }
+        })
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use posse_core::plan::budget::Total;
 use posse_core::plan::machine::{self, Effect, Event, Run, RunOutcome};
+use posse_core::plan::outcome::Denial;
 use posse_core::plan::{PlanProblems, TaskId};
 use posse_core::time::Wall;
 
@@ -19,6 +20,8 @@ pub(crate) struct Ledger {
     pub(crate) total: Total,
     /// Sessions that run: what was said of them when they were launched.
     pub(crate) launched: BTreeMap<machine::RunId, Launched>,
+    /// What sessions were not allowed to do.
+    pub(crate) refused: BTreeMap<machine::RunId, Vec<Denial>>,
     pub(crate) ended: Option<(RunOutcome, String)>,
     /// Its end is told everywhere.
     pub(crate) closed: bool,
@@ -46,6 +49,7 @@ impl Ledger {
             run,
             total: Total::default(),
             launched: BTreeMap::new(),
+            refused: BTreeMap::new(),
             ended: None,
             closed: false,
             report: None,
@@ -71,6 +75,11 @@ impl Ledger {
         self.changed = at;
         match entry {
             Entry::Created { .. } | Entry::Said { .. } => Vec::new(),
+            // Told again after a crash, it is the same.
+            Entry::Refused { run, denials } => {
+                self.refused.insert(run.clone(), denials.clone());
+                Vec::new()
+            }
             Entry::Closed { report } => {
                 (self.closed, self.report) = (true, report.clone());
                 Vec::new()

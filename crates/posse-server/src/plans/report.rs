@@ -1,10 +1,12 @@
 //! The report of a run, in Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use posse_agents::headless::Sandbox;
 use posse_core::plan::file::GateWhen;
-use posse_core::plan::{Record, TaskStatus};
+use posse_core::plan::outcome::Denial;
+use posse_core::plan::{Record, TaskId, TaskStatus};
 
 use super::ledger::Ledger;
 use super::words::outcome_word;
@@ -33,6 +35,7 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
             let record = state.get(&task.id).cloned().unwrap_or_default();
             let _ = writeln!(out, "- **{} {}**: {}", task.id, line(&task.name), in_words(&record));
             details(&mut out, &record);
+            refused(&mut out, ledger, &task.id);
         }
     }
     if !kept.is_empty() {
@@ -75,6 +78,15 @@ fn details(out: &mut String, record: &Record) {
     }
     for commit in &record.commits {
         let _ = writeln!(out, "  - Commit {}", line(commit));
+    }
+}
+
+/// What sessions of a task were not allowed to do, each of it once.
+fn refused(out: &mut String, ledger: &Ledger, task: &TaskId) {
+    let of_task = ledger.refused.iter().filter(|(run, _)| run.task == *task);
+    let denials: BTreeSet<&Denial> = of_task.flat_map(|(_, denials)| denials).collect();
+    for denial in denials {
+        let _ = writeln!(out, "  - Refused: {}", line(&denial.to_string()));
     }
 }
 

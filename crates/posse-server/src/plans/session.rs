@@ -20,6 +20,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 
 use super::facts::Facts;
+use super::said::SaidLog;
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, What};
 use crate::record::COMMAND;
@@ -225,12 +226,14 @@ struct Stream {
     read: u64,
     reader: Reader,
     facts: Facts,
+    said: SaidLog,
 }
 
 impl Stream {
     fn new(order: &Order) -> Self {
         let path = order.files.join("stream.jsonl");
-        Self { path, read: 0, reader: Reader::new(order.texts.clone()), facts: Facts::default() }
+        let (reader, said) = (Reader::new(order.texts.clone()), SaidLog::open(&order.files));
+        Self { path, read: 0, reader, facts: Facts::default(), said }
     }
 
     /// Reads what is new. Whether there was something.
@@ -244,6 +247,7 @@ impl Stream {
         while let Ok(n @ 1..) = file.read(&mut piece) {
             self.read += n as u64;
             for event in self.reader.stdout(&piece[..n]) {
+                self.said.add(&event);
                 heard(&event);
                 self.facts.add(event);
             }
@@ -255,13 +259,16 @@ impl Stream {
         let stderr = end_of(&order.files.join("stderr.log"));
         let mut last = self.reader.stderr(stderr.as_bytes());
         last.extend(self.reader.finish());
-        last.into_iter().for_each(|event| self.facts.add(event));
+        for event in last {
+            self.said.add(&event);
+            self.facts.add(event);
+        }
         Over { ended, facts: self.facts, stderr }
     }
 }
 
 /// The end of a file, as text.
-fn end_of(path: &Path) -> String {
+pub(super) fn end_of(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = std::fs::File::open(path)?;
         let length = file.metadata()?.len();

@@ -3,6 +3,7 @@
 use posse_agents::headless::Event as Said;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::{GateFailure, Notice, RunOutcome};
+use posse_core::secrets::masked;
 use posse_core::turn::Level;
 
 use super::areas::Kept;
@@ -114,5 +115,5 @@ pub(super) fn heard(event: &Said) -> Option<String> {
         Said::ToolUse { name, summary, .. } => format!("{name} {summary}"),
         _ => return None,
     };
-    Some(text.trim().chars().take(200).collect())
+    Some(masked(text.trim()).chars().take(200).collect())
 }

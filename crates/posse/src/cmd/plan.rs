@@ -1,11 +1,17 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
+mod clean;
 mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
+mod live;
+mod log;
+mod news;
 mod run;
+mod said;
+mod why;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +41,7 @@ Examples:
   posse plan check plan.yaml         every mistake, with its place and a hint
   posse plan status plan.yaml        sections and tasks, and what may start next
   posse plan why plan.yaml 2.1       why a task does not start
+  posse plan log plan.yaml 2.1       what its sessions were asked, did and said
   posse plan stop plan.yaml          let what runs finish, and start nothing more
   posse plan answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
@@ -90,6 +97,8 @@ enum Command {
         /// The task
         task: String,
     },
+    Log(log::Args),
+    Clean(clean::Args),
     /// What sessions of an agent may do, flag by flag
     Flags(flags::Args),
     /// Make the directories and a sample plan
@@ -105,6 +114,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
         Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
+        Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),
     }
@@ -146,10 +157,10 @@ async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
         };
         let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
         let selection = selection(plan, &state);
+        let shown = file.display().to_string();
+        let known = why::Known { file: &shown, state: &state, selection: &selection, run: run.as_ref() };
         let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
-        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
-            draw::why(task, &state, &selection)
-        });
+        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || why::text(task, &known));
         Ok(Exit::Ok)
     })
 }

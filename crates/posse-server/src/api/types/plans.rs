@@ -1,6 +1,7 @@
 //! What travels about runs of plans.
 
 use jiff::Timestamp;
+use posse_core::ids::RunId;
 use posse_core::plan::file::BudgetMeta;
 use posse_core::plan::machine::StopHow;
 use posse_core::rounds::config::Notifications;
@@ -34,6 +35,9 @@ pub struct PlanIn {
     /// This task and those behind it.
     #[serde(default)]
     pub from: Option<String>,
+    /// Only the task that is next.
+    #[serde(default)]
+    pub single: bool,
     /// Tasks to be done again from the beginning.
     #[serde(default)]
     pub reset: Vec<String>,
@@ -115,4 +119,85 @@ pub struct PlanJournalView {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub entry: Entry,
+}
+
+/// What a session of a plan was asked and left behind. Tokens of well-known shapes are masked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SessionFiles {
+    /// What it was asked. Nothing if its files are gone.
+    pub prompt: Option<String>,
+    /// Its own report, as it wrote it.
+    pub report: Option<String>,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// Where its files are, the raw stream among them.
+    pub directory: String,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLogQuery {
+    /// Where to begin: `next` of the answer before.
+    #[serde(default, deserialize_with = "super::super::params::lenient")]
+    #[param(value_type = Option<u64>)]
+    pub after: Option<u64>,
+    /// The lines as the agent printed them, instead of what posse made of them.
+    #[serde(default, deserialize_with = "super::super::params::lenient")]
+    #[param(value_type = Option<bool>)]
+    pub raw: Option<bool>,
+}
+
+/// Lines of a session's log.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionLines {
+    /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
+    pub lines: Vec<String>,
+    /// Where the next ones begin.
+    pub next: u64,
+}
+
+/// What may be removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanIn {
+    /// Only what runs of this plan left behind. Absolute.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// Remove it. Otherwise it is only named.
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// What runs of plans left behind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CleanView {
+    /// What may go, or has gone.
+    pub gone: Vec<CleanItem>,
+    /// What stays, and why.
+    pub kept: Vec<CleanItem>,
+    /// What the files of runs that may go take.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CleanItem {
+    pub what: CleanWhat,
+    /// A path, or a branch.
+    pub name: String,
+    /// The run it is of.
+    #[schema(value_type = String)]
+    pub run: RunId,
+    /// The plan.
+    pub file: String,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanWhat {
+    /// Prompts, streams and reports of a run.
+    Run,
+    /// A work tree and its branch.
+    WorkTree,
 }

@@ -15,6 +15,7 @@ use posse_core::plan::file::{Gate, GateWhen};
 use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
 use posse_core::plan::machine::GateFailure;
 use posse_core::plan::names::CommitWords;
+use posse_core::secrets::masked;
 use sha2::{Digest, Sha256};
 
 use super::merge::at_fault;
@@ -162,7 +163,7 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
     match child::run(command, b"", gates.limit, Leftovers::End).await {
         Ok(ended) => {
             let output = String::from_utf8_lossy(&ended.stdout);
-            let output = output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..].to_owned();
+            let output = masked(&output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..]).into_owned();
             let result = match ended.status.code() {
                 Some(0) => GateResult::Passed,
                 Some(code) => GateResult::Failed(format!("exited with {code}")),

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     };
     let sandbox = Sandbox::decide(&switches).map_err(|error| failed(&error))?;
     let policy = Policy::default();
-    let file = agent(&args.agent)?;
+    let file = agent(Path::new("."), &args.agent)?;
     let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
     let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };
     let request = Request {
@@ -55,8 +55,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The agent's own words, if somebody has written some.
-pub(super) fn agent(name: &str) -> Result<Option<AgentFile>, Error> {
-    let path = Path::new(AGENTS).join(format!("{name}.md"));
+pub(super) fn agent(project: &Path, name: &str) -> Result<Option<AgentFile>, Error> {
+    let path = project.join(AGENTS).join(format!("{name}.md"));
     let parsed = match std::fs::read_to_string(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),
         Err(_) => agent_file::built_in(name),

@@ -10,6 +10,7 @@ use posse_server::plans::outcome_word;
 use posse_server::plans::view::PlanView;
 use posse_server::record::Backend;
 
+use super::follow::Display;
 use super::{dry_run, follow};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
@@ -30,11 +31,14 @@ Examples:
   posse plan run plan.yaml                 all of it, or what is left
   posse plan run --dry-run plan.yaml       what would be done, in which order, with which permissions
   posse plan run --only 2.1 plan.yaml      one task
+  posse plan run --single-task plan.yaml   the next one, whichever that is
+  posse plan run --reset 2.1 plan.yaml     all of it, and 2.1 again from the beginning
+  posse plan run -v plan.yaml              with what sessions do and say
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
   posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
 
 Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or
-deadlocked, 7 waits for an answer, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
+deadlocked, 6 runs already with other options, 7 waits for an answer, 64 wrong use, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
 pub(crate) struct Args {
     /// The plan
     file: PathBuf,
@@ -47,6 +51,9 @@ pub(crate) struct Args {
     /// This task and those behind it
     #[arg(long, value_name = "TASK", alias = "resume-from", conflicts_with = "only")]
     from: Option<String>,
+    /// Only the task that is next, then end
+    #[arg(long, conflicts_with = "only")]
+    single_task: bool,
     /// Do this task again from the beginning; may be given several times
     #[arg(long, value_name = "TASK")]
     reset: Vec<String>,
@@ -77,9 +84,18 @@ pub(crate) struct Args {
     /// How much of the ceiling must stay
     #[arg(long, value_name = "USD")]
     reserved_budget: Option<f64>,
+    /// Show what sessions do and say, too
+    #[arg(long, short)]
+    verbose: bool,
+    /// On a terminal show the tasks only; elsewhere only how it ended
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
+    /// Known from another tool; see `place_of_state`
+    #[arg(long, value_name = "DIRECTORY", hide = true)]
+    state: Option<PathBuf>,
     /// The project [default: here]
     #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
@@ -87,12 +103,20 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let sandbox = args.sandbox()?;
+    args.place_of_state()?;
     if args.dry_run {
-        return dry_run::run(&args.file, &args.provider, sandbox, args.parallel, ui);
+        let (only, from) = (args.only.as_deref(), args.from.as_deref());
+        let chosen = dry_run::Chosen { only, from, reset: &args.reset, single: args.single_task };
+        let project = dry_run::Project { file: &args.file, directory: &args.directory, provider: &args.provider };
+        return dry_run::run(&project, sandbox, args.parallel, &chosen, ui);
     }
     // Said where the mistake is, before anything is started.
     if super::shows_problems(&args.file, &args.directory, ui)? {
         return Ok(Exit::Invalid);
+    }
+    if let Some((_, view)) = super::running(&args.file).await? {
+        args.join(&view)?;
+        ui.say(&format!("run {} of this plan goes on already; this command follows it", view.id));
     }
     if sandbox == Sandbox::Off {
         ui.say("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
@@ -104,11 +128,57 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, view.id, body, ui).await?;
+    let view = follow::to_the_end(client, view.id, body, args.display(), ui).await?;
     Ok(over(&view, ui))
 }
 
 impl Args {
+    fn display(&self) -> Display {
+        match (self.quiet, self.verbose) {
+            (true, _) => Display::Quiet,
+            (false, true) => Display::Verbose,
+            (false, false) => Display::Usual,
+        }
+    }
+
+    /// All runs are known to one daemon, which keeps them in its home; one run cannot be kept elsewhere.
+    fn place_of_state(&self) -> Result<(), Error> {
+        match &self.state {
+            None => Ok(()),
+            Some(place) => Err(Error::UsageHint {
+                message: "--state is not supported: posse keeps the state of all runs in its home".into(),
+                hint: format!("POSSE_HOME={} keeps all of it there, with a daemon of its own", place.display()),
+            }),
+        }
+    }
+
+    /// A run that goes on does what it was begun for. Other wishes are not just forgotten.
+    fn join(&self, view: &PlanView) -> Result<(), Error> {
+        let wishes = [
+            ("--only", self.only.is_some()),
+            ("--from", self.from.is_some()),
+            ("--single-task", self.single_task),
+            ("--reset", !self.reset.is_empty()),
+            ("--parallel", self.parallel.is_some()),
+            ("--branch", self.branch.is_some()),
+            ("--no-sandbox", self.no_sandbox),
+            ("--no-wait", self.no_wait),
+            ("--budget-cap", self.budget_cap.is_some()),
+            ("--quota-ceiling", self.quota_ceiling.is_some()),
+            ("--max-budget-pct", self.max_budget_pct.is_some()),
+            ("--reserved-budget", self.reserved_budget.is_some()),
+        ];
+        let wished: Vec<&str> = wishes.iter().filter(|(_, wished)| *wished).map(|(name, _)| *name).collect();
+        if wished.is_empty() {
+            return Ok(());
+        }
+        let file = self.file.display();
+        Err(Error::Running {
+            message: format!("run {} of this plan goes on already, without {}", view.id, wished.join(", ")),
+            hint: format!("`posse plan run {file}` follows it; `posse plan stop {file}` stops it first"),
+        })
+    }
+
     fn sandbox(&self) -> Result<Sandbox, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
@@ -137,6 +207,7 @@ impl Args {
             branch: self.branch.clone(),
             only: self.only.clone(),
             from: self.from.clone(),
+            single: self.single_task,
             reset: self.reset.clone(),
             workers: self.parallel,
             no_wait: self.no_wait,

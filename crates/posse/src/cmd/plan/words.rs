@@ -28,6 +28,10 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
             let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
             Some((format!("{}: {verb}{agent} ({profile}{model}){attempt}", task(run)), None))
         }
+        Entry::Refused { run, denials } => {
+            let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
+            Some((format!("{}: refused: {}", task(run), denials.join(", ")), Some(Colour::Yellow)))
+        }
         Entry::Happened { event } => happened(event),
         Entry::Said { level: Level::Detail, .. } => None,
         Entry::Said { level: Level::Info, text } => Some((text.clone(), Some(Colour::Green))),

@@ -1,0 +1,184 @@
+//! What runs of plans leave behind, and what of it goes: by itself when it is old or too much, and when somebody asks.
+//! What may go is decided in `posse_core::plan::retention`; whether work is merged, git says (`areas`).
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use posse_core::ids::RunId;
+use posse_core::plan::machine::RunOutcome;
+use posse_core::plan::retention::{self, Run, Stays};
+use posse_core::time::Wall;
+
+use super::areas::AreaError;
+use super::view::{PlanRunStatus, PlanView};
+use super::{PlanError, Plans};
+use crate::api::types::{CleanItem, CleanView, CleanWhat};
+use crate::git;
+
+/// More runs than anybody has.
+const ALL: usize = i32::MAX as usize;
+
+impl Plans {
+    /// Removes the files of runs that are old, or too much. When the daemon starts and when a run ends, so nothing waits for
+    /// a clock.
+    pub(crate) async fn tidy(&self) {
+        let (Ok(views), state) = (self.list(ALL).await, self.state.clone()) else { return };
+        let tidied = tokio::task::spawn_blocking(move || {
+            let runs = on_disk(&state, &views);
+            let stays = retention::stays(&runs, |file| Path::new(file).exists());
+            for id in retention::surplus(&runs, &stays, crate::now()) {
+                remove(&state, id);
+            }
+            remove_strangers(&state, &views);
+        });
+        let _ = tidied.await;
+    }
+
+    /// What may go of what runs left behind, and what may not; of all plans, or of this one. With `remove` it goes.
+    pub(crate) async fn clean(&self, file: Option<&str>, remove: bool) -> Result<CleanView, PlanError> {
+        // Nobody begins a run meanwhile.
+        let _beginning = self.beginning.lock().await;
+        let file = file.map(|file| std::fs::canonicalize(file).map_or(file.into(), PathBuf::into_os_string));
+        let meant = |run: &&mut Run| file.as_ref().is_none_or(|file| file.as_os_str() == run.file.as_str());
+        let views = self.list(ALL).await?;
+        let mut runs = self.measured(&views).await?;
+        let mut found = CleanView::default();
+        // Work areas first: what is merged does not hold its run back.
+        for run in runs.iter_mut().filter(meant).filter(|run| run.over && run.holds_work) {
+            let (gone, kept) = self.areas_of(run.id, remove).await.unwrap_or_else(|why| {
+                let place = self.state_of(run.id).join("worktrees").display().to_string();
+                (Vec::new(), vec![(place, why)])
+            });
+            run.holds_work = !kept.is_empty();
+            let item = |(name, why)| item(run, CleanWhat::WorkTree, name, why);
+            found.gone.extend(gone.into_iter().map(item));
+            found.kept.extend(kept.into_iter().map(item));
+        }
+        let stays = retention::stays(&runs, |file| Path::new(file).exists());
+        for run in runs.iter_mut().filter(meant) {
+            let directory = self.state_of(run.id);
+            if !directory.exists() {
+                continue;
+            }
+            let item = |why: &str| item(run, CleanWhat::Run, directory.display().to_string(), why.to_owned());
+            match stays.get(&run.id) {
+                // Its work areas are named already.
+                Some(Stays::HoldsWork) => {}
+                Some(why) => found.kept.push(item(why.as_str())),
+                None => {
+                    found.bytes += run.bytes;
+                    found.gone.push(item("its plan is done"));
+                    if remove {
+                        self::remove(&self.state, run.id);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn measured(&self, views: &[PlanView]) -> Result<Vec<Run>, PlanError> {
+        let (state, views) = (self.state.clone(), views.to_vec());
+        tokio::task::spawn_blocking(move || on_disk(&state, &views)).await.map_err(|_| PlanError::Stopping)
+    }
+
+    /// The work areas that a run left behind: what may go (and went), what stays, each with the reason.
+    async fn areas_of(&self, run: RunId, remove: bool) -> Result<Found, String> {
+        let (ledger, _) = self.load(run).await.map_err(|error| error.to_string())?;
+        if let Some(branch) = &ledger.spec.branch {
+            // To look must not make it.
+            let branch = format!("refs/heads/{branch}");
+            let there =
+                git::holds(Path::new(&ledger.spec.directory), &["rev-parse", "--verify", "--quiet", &branch]).await;
+            if !there.map_err(|error| error.to_string())? {
+                return Err(AreaError::BranchGone(branch).to_string());
+            }
+        }
+        let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string())?;
+        let (gone, kept) = areas.survey().await.map_err(|error| error.to_string())?;
+        let told = |directory: &Path, branch: &str| format!("{} (branch {branch})", directory.display());
+        let gone: Vec<_> =
+            gone.iter().map(|(directory, branch)| (told(directory, branch), "its work is merged".to_owned())).collect();
+        let kept = match remove {
+            true => areas.tidy(&Default::default()).await.map_err(|error| error.to_string())?,
+            false => kept,
+        };
+        let kept: Vec<_> = kept.into_iter().map(|kept| (told(&kept.directory, &kept.branch), kept.why)).collect();
+        Ok((gone, kept))
+    }
+}
+
+type Found = (Vec<(String, String)>, Vec<(String, String)>);
+
+fn item(run: &Run, what: CleanWhat, name: String, why: String) -> CleanItem {
+    CleanItem { what, name, run: run.id, file: run.file.clone(), why }
+}
+
+/// All runs, with what there is of them on disk. Those of which nothing is left count too: how the newest run of a plan
+/// ended says whether the plan is at its end.
+fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run> {
+    let run = |view: &PlanView| {
+        let directory = state.join(view.id.as_str());
+        Run {
+            id: view.id,
+            file: view.file.clone(),
+            begun: Wall(view.created.as_millisecond()),
+            changed: Wall(view.changed.as_millisecond()),
+            over: view.status == PlanRunStatus::Over,
+            success: view.outcome.is_some_and(RunOutcome::is_success),
+            holds_work: !is_empty(&directory.join("worktrees")) || !is_empty(&directory.join("areas")),
+            bytes: size(&directory),
+        }
+    };
+    views.iter().map(run).collect()
+}
+
+/// What cannot be looked at may hold anything.
+fn is_empty(directory: &Path) -> bool {
+    match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// What logs take. Work trees, which may be as large as the project, are no logs, and go when their work is merged.
+fn size(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() && matches!(entry.file_name().to_str(), Some("worktrees" | "bench")) => 0,
+            Ok(found) if found.is_dir() => size(&entry.path()),
+            Ok(found) => found.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn remove(state: &Path, id: RunId) {
+    let directory = state.join(id.as_str());
+    match std::fs::remove_dir_all(&directory) {
+        Ok(()) => tracing::info!("the files of run {id} have been removed"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!("{}: {error}", directory.display()),
+    }
+}
+
+/// Directories of runs that nobody knows: begun, and not written down before a crash. They never held anything.
+fn remove_strangers(state: &Path, views: &[PlanView]) {
+    let known: HashSet<&str> = views.iter().map(|view| view.id.as_str()).collect();
+    for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(id) = name.to_str().filter(|name| !known.contains(name)).and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let directory = entry.path();
+        let old = entry
+            .metadata()
+            .and_then(|found| found.modified())
+            .is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > retention::AGE));
+        if old && is_empty(&directory.join("worktrees")) && is_empty(&directory.join("areas")) {
+            remove(state, id);
+        }
+    }
+}
