@@ -134,10 +134,13 @@ fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run> {
     views.iter().map(run).collect()
 }
 
-/// What cannot be looked at may hold anything.
+/// No file is below it. What cannot be looked at may hold anything.
 fn is_empty(directory: &Path) -> bool {
     match std::fs::read_dir(directory) {
-        Ok(mut entries) => entries.next().is_none(),
+        Ok(mut entries) => entries.all(|entry| {
+            let found = entry.and_then(|entry| Ok((entry.file_type()?.is_dir(), entry.path())));
+            found.is_ok_and(|(is_directory, path)| is_directory && is_empty(&path))
+        }),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }

@@ -41,7 +41,7 @@ fn every_end_has_its_code() {
             "out of money: this run: 0.25 USD of 0.20 USD",
         ),
         ("nothing works", &broken, &[], &[("t", "report failed no")], 4, "sessions fail one after the other"),
-        ("deadlocked", NEEDS, &[], &[("a", "report failed no")], 5, "deadlocked: b: needs a (failed)"),
+        ("deadlocked", NEEDS, &[], &[("a", "report failed no")], 5, "deadlocked: b: it waits for a (failed)"),
         ("a question", ONE, &[], &[("t", "report suspended hm '\"question\": \"Why?\"'")], 7, "waits for an answer"),
         ("out of quota", ONE, &["--no-wait"], &[("t", "limited 3600")], 75, "out of quota"),
         ("an unknown option", ONE, &["--frobnicate"], &[], 64, "unexpected argument"),

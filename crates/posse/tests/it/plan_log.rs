@@ -95,9 +95,9 @@ fn it_follows_until_the_end() {
 #[test]
 fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
-    let cut = "printf 'ghp_%s' a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
-    let gates = format!("gates: [{{name: good, cmd: 'grep -q good a || {{ {cut}; exit 1; }}'}}]");
-    let scene = Scene::new(&ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {}", gates.replace('\'', "\""))));
+    // The check does not say it in one piece, or the plan would hold it.
+    let plan = "meta:\n  name: One\n  backoff_base: 1\n  gates:\n    - name: good\n      cmd: |\n        grep -q good a && exit\n        printf 'ghp_%s' a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2; exit 1";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", plan));
     let session = format!("say 'the key is {secret}'\nuses Bash 'curl -H {secret}'\necho {secret} >&2\n");
     scene.claude.play("t.1", &format!("{session}commit a bad\nreport completed 'with {secret}'"));
     scene.claude.play("t.2", &format!("{session}report suspended hm '\"question\": \"is {secret} right?\"'"));

@@ -49,19 +49,6 @@ impl Areas {
         Ok(kept)
     }
 
-    /// What `tidy` would remove, and what it would keep. Removes nothing.
-    pub async fn survey(&self) -> Result<(Vec<(PathBuf, String)>, Vec<Kept>), AreaError> {
-        let tip = self.tip().await?;
-        let (mut gone, mut kept) = (Vec::new(), Vec::new());
-        for (_, note) in self.notes()? {
-            match self.why_kept(&note, &tip).await? {
-                Some(why) => kept.push(Kept { directory: note.directory, branch: note.branch, why }),
-                None => gone.push((note.directory, note.branch)),
-            }
-        }
-        Ok((gone, kept))
-    }
-
     async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<String>, AreaError> {
         let branch = format!("refs/heads/{}", note.branch);
         if exists(&self.root, &branch).await? && !self.has(tip, &branch).await? {
