@@ -13,9 +13,11 @@ mod doing;
 mod driver;
 pub mod entry;
 mod facts;
+mod keep;
 mod keeping;
 mod ledger;
 mod logs;
+mod place;
 mod plan_file;
 mod report;
 pub mod said;
@@ -29,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posse_core::ids::RunId;
 use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{self, Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
@@ -44,6 +47,7 @@ pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
 use entry::Entry;
+pub use keep::KeptWork;
 use ledger::Ledger;
 use session::Sessions;
 use view::PlanView;
@@ -120,6 +124,10 @@ pub(crate) struct Plans {
     heard: AllHeard,
     /// Held by whoever looks whether a plan runs, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
+    /// The checkouts in which sessions work, and of which run.
+    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Held by whoever removes what is not needed any more.
+    cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
     /// Where runs keep their files.
@@ -129,8 +137,8 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
-        let (driven, heard, beginning) = Default::default();
-        Self { driven, heard, beginning, files, database, state, executable }
+        let (driven, heard, beginning, in_place, cleaning) = Default::default();
+        Self { driven, heard, beginning, in_place, cleaning, files, database, state, executable }
     }
 
     /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
@@ -142,9 +150,9 @@ impl Plans {
             return self.show(id).await;
         }
         let last = self.last(&file).await?;
-        let spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
+        let mut spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
         let (id, state) = (spec.id, self.state_of(spec.id));
-        let areas = self.areas(&spec).await?;
+        let areas = self.find_place(&mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
@@ -334,6 +342,7 @@ impl Plans {
             state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
+            isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };
         Ok(Areas::open(ground).await?)
@@ -341,7 +350,10 @@ impl Plans {
 
     /// Drives it from now on.
     fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
-        let id = ledger.spec.id;
+        let (id, file) = (ledger.spec.id, ledger.spec.file.clone());
+        if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
+            lock(&self.in_place).insert(id, areas.root().to_owned());
+        }
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
@@ -357,11 +369,13 @@ impl Plans {
         let app = app.clone();
         let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard });
         lock(&self.driven).insert(id, commands);
-        let (plans, driven, heard) = (self.clone(), self.driven.clone(), self.heard.clone());
+        let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
-                lock(&driven).remove(&id);
-                lock(&heard).remove(&id);
+                lock(&plans.driven).remove(&id);
+                lock(&plans.heard).remove(&id);
+                lock(&plans.in_place).remove(&id);
+                plans.clean_up(Some(&file)).await;
                 plans.tidy().await;
             }
         });

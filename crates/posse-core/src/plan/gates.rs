@@ -30,7 +30,8 @@ pub enum GateResult {
 }
 
 /// What a gate says about the work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     Green,
     /// Red, as it was before. These failures are known.

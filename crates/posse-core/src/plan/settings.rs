@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Level;
-use super::file::{Parallel, Plan};
+use super::file::{GateWhen, Parallel, Plan};
 use super::retry::Backoff;
 use super::select::DEFAULT_WORKERS;
 use super::{TaskId, breaker};
@@ -25,6 +25,9 @@ pub struct Settings {
     pub from: Option<TaskId>,
     /// There are commands to check work with.
     pub has_gates: bool,
+    /// Of these, some that look at the plan as a whole, when all is done.
+    #[serde(default)]
+    pub after_plan: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: breaker::Settings,
@@ -52,6 +55,7 @@ impl Settings {
             only: None,
             from: None,
             has_gates: !meta.gates.is_empty(),
+            after_plan: meta.gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
             timeout: meta.timeout.unwrap_or(DEFAULT_TIMEOUT),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::{Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Budget, Level, Total};
-use posse_core::plan::file::{BudgetMeta, Isolation, Task};
+use posse_core::plan::file::{BudgetMeta, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 
-use super::entry::Spec;
+use super::entry::{GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, read};
 use crate::api::App;
@@ -29,6 +29,8 @@ pub(crate) struct Wanted {
     pub(crate) provider: String,
     pub(crate) sandbox: Sandbox,
     pub(crate) branch: Option<String>,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub(crate) allow_dirty: bool,
     pub(crate) only: Option<String>,
     pub(crate) from: Option<String>,
     /// Only the task that is next.
@@ -51,11 +53,6 @@ pub(super) fn spec(
 ) -> Result<Spec, PlanError> {
     let text = read(&file)?;
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
-    if plan.meta.isolation == Some(Isolation::InPlace) {
-        let text =
-            "`isolation: in_place` is not supported yet; leave it out, and every task gets a work tree of its own";
-        return Err(PlanError::Wrong(text.into()));
-    }
     let agents = agents(&wanted.directory)?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
     let program = program(app, &wanted.provider, means)?;
@@ -80,6 +77,7 @@ pub(super) fn spec(
         program,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
+        git: GitRules { allow_dirty: wanted.allow_dirty, ..GitRules::default() },
         agents,
         notifications: wanted.notifications,
         file,

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use posse_agents::headless::Sandbox;
-use posse_core::plan::file::GateWhen;
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::gates::GateVerdict;
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::{Record, TaskId, TaskStatus};
 
@@ -26,8 +27,13 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     if ledger.spec.sandbox == Sandbox::Off {
         out.push_str("- **The sandbox was off: sessions could do everything.**\n");
     }
+    if ledger.spec.git.isolation == Isolation::InPlace {
+        out.push_str("- Sessions worked in the checkout itself.\n");
+    }
     for gate in plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
-        let _ = writeln!(out, "- Check `{}` (after_plan): not run", line(&gate.name));
+        let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
+        let said = said.map_or("not run".into(), |check| check_in_words(&check.verdict));
+        let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
     for section in &plan.sections {
         let _ = writeln!(out, "\n## {} {}\n", line(&section.id), line(&section.name));
@@ -45,6 +51,15 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
         }
     }
     out
+}
+
+fn check_in_words(verdict: &GateVerdict) -> String {
+    match verdict {
+        GateVerdict::Green => "passed".into(),
+        GateVerdict::KnownRed(known) => format!("red, as it was before: {}", known.join(", ")),
+        GateVerdict::Red(failure) => format!("**failed**: {}", failure.message),
+        GateVerdict::NotRun(why) => format!("not run: {why}"),
+    }
 }
 
 fn in_words(record: &Record) -> String {
