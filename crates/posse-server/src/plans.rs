@@ -6,6 +6,7 @@
 //! is asked for again. The environment of sessions is never stored: a run that must start one waits until somebody comes
 //! who knows it.
 
+mod adopt;
 pub mod areas;
 mod begin;
 mod briefing;
@@ -153,6 +154,7 @@ impl Plans {
         let mut spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
         let (id, state) = (spec.id, self.state_of(spec.id));
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
+        self.adopt(&mut spec).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));

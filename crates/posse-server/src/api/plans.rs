@@ -47,6 +47,7 @@ pub(super) async fn begin(
         reset: body.reset,
         workers: body.workers.map(|workers| workers as usize),
         no_wait: body.no_wait,
+        skip_after_plan: body.skip_after_plan,
         cap_usd: body.cap_usd,
         budget: body.budget.into(),
         notifications: body.notifications,
@@ -136,5 +137,5 @@ pub(super) async fn session_log(
 #[utoipa::path(post, path = "/plans/clean", tag = "plans", request_body = types::CleanIn,
     responses((status = 200, description = "What has gone, or may go", body = types::CleanView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn clean(State(app): State<App>, Params(body): Params<types::CleanIn>) -> Answer<types::CleanView> {
-    Ok(Json(app.plans.clean(body.file.as_deref(), body.remove).await?))
+    Ok(Json(app.plans.clean_all(body.file.as_deref(), body.remove).await?))
 }

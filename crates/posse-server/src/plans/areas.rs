@@ -27,6 +27,7 @@ use note::Note;
 
 mod after_plan;
 pub mod gates;
+mod identity;
 mod in_place;
 mod merge;
 mod note;
@@ -50,6 +51,11 @@ pub enum AreaError {
     Bare(PathBuf),
     #[error("{} has no commit yet; make the first one, then run the plan", .0.display())]
     NoCommit(PathBuf),
+    #[error(
+        "git does not know who you are, and posse commits what sessions leave uncommitted; tell it with \
+         `git config --global user.name NAME` and `git config --global user.email ADDRESS`"
+    )]
+    Nobody,
     #[error("no branch is checked out in {}; check one out, or name one with --branch", .0.display())]
     Detached(PathBuf),
     #[error("{0:?} cannot be the name of a branch")]

@@ -38,6 +38,8 @@ pub(crate) struct Wanted {
     pub(crate) reset: Vec<String>,
     pub(crate) workers: Option<usize>,
     pub(crate) no_wait: bool,
+    /// Checks of the whole plan are left out.
+    pub(crate) skip_after_plan: bool,
     pub(crate) cap_usd: Option<f64>,
     pub(crate) budget: BudgetMeta,
     pub(crate) notifications: Notifications,
@@ -161,6 +163,7 @@ fn settings(plan: &Plan, wanted: &Wanted, last: Option<&Ledger>) -> Result<Setti
     settings.from = wanted.from.as_deref().map(|task| task_of(plan, task)).transpose()?;
     settings.workers = wanted.workers.unwrap_or(settings.workers).max(1);
     settings.no_wait = wanted.no_wait;
+    settings.after_plan &= !wanted.skip_after_plan;
     let level = |name: &str, limit_usd, spent| Level { name: name.to_owned(), limit_usd, spent };
     let spent = last.map(Ledger::spent).unwrap_or_default();
     settings.levels.push(level("this plan", Budget::new(plan.meta.budget, wanted.budget).limit(), spent));

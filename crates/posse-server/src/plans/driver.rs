@@ -227,7 +227,7 @@ impl Driver {
             }
             Effect::WritePlan => self.write_plan().await,
             Effect::Notify(notice) => {
-                let (level, text) = words::notice(&notice);
+                let (level, text) = words::notice(&notice, &self.ledger.spec.file);
                 if let Some(notice) = words::told(&notice, &self.ledger) {
                     let channels = self.ledger.spec.notifications.clone();
                     tokio::spawn(async move { notify::notify(&channels, notice).await });

@@ -2,19 +2,19 @@
 //! What may go is decided in `posse_core::plan::retention`; whether work is merged, git says (`areas`).
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use posse_core::ids::RunId;
 use posse_core::plan::machine::RunOutcome;
-use posse_core::plan::retention::{self, Run, Stays};
+use posse_core::plan::retention::{self, Run};
 use posse_core::time::Wall;
 
-use super::areas::AreaError;
+use super::areas::Sweep;
+use super::keep::KeptWork;
 use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
 use crate::api::types::{CleanItem, CleanView, CleanWhat};
-use crate::git;
 
 /// More runs than anybody has.
 const ALL: usize = i32::MAX as usize;
@@ -36,35 +36,38 @@ impl Plans {
     }
 
     /// What may go of what runs left behind, and what may not; of all plans, or of this one. With `remove` it goes.
-    pub(crate) async fn clean(&self, file: Option<&str>, remove: bool) -> Result<CleanView, PlanError> {
+    pub(crate) async fn clean_all(&self, file: Option<&str>, remove: bool) -> Result<CleanView, PlanError> {
         // Nobody begins a run meanwhile.
         let _beginning = self.beginning.lock().await;
-        let file = file.map(|file| std::fs::canonicalize(file).map_or(file.into(), PathBuf::into_os_string));
-        let meant = |run: &&mut Run| file.as_ref().is_none_or(|file| file.as_os_str() == run.file.as_str());
+        let file = file.map(|file| super::real_file(file).unwrap_or_else(|_| file.to_owned()));
+        let works = self.clean(file.as_deref(), if remove { Sweep::Remove } else { Sweep::Look }).await?;
         let views = self.list(ALL).await?;
         let mut runs = self.measured(&views).await?;
+        for run in runs.iter_mut().filter(|run| run.holds_work) {
+            // What could not be looked at is not named, and stays.
+            let mut of_run = works.iter().filter(|work| work.run == run.id).peekable();
+            run.holds_work = of_run.peek().is_none() || of_run.any(|work| !work.goes);
+        }
         let mut found = CleanView::default();
-        // Work areas first: what is merged does not hold its run back.
-        for run in runs.iter_mut().filter(meant).filter(|run| run.over && run.holds_work) {
-            let (gone, kept) = self.areas_of(run.id, remove).await.unwrap_or_else(|why| {
-                let place = self.state_of(run.id).join("worktrees").display().to_string();
-                (Vec::new(), vec![(place, why)])
-            });
-            run.holds_work = !kept.is_empty();
-            let item = |(name, why)| item(run, CleanWhat::WorkTree, name, why);
-            found.gone.extend(gone.into_iter().map(item));
-            found.kept.extend(kept.into_iter().map(item));
+        for KeptWork { run, file, directory, branch, why, goes } in works {
+            let name = format!("{} (branch {branch})", directory.display());
+            let list = if goes { &mut found.gone } else { &mut found.kept };
+            list.push(CleanItem { what: CleanWhat::WorkTree, name, run, file, why });
         }
         let stays = retention::stays(&runs, |file| Path::new(file).exists());
-        for run in runs.iter_mut().filter(meant) {
+        for run in runs.iter().filter(|run| file.as_ref().is_none_or(|file| *file == run.file)) {
             let directory = self.state_of(run.id);
             if !directory.exists() {
                 continue;
             }
-            let item = |why: &str| item(run, CleanWhat::Run, directory.display().to_string(), why.to_owned());
+            let item = |why: &str| CleanItem {
+                what: CleanWhat::Run,
+                name: directory.display().to_string(),
+                run: run.id,
+                file: run.file.clone(),
+                why: why.to_owned(),
+            };
             match stays.get(&run.id) {
-                // Its work areas are named already.
-                Some(Stays::HoldsWork) => {}
                 Some(why) => found.kept.push(item(why.as_str())),
                 None => {
                     found.bytes += run.bytes;
@@ -82,37 +85,6 @@ impl Plans {
         let (state, views) = (self.state.clone(), views.to_vec());
         tokio::task::spawn_blocking(move || on_disk(&state, &views)).await.map_err(|_| PlanError::Stopping)
     }
-
-    /// The work areas that a run left behind: what may go (and went), what stays, each with the reason.
-    async fn areas_of(&self, run: RunId, remove: bool) -> Result<Found, String> {
-        let (ledger, _) = self.load(run).await.map_err(|error| error.to_string())?;
-        if let Some(branch) = &ledger.spec.branch {
-            // To look must not make it.
-            let branch = format!("refs/heads/{branch}");
-            let there =
-                git::holds(Path::new(&ledger.spec.directory), &["rev-parse", "--verify", "--quiet", &branch]).await;
-            if !there.map_err(|error| error.to_string())? {
-                return Err(AreaError::BranchGone(branch).to_string());
-            }
-        }
-        let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string())?;
-        let (gone, kept) = areas.survey().await.map_err(|error| error.to_string())?;
-        let told = |directory: &Path, branch: &str| format!("{} (branch {branch})", directory.display());
-        let gone: Vec<_> =
-            gone.iter().map(|(directory, branch)| (told(directory, branch), "its work is merged".to_owned())).collect();
-        let kept = match remove {
-            true => areas.tidy(&Default::default()).await.map_err(|error| error.to_string())?,
-            false => kept,
-        };
-        let kept: Vec<_> = kept.into_iter().map(|kept| (told(&kept.directory, &kept.branch), kept.why)).collect();
-        Ok((gone, kept))
-    }
-}
-
-type Found = (Vec<(String, String)>, Vec<(String, String)>);
-
-fn item(run: &Run, what: CleanWhat, name: String, why: String) -> CleanItem {
-    CleanItem { what, name, run: run.id, file: run.file.clone(), why }
 }
 
 /// All runs, with what there is of them on disk. Those of which nothing is left count too: how the newest run of a plan

@@ -20,6 +20,7 @@ impl Plans {
         let chosen = choose(plan.meta.isolation, obstacle.as_ref(), spec.settings.workers);
         (spec.git.isolation, spec.git.warning) = chosen.map_err(PlanError::Wrong)?;
         let areas = self.areas(spec).await?;
+        areas.knows_who_commits().await?;
         if spec.git.isolation == Isolation::InPlace {
             self.nobody_is_there(&areas)?;
         }

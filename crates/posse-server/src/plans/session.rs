@@ -16,6 +16,7 @@ use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 
@@ -140,6 +141,7 @@ impl Sessions {
         let mut environment = means.environment;
         spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
         environment.extend(spawn.set.clone());
+        write_command(&order.files, spawn, environment.keys());
         let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
         let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
         command.extend(["--out".into(), file("stream.jsonl"), "--err".into(), file("stderr.log"), "--".into()]);
@@ -210,6 +212,23 @@ impl Sessions {
                 },
             }
         }
+    }
+}
+
+/// How it was started, for people: of the environment the names only, of the prompt a fingerprint.
+fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
+    let flags = spawn.argv.iter().take_while(|word| *word != "--");
+    let prompt = spawn.argv.iter().skip_while(|word| *word != "--").skip(1);
+    let hex =
+        |text: &String| Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hashed = prompt.map(|prompt| format!("sha256:{}", hex(prompt)));
+    let told = serde_json::json!({
+        "argv": flags.cloned().chain(hashed).collect::<Vec<_>>(),
+        "directory": spawn.directory,
+        "environment": variables.collect::<Vec<_>>(),
+    });
+    if let Err(error) = crate::serve::write_private(&files.join("command.json"), told.to_string().as_bytes()) {
+        tracing::warn!("how a session was started is not written down: {error}");
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn log(run: RunId, level: Level, text: &str) {
 }
 
 /// A notice, for the journal.
-pub(super) fn notice(notice: &Notice) -> (Level, String) {
+pub(super) fn notice(notice: &Notice, file: &str) -> (Level, String) {
     match notice {
         Notice::TaskVerified(task) => (Level::Info, format!("task {task} is done")),
         Notice::TaskFailed(task, why) => (Level::Warning, format!("task {task} failed: {why}")),
@@ -33,7 +33,7 @@ pub(super) fn notice(notice: &Notice) -> (Level, String) {
             (Level::Warning, format!("task {task} was found wanting: {}", findings.join("; ")))
         }
         Notice::Question(task, question) => {
-            let hint = format!("`posse plan answer FILE {task} TEXT` answers");
+            let hint = format!("`posse plan answer {file} {task} TEXT` answers");
             (Level::Warning, format!("task {task} asks: {question}\n{hint}"))
         }
         Notice::HoldBegins(reason) => (Level::Warning, format!("no session is started for now: {reason}")),
@@ -61,7 +61,7 @@ pub(super) fn told(notice: &Notice, ledger: &Ledger) -> Option<notify::Notice> {
         Notice::BreakerOpen(_) => ("breaker_open", 4),
         Notice::EditRejected(_) => return None,
     };
-    let (_, text) = self::notice(notice);
+    let (_, text) = self::notice(notice, &ledger.spec.file);
     Some(notify::Notice { event, priority, title: plan.name.clone(), text, run: Some(ledger.spec.id.to_string()) })
 }
 

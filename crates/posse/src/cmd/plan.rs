@@ -199,9 +199,9 @@ async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn read(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|error| Error::Failed {
+    std::fs::read_to_string(file).map_err(|error| Error::UsageHint {
         message: format!("cannot read {}: {error}", file.display()),
-        hint: Some("`posse plan init` makes a sample plan".into()),
+        hint: "`posse plan init` makes a sample plan".into(),
     })
 }
 

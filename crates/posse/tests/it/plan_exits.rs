@@ -46,7 +46,6 @@ fn every_end_has_its_code() {
         ("out of quota", ONE, &["--no-wait"], &[("t", "limited 3600")], 75, "out of quota"),
         ("an unknown option", ONE, &["--frobnicate"], &[], 64, "unexpected argument"),
         ("an unknown task", ONE, &["--only", "nobody"], &[], 64, "there is no task \"nobody\" in this plan"),
-        ("state elsewhere", ONE, &["--state", "/tmp/x"], &[], 64, "POSSE_HOME=/tmp/x"),
         ("two displays", ONE, &["--quiet", "--verbose"], &[], 64, "cannot be used with"),
         ("no such provider", ONE, &["--provider", "nobody"], &[], 64, "nobody"),
     ] {
@@ -86,9 +85,16 @@ fn where_no_plan_can_be_run() {
     );
     let (code, text) = run(&elsewhere, &["run", plan]);
     assert!(code == 1 && text.contains("is not in a git repository") && text.contains("git init"), "{code} {text}");
-    Command::new("git").args(["init", "-q"]).current_dir(&elsewhere).output().unwrap();
+    let git =
+        |words: &[&str]| assert!(Command::new("git").args(words).current_dir(&elsewhere).status().unwrap().success());
+    git(&["init", "-q"]);
     let (code, text) = run(&elsewhere, &["run", plan]);
     assert!(code == 1 && text.contains("has no commit yet"), "{code} {text}");
+    // Nobody who could commit the work.
+    git(&["config", "user.useConfigOnly", "true"]);
+    git(&["-c", "user.name=U", "-c", "user.email=u@example.org", "commit", "-q", "--allow-empty", "-m", "first"]);
+    let (code, text) = run(&elsewhere, &["run", plan]);
+    assert!(code == 1 && text.contains("git does not know who you are") && text.contains("user.name"), "{code} {text}");
     let mut without = scene.command(&["run", plan]);
     let (code, text) = said(&without.env("PATH", "/usr/bin:/bin").output().unwrap());
     assert!(code == 69 && text.contains("claude is not installed") && text.contains("hint:"), "{code} {text}");
@@ -191,4 +197,40 @@ fn as_much_is_shown_as_was_asked_for() {
     assert!(events.iter().any(|event| event["event"]["said"] == "I look around." && event["task"] == "t"), "{json}");
     assert!(events.iter().any(|event| event["entry"] == "refused"), "{json}");
     assert_eq!(events.last().unwrap()["outcome"], "verified");
+}
+
+/// Stopped when the work was done and the validator had not come: the next run has it judged, and does not do it again.
+#[test]
+fn what_was_done_before_a_stop_is_not_done_again() {
+    let scene = Scene::new(&one("validation: {enabled: true}"));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t.2", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.file("a")), (3, None), "{text}");
+    assert!(scene.plan("why", &["t"]).1.contains("it counts when validators agree"), "{}", scene.text());
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("alpha\n")), "{text}");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "{text}");
+
+    // If the work is gone, it is done again; that it was there once costs no attempt.
+    let scene = Scene::new(&one("validation: {enabled: true}, max_attempts_default: 1"));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    scene.claude.play("t.3", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    assert_eq!(ended(run).0, 3);
+    for entry in fs::read_dir(scene.env.places().plans()).unwrap() {
+        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 3, Some("beta\n")), "{text}");
 }

@@ -52,6 +52,14 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
     for part in parts {
         from += text[from..].find(part).unwrap_or_else(|| panic!("{part} is missing, or not in order:\n{text}"));
     }
+    // How it was started, without the prompt and without values of the environment.
+    let started =
+        files_below(&runs(&scene)).into_iter().find(|path| path.ends_with("sessions/t-1/command.json")).unwrap();
+    let started = fs::read_to_string(started).unwrap();
+    assert!(
+        started.contains("sha256:") && started.contains("\"HOME\"") && !started.contains("fresh start"),
+        "{started}"
+    );
     // In short, of the whole run: no prompts.
     let (code, text) = scene.plan("log", &[]);
     assert!(code == 0 && text.contains("t-1 │ I write a.") && !text.contains("asked:"), "{text}");

@@ -50,6 +50,9 @@ pub struct PlanIn {
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
+    /// Leave out checks with `when: after_plan`. The report says so.
+    #[serde(default)]
+    pub skip_after_plan: bool,
     /// What this run may spend, in US dollars.
     #[serde(default)]
     pub cap_usd: Option<f64>,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::flags::agent;
+use super::words;
 use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
@@ -171,7 +172,7 @@ fn shown(steps: &[Step]) -> String {
             plain(&step.name),
             step.agent,
             step.profile,
-            step.flags.join(" ")
+            words::flags(&step.flags, &step.agent)
         ));
     }
     text.push_str("nothing was started, nothing was written\n");

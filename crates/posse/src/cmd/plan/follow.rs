@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posse_core::ids::RunId;
-use posse_core::plan::machine::StopHow;
+use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_server::api::types::{PlanIn, StopPlan, Success};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 use tokio::time::{sleep, timeout};
@@ -70,6 +70,9 @@ pub(super) async fn to_the_end(
             }
         }
     };
+    if !view.outcome.is_some_and(RunOutcome::is_success) {
+        ui.say(&format!("`posse plan run {}` goes on with it", view.file));
+    }
     // Interrupted is 130; who asked politely hears how it ended.
     if matches!(asked, Error::Interrupted) { Err(asked) } else { Ok(view) }
 }

@@ -232,7 +232,7 @@ fn indented(text: &str, ui: &Ui) -> String {
 fn details(entry: &PlanJournalView) -> String {
     let output = |gate: &GateFailure| gate.output.trim_end().to_owned();
     match &entry.entry {
-        Entry::Launched { flags, .. } => format!("flags: {}", flags.join(" ")),
+        Entry::Launched { flags, agent, .. } => format!("flags: {}", words::flags(flags, agent)),
         Entry::Happened { event } => match &**event {
             Event::SessionEnded { outcome: Outcome::Failed(failure) | Outcome::Infra(failure), .. } => {
                 failure.output.clone().unwrap_or_default()

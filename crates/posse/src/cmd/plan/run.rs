@@ -93,12 +93,12 @@ pub(crate) struct Args {
     /// On a terminal show the tasks only; elsewhere only how it ended
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
+    /// Leave out checks with `when: after_plan`; the report says so
+    #[arg(long)]
+    skip_smoke: bool,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
-    /// Known from another tool; see `place_of_state`
-    #[arg(long, value_name = "DIRECTORY", hide = true)]
-    state: Option<PathBuf>,
     /// The project [default: here]
     #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
@@ -106,7 +106,6 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let sandbox = args.sandbox()?;
-    args.place_of_state()?;
     if args.dry_run {
         let (only, from) = (args.only.as_deref(), args.from.as_deref());
         let chosen = dry_run::Chosen { only, from, reset: &args.reset, single: args.single_task };
@@ -144,17 +143,6 @@ impl Args {
         }
     }
 
-    /// All runs are known to one daemon, which keeps them in its home; one run cannot be kept elsewhere.
-    fn place_of_state(&self) -> Result<(), Error> {
-        match &self.state {
-            None => Ok(()),
-            Some(place) => Err(Error::UsageHint {
-                message: "--state is not supported: posse keeps the state of all runs in its home".into(),
-                hint: format!("POSSE_HOME={} keeps all of it there, with a daemon of its own", place.display()),
-            }),
-        }
-    }
-
     /// A run that goes on does what it was begun for. Other wishes are not just forgotten.
     fn join(&self, view: &PlanView) -> Result<(), Error> {
         let wishes = [
@@ -166,6 +154,7 @@ impl Args {
             ("--branch", self.branch.is_some()),
             ("--no-sandbox", self.no_sandbox),
             ("--no-wait", self.no_wait),
+            ("--skip-smoke", self.skip_smoke),
             ("--budget-cap", self.budget_cap.is_some()),
             ("--quota-ceiling", self.quota_ceiling.is_some()),
             ("--max-budget-pct", self.max_budget_pct.is_some()),
@@ -215,6 +204,7 @@ impl Args {
             reset: self.reset.clone(),
             workers: self.parallel,
             no_wait: self.no_wait,
+            skip_after_plan: self.skip_smoke,
             cap_usd: self.budget_cap,
             budget: BudgetIn {
                 ceiling_usd: self.quota_ceiling,

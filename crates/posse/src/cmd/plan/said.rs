@@ -82,6 +82,9 @@ impl Teller {
                 }
             }
             Event::ToolDenied { name, summary, why } => {
+                let tool = [name, summary].map(|part| part.as_deref().unwrap_or_default()).join(" ");
+                // It is said once: that it failed too goes without saying.
+                self.tools.retain(|(session, _), (what, _)| *session != said.session || *what != tool);
                 let what = [name, summary].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
                 let why = if what.is_empty() { why.clone() } else { format!("{what}: {}", first(why)) };
                 yellow(format!("refused: {why}"))

@@ -63,10 +63,13 @@ pub(super) fn text(task: &Task, known: &Known<'_>) -> String {
 fn because(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> String {
     let blocked = known.selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
     match status {
-        TaskStatus::Pending => match waits(&task.id, known) {
-            Some(waits) => waits,
-            None if known.selection.start.contains(&task.id) => "nothing is in its way: it is next".into(),
-            None => blocked.map_or_else(|| "its turn has not come".into(), draw::in_words),
+        TaskStatus::Pending => match blocked {
+            // What is in its own way comes before what is in everybody's.
+            Some(why) if !matches!(why, Why::Turn | Why::Resting) => draw::in_words(why),
+            _ => waits(&task.id, known).unwrap_or_else(|| match known.selection.start.contains(&task.id) {
+                true => "nothing is in its way: it is next".into(),
+                false => blocked.map_or_else(|| "its turn has not come".into(), draw::in_words),
+            }),
         },
         TaskStatus::InProgress => in_progress(&task.id, known),
         TaskStatus::Completed if known.selection.validate.contains(&task.id) || blocked.is_some() => {

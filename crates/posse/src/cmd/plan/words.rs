@@ -9,6 +9,9 @@ use posse_server::plans::entry::Entry;
 
 use crate::ui::{Colour, Ui, plain};
 
+/// So many values of a flag are shown.
+const VALUES: usize = 8;
+
 /// One entry as a line, with its end; `None` for what only posse itself needs to know.
 pub(super) fn line(entry: &PlanJournalView, ui: &Ui) -> Option<String> {
     let (text, colour) = text(&entry.entry)?;
@@ -24,9 +27,12 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Created { spec } => Some((format!("run {} of {}", spec.id, spec.file), None)),
         Entry::Launched { run, agent, profile, model, attempt, .. } => {
             let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
-            let verb = if run.part == Part::Work { "" } else { "validates " };
-            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            Some((format!("{}: {verb}{agent} ({profile}{model}){attempt}", task(run)), None))
+            let more = match (run.part, attempt) {
+                (Part::Validation { .. }, _) => " looks at it".to_owned(),
+                (Part::Work, 2..) => format!(", attempt {attempt}"),
+                (Part::Work, _) => String::new(),
+            };
+            Some((format!("{}: {agent} ({profile}{model}){more}", task(run)), None))
         }
         Entry::Refused { run, denials } => {
             let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
@@ -38,6 +44,20 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Said { level: Level::Warning, text } => Some((text.clone(), Some(Colour::Yellow))),
         Entry::Closed { .. } => None,
     }
+}
+
+/// Flags as far as somebody wants to read them: of long lists the beginning.
+pub(super) fn flags(flags: &[String], agent: &str) -> String {
+    let (mut shown, mut values, mut left_out) = (Vec::new(), 0, 0);
+    for flag in flags {
+        values = if flag.starts_with("--") { 0 } else { values + 1 };
+        match values > VALUES {
+            true => left_out += 1,
+            false => shown.push(flag.as_str()),
+        }
+    }
+    let more = format!(" … and {left_out} more; `posse plan flags {agent}` explains all");
+    format!("{}{}", shown.join(" "), if left_out > 0 { &more } else { "" })
 }
 
 fn task(run: &RunId) -> String {
@@ -75,7 +95,9 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         }
         Event::MergeEnded { run, result } => match result {
             MergeResult::Merged { commits } => {
-                Some((format!("{}: merged, {} commits", task(run), commits.len()), None))
+                let what =
+                    if commits.len() == 1 { "1 commit".to_owned() } else { format!("{} commits", commits.len()) };
+                Some((format!("{}: merged, {what}", task(run)), None))
             }
             MergeResult::Conflict { paths } => yellow(format!("{}: conflicts in {}", task(run), paths.join(", "))),
             MergeResult::RedTogether(gate) => {
