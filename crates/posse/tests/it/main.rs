@@ -13,6 +13,8 @@ mod disk;
 mod loop_actor;
 mod loop_kills;
 mod loop_run;
+mod plan_checks;
+mod plan_in_place;
 mod plan_run;
 mod privacy;
 mod profiles;

@@ -79,7 +79,10 @@ async fn t47_what_the_user_has_begun_stays_as_it_is() {
     write(&repo.root, "loose", "of the user\n");
     let before = users(&repo);
     let refused = Areas::open(in_place(&repo)).await.unwrap().may_begin(false, None).await.unwrap_err().to_string();
-    assert!(refused.contains("not committed: a, b, loose; commit them") && refused.contains("--allow-dirty"), "{refused}");
+    assert!(
+        refused.contains("not committed: a, b, loose; commit them") && refused.contains("--allow-dirty"),
+        "{refused}"
+    );
     let areas = open(&repo, true).await;
     let area = start(&areas, "1", 1).await;
     assert_eq!(areas.not_its_own(&area).unwrap(), ["a", "b", "loose"]);
@@ -147,7 +150,9 @@ async fn commits_that_were_there_before_are_not_rewritten() {
     assert!(text.starts_with("what was on main when the task began is not all there any more"), "{text}");
     let MergeResult::NotNow { why } = merge(&areas, &area).await else { panic!("merged") };
     assert!(why.contains(&saved(&areas, &area)), "{why}");
-    assert!(repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1"));
+    assert!(
+        repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1")
+    );
     let state = verified("1", "1970-01-01T00:00:00Z");
     let failed = Keeping { state: &State::default(), keep: Duration::ZERO, now: Wall(i64::MAX) };
     assert_eq!(areas.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Needed));
@@ -299,7 +304,10 @@ async fn where_no_session_can_begin() {
     let areas = open(&repo, false).await;
     let area = start(&areas, "1", 1).await;
     write(&repo.root, "lib/a", "by the session\n");
-    git_in(&repo.root.join("lib"), &["-c", "user.name=s", "-c", "user.email=s@x", "commit", "--quiet", "-am", "inside"]);
+    git_in(
+        &repo.root.join("lib"),
+        &["-c", "user.name=s", "-c", "user.email=s@x", "commit", "--quiet", "-am", "inside"],
+    );
     repo.git(&["commit", "--quiet", "-am", "lib"]);
     assert_eq!(over(&areas, &area).await, Traces::default());
     assert_eq!(merged(&merge(&areas, &area).await).len(), 1);
