@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use posse_agents::headless::Sandbox;
 use posse_core::plan::file::{GateWhen, Isolation};
-use posse_core::plan::gates::GateVerdict;
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::{Record, TaskId, TaskStatus};
 
@@ -32,7 +31,7 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     }
     for gate in plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
         let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
-        let said = said.map_or("not run".into(), |check| check_in_words(&check.verdict));
+        let said = said.map_or("not run".into(), |check| check.verdict.to_string());
         let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
     for section in &plan.sections {
@@ -51,15 +50,6 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
         }
     }
     out
-}
-
-fn check_in_words(verdict: &GateVerdict) -> String {
-    match verdict {
-        GateVerdict::Green => "passed".into(),
-        GateVerdict::KnownRed(known) => format!("red, as it was before: {}", known.join(", ")),
-        GateVerdict::Red(failure) => format!("**failed**: {}", failure.message),
-        GateVerdict::NotRun(why) => format!("not run: {why}"),
-    }
 }
 
 fn in_words(record: &Record) -> String {
