@@ -80,9 +80,10 @@ impl Run {
         }
     }
 
-    fn go_between(&mut self, now: Mono, wall: Wall) {
+    pub(super) fn go_between(&mut self, now: Mono, wall: Wall) {
         // Somebody who comes and says "go on" need not wait.
-        if self.can_start && self.ledger.parked.is_some() {
+        if std::mem::take(&mut self.hurry) && self.ledger.parked.is_some() {
+            self.say(Level::Info, "somebody asked for it: the model is tried again at once", wall);
             self.record(Entry::Unparked, wall);
         }
         if let Some(until) = self.ledger.parked {
