@@ -238,7 +238,15 @@ impl Run {
 
 impl From<Ledger> for Run {
     fn from(ledger: Ledger) -> Self {
-        Self { ledger, live: Live::Resting, seen: None, can_start: false, hurry: false, undelivered: 0, out: Vec::new() }
+        Self {
+            ledger,
+            live: Live::Resting,
+            seen: None,
+            can_start: false,
+            hurry: false,
+            undelivered: 0,
+            out: Vec::new(),
+        }
     }
 }
 

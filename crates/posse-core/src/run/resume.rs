@@ -121,12 +121,17 @@ impl Run {
             Look::Ready(text) => {
                 self.say(Level::Info, format!("the answer of the {} has come after all", key.role()), wall);
                 self.record(Entry::Reopened { turn }, wall);
-                self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
-                self.archive();
+                self.take(turn, &text, wall);
             }
             Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
             _ => self.go_between(now, wall),
         }
+    }
+
+    /// Takes an answer as its turn would have: without what is around it.
+    fn take(&mut self, turn: u64, text: &str, wall: Wall) {
+        self.record(Entry::Answered { turn, text: text.trim().to_owned(), from: AnswerFrom::File }, wall);
+        self.archive();
     }
 
     /// Looks at a file that nobody waits for in a turn.
@@ -145,8 +150,7 @@ impl Run {
         match look {
             Look::Ready(text) => {
                 self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"), wall);
-                self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
-                self.archive();
+                self.take(turn, &text, wall);
             }
             // Somebody may still be writing it.
             Look::Unsettled => {

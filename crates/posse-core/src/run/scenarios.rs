@@ -282,8 +282,10 @@ fn s_200_an_answer_that_came_meanwhile_is_used() {
     let mut bench = Bench::asked("{}");
     bench.dies();
     assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "look at file"]);
-    let answered = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    let answered = bench.turn(Event::File(Look::Ready("\nANALYST_SUMMARY\n".into())));
     assert_eq!(answered, ["said", "answered", "archive"]);
+    let taken = bench.journal.last().map(|(_, entry)| entry.clone());
+    assert!(matches!(taken, Some(Entry::Answered { text, .. }) if text == "ANALYST_SUMMARY"), "as any other");
 }
 
 #[test]

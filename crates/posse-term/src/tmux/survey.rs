@@ -81,7 +81,11 @@ impl Survey {
 
     /// Panes with our mark that nobody knows: their terminal was given up, and the wish to close them lost on the way. On a
     /// server that others use too, only in a window of the anchor: other homes leave the same mark on theirs.
-    pub(super) fn orphans(&self, only_in: Option<SessionId>, known: impl Fn(TerminalId) -> bool) -> Vec<(TerminalId, PaneId)> {
+    pub(super) fn orphans(
+        &self,
+        only_in: Option<SessionId>,
+        known: impl Fn(TerminalId) -> bool,
+    ) -> Vec<(TerminalId, PaneId)> {
         let orphan = |pane: &Pane| {
             let id = pane.id.filter(|id| !known(*id))?;
             only_in.is_none_or(|anchor| self.is_in(pane.window, anchor)).then_some((id, pane.pane))

@@ -350,7 +350,8 @@ fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
         let id = env.launch(&["sh", "-c", "echo ready; read line"]);
         text_when(&env, id, |text| text.contains("ready"));
         let server = posse_testkit::process::all().into_iter().find(|process| {
-            process.command.iter().any(|word| word == "new-session") && process.parent != Some(env.daemon_pid())
+            process.command.iter().any(|word| word == "new-session")
+                && process.parent != Some(env.daemon_pid())
                 && process.variable("POSSE_HOME").as_deref() == env.places().home.to_str()
         });
         let server = server.expect("a tmux server of ours").pid;
@@ -364,7 +365,10 @@ fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
         env.kill_daemon();
         // At once: the next one may still be on its way to tmux.
         env.run(["stop", "--all"]).ok();
-        assert!(posse_testkit::process::ends_within(server, Duration::from_secs(10)), "the tmux server was left behind");
+        assert!(
+            posse_testkit::process::ends_within(server, Duration::from_secs(10)),
+            "the tmux server was left behind"
+        );
         assert!(!env.places().tmux_socket().exists());
     }
 }

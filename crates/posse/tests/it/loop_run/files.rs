@@ -198,7 +198,8 @@ fn s_104_s_113_s_114_files_that_change_under_the_hands() {
 /// S-117: the answer counts although it cannot be put away.
 #[test]
 fn s_117_an_answer_that_cannot_be_archived_counts() {
-    let play = Play::new("[[turn]]\nkey = \"tester\"\nsteps = [{ think = \"500ms\" }, { answer = {} }, { say = \"Done.\" }]");
+    let play =
+        Play::new("[[turn]]\nkey = \"tester\"\nsteps = [{ think = \"500ms\" }, { answer = {} }, { say = \"Done.\" }]");
     let mut followed = play.begin();
     followed.until("turn 9: tester");
     play.until_recorded("asked", TURNS.len());
