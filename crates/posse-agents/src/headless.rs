@@ -13,6 +13,7 @@ pub mod check;
 pub mod claude;
 pub mod codex;
 pub mod command;
+mod configured;
 pub mod event;
 pub mod explain;
 mod fields;
