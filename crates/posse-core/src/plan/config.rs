@@ -23,6 +23,7 @@ use super::budget::Budget;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
 use super::limits::Waits;
 use super::select::DEFAULT_WORKERS;
+use super::{Place, Problem};
 
 /// Where a project keeps its configuration.
 pub const FILE: &str = ".posse/config.toml";
@@ -303,6 +304,13 @@ fn flatten(path: &str, value: &serde_json::Value, into: &mut BTreeMap<String, St
         serde_json::Value::Null => drop(into.insert(path.to_owned(), "unset".into())),
         other => drop(into.insert(path.to_owned(), other.to_string())),
     }
+}
+
+/// A state directory that somebody names on the command line.
+pub fn state_dir(text: &str) -> Result<String, Problem> {
+    let node = tree::Node { at: Place::default(), value: tree::Value::Text(text.to_owned()) };
+    let value = keys::Kind::State.check(&node, "state_dir", &mut Vec::new())?;
+    Ok(value.as_str().unwrap_or_default().to_owned())
 }
 
 /// A limit within a window, if these amounts make one.
