@@ -28,6 +28,8 @@ pub(crate) enum Changed {
     Grown,
     /// It was made; the same.
     Appeared,
+    /// Its directory is gone, and nothing will be told any more; the same.
+    Gone,
 }
 
 /// Hears of a file. `false`: nobody is interested any more.
@@ -64,9 +66,16 @@ impl WatchedFiles {
         self.add(file, flags, Box::new(tell));
     }
 
-    /// Tells when something of this name is made or moved here, a directory too.
+    /// As `watch`, and also tells when its directory is gone.
+    pub(crate) fn watch_for_good(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(file, flags, Box::new(tell));
+    }
+
+    /// Tells when something of this name is made or moved here, a directory too, or when that cannot be any more.
     pub(crate) fn watch_appearing(&self, path: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
-        self.add(path, WatchFlags::CREATE | WatchFlags::MOVED_TO, Box::new(tell));
+        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(path, flags, Box::new(tell));
     }
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
@@ -100,6 +109,7 @@ impl Watcher {
         let mut changes = inotify::Reader::new(&self.kernel, &mut buffer);
         loop {
             match changes.next() {
+                Ok(change) if change.events().contains(ReadFlags::IGNORED) => self.gone(change.wd()),
                 Ok(change) => {
                     let (how, flag) = match change.events() {
                         events if events.contains(ReadFlags::MOVED_TO) => (Changed::Placed, WatchFlags::MOVED_TO),
@@ -137,6 +147,14 @@ impl Watcher {
                 directory.wanted.push(Wanted { name: name.to_owned(), flags, tell });
             }
             Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
+        }
+    }
+
+    /// The directory is not there any more.
+    fn gone(&self, watch: i32) {
+        let Some(directory) = self.watched().remove(&watch) else { return };
+        for wanted in directory.wanted.iter().filter(|wanted| wanted.flags.contains(WatchFlags::DELETE_SELF)) {
+            (wanted.tell)(&directory.path.join(&wanted.name), Changed::Gone);
         }
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::limits::{Hold, LimitEvent, Signs, detect, longer, Waits};
+use super::limits::{Hold, LimitEvent, Signs, Waits, detect, longer};
 use crate::time::Wall;
 
 fn wall(time: &str) -> Wall {

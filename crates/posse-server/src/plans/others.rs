@@ -116,9 +116,8 @@ impl Mine {
     /// All that this task needs, or what somebody else has of it, and who.
     pub(super) fn acquire(&self, task: &TaskId, resources: &[String]) -> Result<(), (String, String)> {
         let mut inner = lock(&self.shared.inner);
-        let of_others = |held: &&Held| {
-            held.run != self.run && held.project == self.project && resources.contains(&held.name)
-        };
+        let of_others =
+            |held: &&Held| held.run != self.run && held.project == self.project && resources.contains(&held.name);
         if let Some(held) = inner.held.iter().find(of_others) {
             return Err((held.name.clone(), held.by.clone()));
         }
@@ -178,4 +177,62 @@ impl Drop for Mine {
 /// What a task needs for itself alone.
 pub(super) fn resources<'p>(plan: &'p Plan, task: &TaskId) -> &'p [String] {
     plan.task(task.as_str()).map_or(&[], |task| &task.exclusive_resources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mine(shared: &Shared, run: u32, project: &str) -> Mine {
+        let (tell, news) = mpsc::unbounded_channel();
+        let run = RunId::from_random(run);
+        lock(&shared.inner).runs.insert(run, tell);
+        let (project, plan, provider) = (project.to_owned(), format!("Plan {run}"), "claude_code".to_owned());
+        Mine { shared: shared.clone(), run, project, plan, provider, news }
+    }
+
+    fn plan() -> Plan {
+        let text = "meta: {name: p}\nsections: [{id: s, tasks: [{id: a, name: A, exclusive_resources: [db, port]}]}]";
+        Plan::read("p", text).unwrap().0
+    }
+
+    #[test]
+    fn only_one_has_it_and_the_others_are_woken_when_it_lets_go() {
+        let shared = Shared::default();
+        let (one, mut two, three) = (mine(&shared, 1, "/p"), mine(&shared, 2, "/p"), mine(&shared, 3, "/elsewhere"));
+        let (task, db, both) =
+            ("a".parse::<TaskId>().unwrap(), ["db".to_owned()], ["port".to_owned(), "db".to_owned()]);
+        assert_eq!(one.acquire(&task, &db), Ok(()));
+        assert_eq!(one.acquire(&task, &db), Ok(()), "again is the same as once");
+        let by = format!("task a of Plan {0} (run {0})", one.run);
+        assert_eq!(two.acquire(&task, &both), Err(("db".into(), by.clone())));
+        assert_eq!(two.taken(&plan()), [("db".to_owned(), by)]);
+        assert_eq!(one.taken(&plan()), [], "one's own is not in one's way");
+        assert_eq!(three.acquire(&task, &both), Ok(()), "another project has a database of its own");
+        while two.news.try_recv().is_ok() {}
+        one.keep(&BTreeSet::from([&task]));
+        assert!(two.news.try_recv().is_err(), "nothing has changed");
+        one.keep(&BTreeSet::new());
+        assert_eq!(two.news.try_recv(), Ok(News::Resources));
+        assert_eq!(two.acquire(&task, &both), Ok(()), "all or nothing: the port was not kept from others");
+        drop(two);
+        assert_eq!(one.acquire(&task, &both), Ok(()), "who goes lets go of everything");
+    }
+
+    #[test]
+    fn a_hold_is_told_once_and_is_for_one_provider() {
+        let shared = Shared::default();
+        let (one, mut two, mut codex) = (mine(&shared, 1, "/p"), mine(&shared, 2, "/q"), mine(&shared, 3, "/p"));
+        codex.provider = "codex".into();
+        let hold = |until| Hold { until: Wall(until), reason: "used up".into(), known: true };
+        one.hold(&hold(100));
+        one.hold(&hold(100));
+        one.hold(&hold(50));
+        assert_eq!((two.news.try_recv(), two.news.try_recv().is_err()), (Ok(News::Hold), true));
+        assert_eq!(two.held(Wall(99)), Some(hold(100)));
+        assert_eq!((two.held(Wall(100)), codex.held(Wall(0))), (None, None));
+        two.spent();
+        assert_eq!(codex.news.try_recv(), Ok(News::Hold));
+        assert_eq!(codex.news.try_recv(), Ok(News::Money));
+    }
 }

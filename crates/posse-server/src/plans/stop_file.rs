@@ -24,13 +24,27 @@ const LEGACY: &str = ".claude/plans/.stop";
 /// The clock of files is a little behind the one that tells when somebody was started.
 const CLOCKS_MS: i64 = 20;
 
-/// Who watches which file, and the time of the one that they have dealt with.
-type Watching = Arc<Mutex<HashMap<PathBuf, BTreeMap<RunId, Option<i64>>>>>;
+/// The stop files that somebody watches for, by their paths.
+type All = Arc<Mutex<HashMap<PathBuf, Watched>>>;
+
+#[derive(Default)]
+struct Watched {
+    /// What the kernel watches for it: itself, or as long as there is no directory for it, that. Stays when nobody is there
+    /// any more: the next one finds it.
+    armed: PathBuf,
+    runs: BTreeMap<RunId, Watcher>,
+}
+
+struct Watcher {
+    stir: mpsc::UnboundedSender<()>,
+    /// The time of the file that was dealt with.
+    dealt_with: Option<i64>,
+}
 
 #[derive(Clone)]
 pub(crate) struct StopFiles {
     files: WatchedFiles,
-    watching: Watching,
+    all: All,
 }
 
 /// A stop file that was found.
@@ -50,7 +64,7 @@ pub(crate) enum Says {
 
 impl StopFiles {
     pub(crate) fn new(files: WatchedFiles) -> Self {
-        Self { files, watching: Watching::default() }
+        Self { files, all: All::default() }
     }
 
     /// Watches for the stop files of a project, for a run that was begun then. `state` is relative to the project.
@@ -58,12 +72,39 @@ impl StopFiles {
         let (stir, stirred) = mpsc::unbounded_channel();
         let paths = [project.join(state).join(NAME), project.join(LEGACY)];
         for path in &paths {
-            lock(&self.watching).entry(path.clone()).or_default().insert(run, None);
+            let watcher = Watcher { stir: stir.clone(), dealt_with: None };
+            lock(&self.all).entry(path.clone()).or_default().runs.insert(run, watcher);
+            self.arm(path);
         }
-        let watched = paths.into_iter().map(|path| (path, PathBuf::new())).collect();
-        let mut watch = StopWatch { of: self.clone(), run, since, watched, stir, stirred };
-        watch.arm();
-        watch
+        StopWatch { of: self.clone(), run, since, paths, stirred }
+    }
+
+    /// Has the kernel watch for what comes next on the way to the file, if it does not yet.
+    fn arm(&self, path: &Path) {
+        let next = nearest(path);
+        {
+            let mut all = lock(&self.all);
+            let Some(watched) = all.get_mut(path).filter(|watched| watched.armed != next) else { return };
+            watched.armed.clone_from(&next);
+        }
+        // Not under the lock: it is told of at once.
+        let (all, file, is_file) = (Arc::downgrade(&self.all), path.to_owned(), next == path);
+        let tell = move |_: &Path, how| {
+            let Some(all) = all.upgrade() else { return false };
+            let mut all = lock(&all);
+            let Some(watched) = all.get_mut(&file) else { return false };
+            if how == Changed::Gone {
+                watched.armed = PathBuf::new();
+            }
+            for watcher in watched.runs.values() {
+                let _ = watcher.stir.send(());
+            }
+            is_file || how == Changed::Perhaps
+        };
+        match is_file {
+            true => self.files.watch_for_good(&next, tell),
+            false => self.files.watch_appearing(&next, tell),
+        }
     }
 }
 
@@ -72,36 +113,18 @@ pub(crate) struct StopWatch {
     of: StopFiles,
     run: RunId,
     since: Wall,
-    /// The file, and what is watched for it: itself, or as long as there is no directory for it, that.
-    watched: Vec<(PathBuf, PathBuf)>,
-    stir: mpsc::UnboundedSender<()>,
+    paths: [PathBuf; 2],
     /// Something happened: look.
     pub(crate) stirred: mpsc::UnboundedReceiver<()>,
 }
 
 impl StopWatch {
-    fn arm(&mut self) {
-        for (path, watched) in &mut self.watched {
-            let next = nearest(path);
-            if *watched == next {
-                continue;
-            }
-            watched.clone_from(&next);
-            let (stir, is_file) = (self.stir.clone(), next == *path);
-            let tell = move |_: &Path, how| stir.send(()).is_ok() && (is_file || how == Changed::Perhaps);
-            match is_file {
-                true => self.of.files.watch(&next, tell),
-                false => self.of.files.watch_appearing(&next, tell),
-            }
-        }
-    }
-
     /// A stop file that this run has not dealt with yet.
     pub(crate) fn look(&mut self) -> Option<Found> {
-        self.arm();
-        self.watched.iter().find_map(|(path, _)| {
+        self.paths.iter().for_each(|path| self.of.arm(path));
+        self.paths.iter().find_map(|path| {
             let modified = modified(path)?;
-            let dealt_with = lock(&self.of.watching).get(path).and_then(|runs| runs.get(&self.run).copied().flatten());
+            let dealt_with = lock(&self.of.all).get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with);
             if dealt_with == Some(modified) {
                 return None;
             }
@@ -115,37 +138,36 @@ impl StopWatch {
 
     /// It is written down what came of it. When that is so everywhere, the file goes.
     pub(crate) fn dealt_with(&self, found: &Found) {
-        let mut watching = lock(&self.of.watching);
-        let Some(runs) = watching.get_mut(&found.path) else { return };
-        runs.insert(self.run, Some(found.modified));
-        tidy(&found.path, runs);
+        let mut all = lock(&self.of.all);
+        let Some(watched) = all.get_mut(&found.path) else { return };
+        if let Some(watcher) = watched.runs.get_mut(&self.run) {
+            watcher.dealt_with = Some(found.modified);
+        }
+        watched.tidy(&found.path);
     }
 }
 
 impl Drop for StopWatch {
     fn drop(&mut self) {
-        let mut watching = lock(&self.of.watching);
-        for (path, _) in &self.watched {
-            if let Some(runs) = watching.get_mut(path) {
-                runs.remove(&self.run);
-                // The last one that goes without having dealt with a file leaves it.
-                if runs.is_empty() {
-                    watching.remove(path);
-                } else {
-                    tidy(path, runs);
-                }
+        let mut all = lock(&self.of.all);
+        for path in &self.paths {
+            if let Some(watched) = all.get_mut(path) {
+                watched.runs.remove(&self.run);
+                watched.tidy(path);
             }
         }
     }
 }
 
-/// Removes the file if all who watch it have dealt with it as it is now.
-fn tidy(path: &Path, runs: &BTreeMap<RunId, Option<i64>>) {
-    let Some(modified) = modified(path) else { return };
-    if runs.values().all(|dealt_with| *dealt_with == Some(modified))
-        && let Err(error) = std::fs::remove_file(path)
-    {
-        tracing::warn!("{} stays: {error}", path.display());
+impl Watched {
+    /// Removes the file if all who watch for it have dealt with it as it is now. If nobody is left, nobody has.
+    fn tidy(&self, path: &Path) {
+        let Some(modified) = modified(path).filter(|_| !self.runs.is_empty()) else { return };
+        if self.runs.values().all(|watcher| watcher.dealt_with == Some(modified))
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::warn!("{} stays: {error}", path.display());
+        }
     }
 }
 
@@ -188,26 +210,48 @@ mod tests {
         }
     }
 
+    /// Does something, and waits until that is noticed.
+    async fn stirs(watch: &mut StopWatch, something: impl FnOnce()) {
+        assert_eq!(watch.look(), None);
+        while watch.stirred.try_recv().is_ok() {}
+        something();
+        let stirred = tokio::time::timeout(std::time::Duration::from_secs(20), watch.stirred.recv()).await;
+        stirred.expect("it is noticed").unwrap();
+    }
+
     #[tokio::test]
     async fn it_is_seen_wherever_its_directories_come_from() {
         let project = tempfile::tempdir().unwrap();
         let files = StopFiles::new(WatchedFiles::start());
         let mut watch = files.watch(project.path(), ".posse/state", run(1), Wall(0));
-        assert_eq!(watch.look(), None);
         let state = project.path().join(".posse/state");
-        std::fs::create_dir_all(&state).unwrap();
-        std::fs::write(state.join("stop"), "").unwrap();
+        let write = |text: &str| {
+            std::fs::create_dir_all(&state).unwrap();
+            std::fs::write(state.join("stop"), text).unwrap();
+        };
+        stirs(&mut watch, || write("")).await;
         let first = found(&mut watch).await;
         assert_eq!((first.says, &first.path), (Says::Stop(StopHow::AfterTask), &state.join("stop")));
         watch.dealt_with(&first);
         assert!(!state.join("stop").exists(), "it is used up");
-        assert_eq!(watch.look(), None);
         // The place of the original, later.
         let old = project.path().join(".claude/plans");
-        std::fs::create_dir_all(&old).unwrap();
+        stirs(&mut watch, || std::fs::create_dir_all(&old).unwrap()).await;
         std::fs::write(old.join(".new"), "now\n").unwrap();
-        std::fs::rename(old.join(".new"), old.join(".stop")).unwrap();
-        assert_eq!(found(&mut watch).await.says, Says::Stop(StopHow::Now));
+        stirs(&mut watch, || std::fs::rename(old.join(".new"), old.join(".stop")).unwrap()).await;
+        let second = found(&mut watch).await;
+        assert_eq!(second.says, Says::Stop(StopHow::Now));
+        watch.dealt_with(&second);
+        // A directory that goes and comes again is no hiding place.
+        stirs(&mut watch, || std::fs::remove_dir_all(project.path().join(".posse")).unwrap()).await;
+        stirs(&mut watch, || write("now")).await;
+        let third = found(&mut watch).await;
+        watch.dealt_with(&third);
+        drop(watch);
+        // Nor is it one for who comes later.
+        let mut later = files.watch(project.path(), ".posse/state", run(2), Wall(0));
+        stirs(&mut later, || write("")).await;
+        assert_eq!(found(&mut later).await.says, Says::Stop(StopHow::AfterTask));
     }
 
     #[tokio::test]

@@ -40,8 +40,8 @@ pub(crate) fn usage(path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> 
                       ORDER BY at, run, seq";
         let mut statement = connection.prepare(select)?;
         let since = of.since.map_or(i64::MIN, |since| since.0);
-        let rows = statement
-            .query_map(params![since, of.run, of.project, of.plan, of.item], |row| json(row, "line"))?;
+        let rows =
+            statement.query_map(params![since, of.run, of.project, of.plan, of.item], |row| json(row, "line"))?;
         rows.collect::<rusqlite::Result<_>>()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })

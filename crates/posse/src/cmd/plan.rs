@@ -219,9 +219,9 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     let config = configuration::load(project).map(|loaded| loaded.config().clone()).unwrap_or_default();
     let (problems, warnings, tasks) = problems(&name, &text, project, &config);
     let in_order = problems.is_empty() && config_problems.is_empty();
-    let configuration = configured.as_ref().map(|file| {
-        json!({ "file": file.name, "problems": config_problems, "warnings": config_warnings })
-    });
+    let configuration = configured
+        .as_ref()
+        .map(|file| json!({ "file": file.name, "problems": config_problems, "warnings": config_warnings }));
     let answer = json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks, "configuration": configuration });
     ui.answer(&answer, || {
         let mut shown: String =
@@ -289,13 +289,7 @@ fn selection(plan: &Plan, state: &State, config: &Config, run: Option<&PlanView>
     let (none, settings) = (Default::default(), Settings::merge(&Given::default(), plan, config));
     let taken = run.map(|run| run.taken.iter().map(|taken| (taken.name.clone(), taken.held_by.clone())).collect());
     let taken: Vec<(String, String)> = taken.unwrap_or_default();
-    let limits = Limits {
-        workers: settings.workers,
-        only: None,
-        from: None,
-        resting: &none,
-        validating: &none,
-        taken: &taken,
-    };
+    let limits =
+        Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &taken };
     select(plan, state, &limits)
 }

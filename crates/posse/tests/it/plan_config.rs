@@ -40,7 +40,10 @@ fn a_run_goes_by_the_configuration_it_began_with() {
     let scene = Scene::new(&TWO.replace("backoff_base: 1", "backoff_base: 1\n  max_attempts_default: 1"));
     scene.configure("test_command = 'test ! -e b'\n");
     let config = scene.env.work().join(".posse/config.toml");
-    scene.claude.play("1.1", &format!("commit a alpha\necho 'test_command = \"echo\"' > {}\nreport completed done", config.display()));
+    scene.claude.play(
+        "1.1",
+        &format!("commit a alpha\necho 'test_command = \"echo\"' > {}\nreport completed done", config.display()),
+    );
     scene.claude.play("1.2", "commit b beta\nreport completed done");
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (1, 2), "the check still fails: {text}");

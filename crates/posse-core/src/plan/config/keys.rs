@@ -129,10 +129,7 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Names that other versions of such a file have, and what is to be done instead.
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "notify",
-        "who is told is yours alone to say: `[notifications]` in your own config.toml (docs/configuration.md)",
-    ),
+    ("notify", "who is told is yours alone to say: `[notifications]` in your own config.toml (docs/configuration.md)"),
     ("inbound", "there are no channels on which items come in; put files into the backlog"),
     ("git.commit_plan", "the plan's file is written and left to you; commit it as you like"),
     ("budget.ceiling_usd", "the name is `quota_ceiling_usd`"),
@@ -144,7 +141,8 @@ const POLICIES: [&str; 5] = ["none", "read_only", "exploration", "build_test", "
 impl Kind {
     /// The value in the form in which it is kept.
     pub(super) fn check(self, node: &Node, path: &str, warnings: &mut Vec<Problem>) -> Result<Json, Problem> {
-        let wrong = |wanted: &str| Problem::new(node.at, format!("`{path}` should be {wanted}, this is {}", node.kind()));
+        let wrong =
+            |wanted: &str| Problem::new(node.at, format!("`{path}` should be {wanted}, this is {}", node.kind()));
         match (self, &node.value) {
             (Kind::Text, Value::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
             (Kind::Text, _) => Err(wrong("a text")),
@@ -214,7 +212,8 @@ impl Kind {
 }
 
 fn words(node: &Node, path: &str) -> Result<Vec<String>, Problem> {
-    let wrong = |node: &Node| Problem::new(node.at, format!("`{path}` should be a list of words, this is {}", node.kind()));
+    let wrong =
+        |node: &Node| Problem::new(node.at, format!("`{path}` should be a list of words, this is {}", node.kind()));
     let Value::List(items) = &node.value else { return Err(wrong(node)) };
     let word = |item: &Node| match &item.value {
         Value::Text(text) if !text.trim().is_empty() => Ok(text.clone()),

@@ -59,7 +59,8 @@ fn what_a_project_says_holds() {
          [git]\nisolation = 'in_place'\n[budget]\nquota_ceiling_usd = 5\n[claude.models]\nsonnet = 'claude-sonnet-5'\n\
          [sandbox.agents]\ncoder = 'read_only'\n[breaker]\nmax_trips = 1\n",
     );
-    let names: Vec<String> = config.checks().into_iter().map(|gate| format!("{}: {}", gate.name, gate.command)).collect();
+    let names: Vec<String> =
+        config.checks().into_iter().map(|gate| format!("{}: {}", gate.name, gate.command)).collect();
     assert_eq!(names, ["lint: make lint", "test: make test"]);
     assert_eq!(config.agents_dir, "agents");
     let task = Task { timeout: Duration::from_secs(3600), idle_timeout: Duration::from_secs(30), max_parallel: 2 };
@@ -158,7 +159,8 @@ fn the_project_over_the_user_unless_that_loosens_something() {
     assert!(config.sandbox.enabled, "it may be narrower");
     assert_eq!(config.sandbox.deny, ["y", "x"]);
     assert_eq!(config.env_strip, ["B", "A"]);
-    let agents: Vec<String> = config.sandbox.agents.iter().map(|(agent, profile)| format!("{agent} {profile}")).collect();
+    let agents: Vec<String> =
+        config.sandbox.agents.iter().map(|(agent, profile)| format!("{agent} {profile}")).collect();
     assert_eq!(agents, ["coder DOCS", "tester READ_ONLY", "writer WRITE"]);
     assert_eq!((config.budget.ceiling_usd, config.budget.percent), (Some(3.0), Some(50.0)));
     let origin = |path: &str| origins.iter().find(|(known, _)| *known == path).map(|(_, origin)| *origin);
@@ -171,8 +173,10 @@ fn the_project_over_the_user_unless_that_loosens_something() {
 /// Each limits what is its own, and neither is a limit of single plans.
 #[test]
 fn windows_of_user_and_project_stand_beside_each_other() {
-    let user = read("[plans.budget]\nquota_ceiling_usd = 100\nmax_quota_percent = 80\nwindow = '7d'", Whose::User).unwrap();
-    let theirs = read("[budget]\nquota_ceiling_usd = 10\nreserved_budget_usd = 4\nwindow = '1d'", Whose::Project).unwrap();
+    let user =
+        read("[plans.budget]\nquota_ceiling_usd = 100\nmax_quota_percent = 80\nwindow = '7d'", Whose::User).unwrap();
+    let theirs =
+        read("[budget]\nquota_ceiling_usd = 10\nreserved_budget_usd = 4\nwindow = '1d'", Whose::Project).unwrap();
     let config = resolve(&user, &theirs).config;
     let day = |days: u64| Duration::from_secs(days * 86_400);
     let windows = vec![

@@ -39,14 +39,8 @@ fn what_another_run_holds_is_waited_for() {
     assert_eq!((run.outcome(), run.deadline()), (None, None), "it waits, and nothing wakes it but the others");
     // Whoever asks is told who has it.
     let (plan, none) = (run.plan().clone(), Default::default());
-    let limits = Limits {
-        workers: 1,
-        only: None,
-        from: None,
-        resting: &none,
-        validating: &none,
-        taken: run.taken_by_others(),
-    };
+    let limits =
+        Limits { workers: 1, only: None, from: None, resting: &none, validating: &none, taken: run.taken_by_others() };
     let why = Why::Resource { name: "db".into(), held_by: "task 9 of other".into() };
     assert_eq!(select(&plan, run.state(), &limits).blocked[0], (id("a"), why));
     assert_eq!(areas(&run.handle(Event::Others(Others::default()), Wall(1))), ["a-1"]);

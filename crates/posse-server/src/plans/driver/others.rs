@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use posse_core::plan::TaskId;
 use posse_core::plan::budget::Of;
 use posse_core::plan::machine::{Effect, Event, Others, RunId};
-use posse_core::plan::TaskId;
 use posse_core::turn::Level;
 
 use super::super::entry::Entry;

@@ -74,9 +74,10 @@ pub(super) fn load(project: &Path) -> Result<Loaded, Error> {
     let told = |warning: &Warning| format!("{}:{warning}", found.as_ref().map_or("", |file| &file.name));
     let warnings = warnings.iter().map(told).collect();
     let file = match &found {
-        Some(file) => {
-            Some(ConfigFile { path: client::absolute(Path::new(&file.name))?, sha256: Hash::of_text(&file.text).to_string() })
-        }
+        Some(file) => Some(ConfigFile {
+            path: client::absolute(Path::new(&file.name))?,
+            sha256: Hash::of_text(&file.text).to_string(),
+        }),
         None => None,
     };
     Ok(Loaded { resolved: resolve(&user()?, &layer), file, warnings })

@@ -69,7 +69,8 @@ fn steps(
 ) -> Result<Vec<Step>, Error> {
     let given = Given { workers, ..Given::default() };
     let (none, settings) = (Default::default(), Settings::merge(&given, plan, config));
-    let limits = Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &[] };
+    let limits =
+        Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &[] };
     let commands = config.gates(plan).into_iter().map(|gate| gate.command).collect();
     let policy = Policy::configured(&config.sandbox, commands);
     let directory = client::absolute(Path::new("."))?;
@@ -102,7 +103,8 @@ fn steps(
                     task: id.to_string(),
                     name: task.name.clone(),
                     agent: task.agent().to_owned(),
-                    model: model(wanted.as_deref(), 0, &plan.meta.escalation).map(|name| config.model(&name).to_owned()),
+                    model: model(wanted.as_deref(), 0, &plan.meta.escalation)
+                        .map(|name| config.model(&name).to_owned()),
                     profile: granted.profile.name.clone(),
                     flags,
                 });
