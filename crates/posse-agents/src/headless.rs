@@ -49,3 +49,10 @@ pub enum Dialect {
     /// `codex exec --json`
     Codex,
 }
+
+impl Dialect {
+    /// Whether sessions say what they cost. What is not said cannot be limited.
+    pub fn tells_costs(self) -> bool {
+        self == Dialect::Claude
+    }
+}

@@ -151,8 +151,14 @@ impl Plans {
     pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<PlanView, PlanError> {
         let _beginning = self.beginning.lock().await;
         let file = real_file(&wanted.file)?;
+        if wanted.try_now {
+            self.shared.forget_hold(&wanted.provider);
+        }
         if let Some(id) = self.using(&file).await? {
             self.go_on(app, id, means).await?;
+            if wanted.try_now {
+                self.tell(id, Event::TryNow).await;
+            }
             return self.show(id).await;
         }
         let last = self.last(&file).await?;

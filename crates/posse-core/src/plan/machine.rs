@@ -243,6 +243,7 @@ impl Run {
             Event::Answered { task, answer } => self.answered(&task, answer),
             Event::Retry { task } => self.retry(&task),
             Event::Others(others) => self.hear_of_others(others),
+            Event::TryNow => self.try_now(),
             Event::Taken { run, name, held_by } => self.taken(&run, name, held_by, now),
         }
     }

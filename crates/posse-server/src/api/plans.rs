@@ -47,6 +47,8 @@ pub(super) async fn begin(
         only: body.only,
         from: body.from,
         reset: body.reset,
+        single: body.single,
+        try_now: body.try_now,
         given: Given {
             workers: body.workers,
             no_wait: body.no_wait,

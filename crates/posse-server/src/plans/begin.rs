@@ -7,8 +7,9 @@ use posse_agents::headless::{Dialect, Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{Isolation, Task};
+use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
-use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId};
+use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 
@@ -29,6 +30,10 @@ pub(crate) struct Wanted {
     pub(crate) only: Option<String>,
     pub(crate) from: Option<String>,
     pub(crate) reset: Vec<String>,
+    /// Only the next task that can be started.
+    pub(crate) single: bool,
+    /// Though the quota was used up.
+    pub(crate) try_now: bool,
     pub(crate) given: Given,
     pub(crate) notifications: Notifications,
     /// What the user and the project have configured.
@@ -57,12 +62,18 @@ pub(super) fn spec(
     }
     let agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
-    let program = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let state = state(&plan, last, &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
     settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
-    let remarks = remarks(&wanted, last);
+    if wanted.single && settings.only.is_none() {
+        settings.only = next_task(&plan, &state, settings.from.as_ref());
+    }
+    let mut remarks = remarks(&wanted, last);
+    if !settings.levels.is_empty() && !tells_costs {
+        remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
+    }
     let mut spec = Spec {
         id: RunId::from_random(crate::random() as u32),
         state,
@@ -134,14 +145,15 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
 }
 
 /// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
-fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Result<String, PlanError> {
+/// And whether it says what sessions cost.
+fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Result<(String, bool), PlanError> {
     let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(PlanError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
     };
-    let is_claude = provider.headless.as_ref().is_some_and(|texts| texts.dialect == Dialect::Claude);
-    let program = binary.filter(|_| is_claude).unwrap_or(&launch.program);
+    let dialect = provider.headless.as_ref().map(|texts| texts.dialect);
+    let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = means.environment.get("PATH").map(String::as_str).unwrap_or_default();
     let is_program = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
     // Joined to a directory, an absolute path is itself.
@@ -152,7 +164,24 @@ fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Re
         .map(|directory| Path::new(directory).join(program))
         .find(is_program);
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
-    found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })
+    let found =
+        found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;
+    Ok((found, dialect.is_some_and(Dialect::tells_costs)))
+}
+
+/// The task that would be started next.
+fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId> {
+    let (mut state, none) = (state.clone(), Default::default());
+    for task in plan.tasks() {
+        // Whoever worked on it is gone.
+        let record = state.of(&task.id);
+        if record.status == TaskStatus::InProgress {
+            record.status = TaskStatus::Pending;
+        }
+    }
+    let limits = Limits { workers: 1, only: None, from, resting: &none, validating: &none, taken: &[] };
+    let next = select(plan, &state, &limits);
+    next.validate.into_iter().chain(next.start).next()
 }
 
 /// What has become of the tasks so far. The file says it; if the last run could not write it there, that run.

@@ -255,7 +255,9 @@ impl Doing {
         };
         let mut outcome = decide(&evidence);
         // Not the task's fault: what it may spend is what is left of the budget.
-        if over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+        // One that cannot say what it spent would be started for ever.
+        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
+        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
         }
         let words = over.facts.last_words().unwrap_or_default();

@@ -71,6 +71,11 @@ impl Shared {
         }
     }
 
+    /// A person knows better.
+    pub(super) fn forget_hold(&self, provider: &str) {
+        lock(&self.inner).holds.remove(provider);
+    }
+
     /// No session of this provider before then. Whether that is news.
     pub(super) fn hold(&self, provider: &str, hold: &Hold) -> bool {
         let mut inner = lock(&self.inner);

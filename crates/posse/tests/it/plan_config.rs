@@ -96,6 +96,18 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
 }
 
 #[test]
+fn one_task_at_a_time() {
+    let scene = Scene::new(TWO);
+    scene.claude.play("1.1", "commit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    for done in [1, 2, 2] {
+        let (code, text) = scene.plan("run", &["--single-task"]);
+        assert_eq!((code, scene.claude.sessions()), (0, done), "{text}");
+    }
+    assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
+}
+
+#[test]
 fn the_user_may_say_which_program_it_is() {
     let scene = Scene::new(ONE);
     scene.claude.play("t", "commit a alpha\nreport completed done");

@@ -113,4 +113,8 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
     when("it still waits", || status().contains("no session before").then_some(()));
     let (code, text) = said(&scene.command(&["stop", other]).output().unwrap());
     assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    // A person may know better.
+    when("it is over", || (!status().contains("no session before")).then_some(()));
+    let (code, text) = said(&scene.command(&["run", "--try-now", other]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }

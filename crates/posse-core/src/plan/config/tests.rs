@@ -261,3 +261,37 @@ fn rows_show_every_key_and_who_says_it() {
     assert_eq!(row("test_command"), Some("unset"));
     assert_eq!(rows.len(), KEYS.len());
 }
+
+#[test]
+fn every_key_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    for key in KEYS {
+        let named = format!("`{}`", key.path);
+        assert!(rows.iter().any(|row| row.contains(&named)), "{} is not in docs/configuration.md", key.path);
+    }
+}
+
+proptest::proptest! {
+    /// Whatever is in a file, it is read or its mistakes are told, each at a place that is there.
+    #[test]
+    fn no_file_is_too_odd(from in 0_usize..4000, to in 0_usize..4000, put in ".{0,12}") {
+        let text = every_key();
+        let cut = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let (from, to) = (cut(from.min(to)), cut(from.max(to)));
+        let odd = format!("{}{put}{}", &text[..from], &text[to..]);
+        for format in [Format::Toml, Format::Yaml] {
+            for whose in [Whose::Project, Whose::User] {
+                match Layer::read("odd", &odd, format, whose) {
+                    Ok((layer, _)) => drop(resolve(&Layer::default(), &layer)),
+                    Err(problems) => {
+                        for problem in &problems.problems {
+                            assert!(problem.at.start <= odd.len() && problem.at.line > 0, "{problem}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -67,6 +67,12 @@ impl Run {
         }
     }
 
+    pub(super) fn try_now(&mut self) {
+        if self.hold.take().is_some() {
+            self.effects.push(Effect::Notify(Notice::HoldEnds));
+        }
+    }
+
     /// As if it had not been tried: it will be, when the other has let go.
     pub(super) fn taken(&mut self, run: &RunId, name: String, held_by: String, now: Wall) {
         if !self.answers(run, |stage| *stage == Stage::Area) {

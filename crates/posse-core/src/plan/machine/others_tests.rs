@@ -81,6 +81,18 @@ fn t72_a_hold_of_others_is_ours_too() {
 }
 
 #[test]
+fn a_person_need_not_wait_for_the_quota() {
+    let mut run = run(Vec::new());
+    let hold = Hold { until: Wall(60_000), reason: "usage limit".into(), known: true };
+    run.handle(Event::Others(Others { hold: Some(hold), ..Others::default() }), Wall(0));
+    assert_eq!(areas(&run.handle(Event::Started, Wall(1))), [""; 0]);
+    let effects = run.handle(Event::TryNow, Wall(2));
+    assert_eq!((areas(&effects), run.hold()), (vec!["a-1".to_owned()], None));
+    assert!(effects.contains(&Effect::Notify(Notice::HoldEnds)));
+    assert_eq!(run.handle(Event::TryNow, Wall(3)), [], "there is nothing to wait for");
+}
+
+#[test]
 fn t77_what_others_spend_counts() {
     let level = Level {
         name: "everything in the last 7d".into(),

@@ -90,6 +90,8 @@ pub enum Event {
     },
     /// What other runs have, have used, and wait for has changed.
     Others(Others),
+    /// A person wants it to be tried at once, though the quota was used up.
+    TryNow,
     /// Somebody else was quicker to get what only one may have. The task is not begun.
     Taken {
         run: RunId,

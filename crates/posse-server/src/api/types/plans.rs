@@ -44,6 +44,12 @@ pub struct PlanIn {
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
+    /// Only the next task that can be started.
+    #[serde(default)]
+    pub single: bool,
+    /// Start sessions though the quota was found to be used up.
+    #[serde(default)]
+    pub try_now: bool,
     /// What this run may spend, in US dollars.
     #[serde(default)]
     pub cap_usd: Option<f64>,

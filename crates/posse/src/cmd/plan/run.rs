@@ -34,6 +34,7 @@ Examples:
   posse plan run plan.yaml                 all of it, or what is left
   posse plan run --dry-run plan.yaml       what would be done, in which order, with which permissions
   posse plan run --only 2.1 plan.yaml      one task
+  posse plan run --budget-cap 5 plan.yaml  for five dollars at most
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
   posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
 
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// This task and those behind it
     #[arg(long, value_name = "TASK", alias = "resume-from", conflicts_with = "only")]
     from: Option<String>,
+    /// Only the next task that can be started
+    #[arg(long, conflicts_with = "only")]
+    single_task: bool,
     /// Do this task again from the beginning; may be given several times
     #[arg(long, value_name = "TASK")]
     reset: Vec<String>,
@@ -69,6 +73,9 @@ pub(crate) struct Args {
     /// End with 75 instead of waiting for the quota to come back
     #[arg(long)]
     no_wait: bool,
+    /// Start sessions at once, though the quota was found to be used up
+    #[arg(long, conflicts_with = "no_wait")]
+    try_now: bool,
     /// What this run may spend, in US dollars; 0 is nothing
     #[arg(long, value_name = "USD", env = "POSSE_BUDGET_CAP", hide_env_values = true, value_parser = amount)]
     budget_cap: Option<f64>,
@@ -160,6 +167,8 @@ impl Args {
             reset: self.reset.clone(),
             workers: self.parallel,
             no_wait: self.no_wait,
+            single: self.single_task,
+            try_now: self.try_now,
             cap_usd: self.budget_cap,
             budget: BudgetIn {
                 ceiling_usd: self.quota_ceiling,

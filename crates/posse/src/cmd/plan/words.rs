@@ -103,6 +103,6 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         Event::Answered { task, .. } => Some((format!("task {task}: answered"), None)),
         Event::Retry { task } => Some((format!("task {task}: from the beginning"), None)),
         Event::Taken { run, name, held_by } => yellow(format!("{}: waits for {name}, which {held_by} has", task(run))),
-        Event::Started | Event::AreaReady { .. } | Event::Time | Event::Others(_) => None,
+        Event::Started | Event::AreaReady { .. } | Event::Time | Event::Others(_) | Event::TryNow => None,
     }
 }
