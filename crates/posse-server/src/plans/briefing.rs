@@ -101,7 +101,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
             argument
         }
     };
-    let spawn = spawn(setting, &briefing, &policy, &results, id, launch, &argument);
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &argument);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -208,7 +208,7 @@ fn spawn(
     policy: &Policy,
     results: &Path,
     id: &RunId,
-    launch: &Launch,
+    (launch, run): (&Launch, &Run),
     argument: &str,
 ) -> Result<Spawn, String> {
     let Setting { spec, provider, area, .. } = setting;
@@ -233,7 +233,7 @@ fn spawn(
         ("POSSE_RESULT_FILE".to_owned(), report.clone()),
     ]);
     let model = launch.model.as_deref().map(|model| spec.config.model(model));
-    let asked = Asked { prompt: argument, model, max_turns: None, max_budget_usd: launch.budget_usd };
+    let asked = Asked { prompt: argument, model, max_turns: None, max_budget_usd: run.money_left() };
     let mut unset = provider.manifest.unset_for_sessions();
     unset.extend(spec.config.env_strip.iter().cloned());
     let spawn = Spawn::new(&spec.program, &request, &asked, set, unset).map_err(|error| error.to_string())?;

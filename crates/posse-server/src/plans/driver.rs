@@ -225,7 +225,7 @@ impl Driver {
     /// Begins one thing. What becomes of it happens later; what must be done besides is given back.
     async fn begin(&mut self, effect: Effect) -> Result<Vec<Effect>, Stopping> {
         if let Effect::MakeArea { run } = &effect
-            && let Err(taken) = self.acquire(run)
+            && let Some(taken) = self.in_the_way(run)
         {
             return self.happen(taken).await;
         }

@@ -254,9 +254,9 @@ impl Resolved {
 pub fn shown_duration(long: std::time::Duration) -> String {
     let seconds = long.as_secs();
     match seconds {
-        _ if seconds > 0 && seconds % 86_400 == 0 => format!("{}d", seconds / 86_400),
-        _ if seconds > 0 && seconds % 3600 == 0 => format!("{}h", seconds / 3600),
-        _ if seconds > 0 && seconds % 60 == 0 => format!("{}m", seconds / 60),
+        _ if seconds > 0 && seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        _ if seconds > 0 && seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        _ if seconds > 0 && seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, RunOutcome, Stage, time};
 use crate::plan::breaker::Gate;
-use crate::plan::budget::{exhausted, left};
+use crate::plan::budget::exhausted;
 use crate::plan::edit::Mark;
 use crate::plan::escalate::{model, validator_model};
 use crate::plan::file::PlanStatus;
@@ -221,14 +221,12 @@ impl Run {
         if let Some(flight) = self.flights.get_mut(&run.task) {
             flight.model.clone_from(&model);
         }
-        let budget_usd = left(&self.settings.levels);
         let memory = self.memory(&run.task);
         let launch = Launch {
             agent,
             model,
             timeout,
             attempt,
-            budget_usd,
             before: memory.before.clone(),
             siblings,
             rejected: std::mem::take(&mut memory.rejected),
@@ -258,7 +256,6 @@ impl Run {
             agent,
             timeout: self.settings.timeout,
             attempt: self.state.get(task).map_or(1, |record| record.attempts.max(1)),
-            budget_usd: left(&self.settings.levels),
             before: None,
             siblings: Vec::new(),
             rejected: Vec::new(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Effect, Notice, Run, RunId, Stage};
 use crate::plan::breaker::Counts;
-use crate::plan::budget::{Level, Total};
+use crate::plan::budget::{Level, Total, left};
 use crate::plan::limits::Hold;
 use crate::plan::{TaskId, TaskStatus};
 use crate::time::Wall;
@@ -41,6 +41,11 @@ impl Run {
     /// Limits on money, and what is spent of them.
     pub fn levels(&self) -> &[Level] {
         &self.settings.levels
+    }
+
+    /// What a session may spend, if anything is limited.
+    pub fn money_left(&self) -> Option<f64> {
+        left(&self.settings.levels)
     }
 
     /// Tasks on their way, which keep what they have. One that waits for a person keeps nothing.

@@ -106,14 +106,11 @@ fn t77_what_others_spend_counts() {
     let others = |cost| Others { spent: vec![("everything in the last 7d".into(), spent(cost))], ..Others::default() };
     run.handle(Event::Started, Wall(0));
     let first = RunId { task: id("a"), start: 1, part: Part::Work };
-    let effects = run.handle(Event::AreaReady { run: first.clone() }, Wall(1));
-    let allowed = effects.iter().find_map(|effect| match effect {
-        Effect::StartSession { launch, .. } => Some(launch.budget_usd),
-        _ => None,
-    });
-    assert_eq!(allowed, Some(Some(10.0)), "a session is told what it may spend");
+    run.handle(Event::AreaReady { run: first.clone() }, Wall(1));
+    assert_eq!(run.money_left(), Some(10.0), "a session is told what it may spend");
     run.handle(Event::Others(others(9.5)), Wall(2));
     assert!(run.knows(&others(9.5)) && !run.knows(&others(9.0)));
+    assert_eq!(run.money_left(), Some(0.5));
     let usage = Usage { cost_usd: Some(0.5), ..Usage::default() };
     run.handle(Event::SessionEnded { run: first.clone(), outcome: done(), usage }, Wall(3));
     // What is done is merged; nothing more is begun.

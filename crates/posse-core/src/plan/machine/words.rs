@@ -180,8 +180,6 @@ pub struct Launch {
     pub timeout: Duration,
     /// From 1.
     pub attempt: u32,
-    /// What it may spend, if anything is limited.
-    pub budget_usd: Option<f64>,
     /// What became of the attempt before.
     pub before: Option<Failure>,
     /// Others of its group that run now.

@@ -20,11 +20,11 @@ impl Driver {
         Ok(())
     }
 
-    /// What a task needs for itself alone; or that somebody else was quicker.
-    pub(super) fn acquire(&self, run: &RunId) -> Result<(), Event> {
+    /// Gets what a task needs for itself alone. Otherwise that somebody else was quicker.
+    pub(super) fn in_the_way(&self, run: &RunId) -> Option<Event> {
         let needed = resources(self.ledger.run.plan(), &run.task);
-        let taken = |(name, held_by)| Event::Taken { run: run.clone(), name, held_by };
-        self.mine.acquire(&run.task, needed).map_err(taken)
+        let (name, held_by) = self.mine.acquire(&run.task, needed).err()?;
+        Some(Event::Taken { run: run.clone(), name, held_by })
     }
 
     /// After every entry: what this run has let go of, has spent, has to wait for.
