@@ -17,9 +17,9 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use plans::{
     BudgetIn, CleanIn, CleanItem, CleanView, CleanWhat, PlanIn, PlanJournalView, RetryIn, SessionFiles, SessionLines,
-    SessionLogQuery, StopPlan, TaskAnswerIn,
+    SessionLogQuery, StopPlan, TaskAnswerIn, UsageQuery,
 };
-pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, RunIn, RunsQuery, StopRun};
+pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;
 use crate::hub::View;

@@ -111,6 +111,12 @@ pub(super) fn run(view: &PlanView) -> String {
     if view.used.sessions > 0 {
         text.push_str(&format!("  {} sessions ended, {}\n", view.used.sessions, view.used.cost()));
     }
+    for taken in &view.taken {
+        text.push_str(&format!("  {} is held by {}\n", plain(&taken.name), plain(&taken.held_by)));
+    }
+    for limit in &view.limits {
+        text.push_str(&format!("  {}: {} of {:.2} USD\n", plain(&limit.name), limit.spent.cost(), limit.limit_usd));
+    }
     if view.waits {
         text.push_str(&format!("  waits: `posse plan run {}` goes on with it\n", view.file));
     }

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
 use posse_agents::manifest;
+use posse_core::plan::config::Config;
 use posse_core::plan::escalate::model;
+use posse_core::plan::file::Gate;
 use posse_core::plan::select::{Limits, select};
-use posse_core::plan::settings::Settings;
+use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use serde::Serialize;
 use serde_json::json;
@@ -34,6 +36,7 @@ pub(super) struct Project<'a> {
     pub(super) file: &'a Path,
     pub(super) directory: &'a Path,
     pub(super) provider: &'a str,
+    pub(super) config: &'a Config,
 }
 
 /// What of the plan is asked for.
@@ -51,15 +54,16 @@ pub(super) fn run(
     chosen: &Chosen<'_>,
     ui: &Ui,
 ) -> Result<Exit, Error> {
-    let Project { file, directory, provider } = project;
-    if super::shows_problems(file, directory, ui)? {
+    let Project { file, directory, provider, config } = project;
+    if super::shows_problems(file, directory, config, ui)? {
         return Ok(Exit::Invalid);
     }
     super::with_plan(file, ui, |plan, state| {
         let state = as_begun(plan, state, chosen)?;
         let dialect = dialect(provider)?;
-        let steps = Walk { plan, dialect, sandbox, workers, directory, chosen }.steps(state)?;
-        ui.answer(&json!({ "file": file, "steps": steps }), || shown(&steps));
+        let steps = Walk { plan, dialect, sandbox, workers, directory, config, chosen }.steps(state)?;
+        let gates = config.gates(plan);
+        ui.answer(&json!({ "file": file, "steps": steps, "gates": gates }), || shown(&steps, &gates));
         Ok(Exit::Ok)
     })
 }
@@ -103,20 +107,28 @@ struct Walk<'a> {
     sandbox: Sandbox,
     workers: Option<u32>,
     directory: &'a Path,
+    config: &'a Config,
     chosen: &'a Chosen<'a>,
 }
 
 impl Walk<'_> {
     fn steps(&self, mut state: State) -> Result<Vec<Step>, Error> {
-        let Self { plan, dialect, sandbox, chosen, .. } = *self;
-        let (none, settings) = (Default::default(), Settings::of(plan));
-        let workers = self.workers.map_or(settings.workers, |workers| workers as usize);
+        let Self { plan, dialect, sandbox, chosen, config, .. } = *self;
+        let given = Given { workers: self.workers, ..Given::default() };
+        let (none, settings) = (Default::default(), Settings::merge(&given, plan, config));
         let only = chosen.only.map(|task| known(plan, task)).transpose()?;
         let from = chosen.from.map(|task| known(plan, task)).transpose()?;
-        let limits =
-            Limits { workers, only: only.as_ref(), from: from.as_ref(), resting: &none, validating: &none, taken: &[] };
-        let (policy, directory) = (Policy::default(), client::absolute(self.directory)?);
-        let scope = Scope { directory, results: None };
+        let limits = Limits {
+            workers: settings.workers,
+            only: only.as_ref(),
+            from: from.as_ref(),
+            resting: &none,
+            validating: &none,
+            taken: &[],
+        };
+        let commands = config.gates(plan).into_iter().map(|gate| gate.command).collect();
+        let policy = Policy::configured(&config.sandbox, commands);
+        let scope = Scope { directory: client::absolute(self.directory)?, results: None };
         let mut steps = Vec::new();
         for step in 1.. {
             let next = select(plan, &state, &limits);
@@ -128,7 +140,7 @@ impl Walk<'_> {
             for id in tasks {
                 let Some(task) = plan.task(id.as_str()) else { continue };
                 if state.status(&id) != TaskStatus::Completed {
-                    let file = agent(self.directory, task.agent())?;
+                    let file = agent(self.directory, task.agent(), config)?;
                     let granted =
                         policy.grant(task.agent(), file.as_ref()).map_err(|e| Error::failed(e.to_string()))?;
                     let request = Request {
@@ -146,7 +158,8 @@ impl Walk<'_> {
                         task: id.to_string(),
                         name: task.name.clone(),
                         agent: task.agent().to_owned(),
-                        model: model(wanted.as_deref(), 0, &plan.meta.escalation),
+                        model: model(wanted.as_deref(), 0, &plan.meta.escalation)
+                            .map(|name| config.model(&name).to_owned()),
                         profile: granted.profile.name.clone(),
                         flags,
                     });
@@ -158,7 +171,7 @@ impl Walk<'_> {
     }
 }
 
-fn shown(steps: &[Step]) -> String {
+fn shown(steps: &[Step], gates: &[Gate]) -> String {
     if steps.is_empty() {
         return "nothing is left to do\n".into();
     }
@@ -174,6 +187,12 @@ fn shown(steps: &[Step]) -> String {
             step.profile,
             words::flags(&step.flags, &step.agent)
         ));
+    }
+    for gate in gates {
+        text.push_str(&format!("check {}: {}\n", plain(&gate.name), plain(&gate.command)));
+    }
+    if gates.is_empty() {
+        text.push_str("no checks are configured\n");
     }
     text.push_str("nothing was started, nothing was written\n");
     text

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_server::api::types::{PlanIn, StopPlan, Success};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
@@ -44,8 +45,8 @@ pub(super) async fn to_the_end(
 ) -> Result<PlanView, Error> {
     client.only_running();
     let news = News::new(id, if display == Display::Verbose { Sessions::All } else { Sessions::None });
-    let teller = Teller::new(Extent::Lines);
-    let mut follower = Follower { client, id, body, news, teller, display, foot: Foot::new(ui), ui };
+    let (teller, used) = (Teller::new(Extent::Lines), Total::default());
+    let mut follower = Follower { client, id, body, news, teller, used, display, foot: Foot::new(ui), ui };
     let asked = tokio::select! {
         ended = follower.follow() => return ended,
         asked = asked_to_end() => asked,
@@ -83,6 +84,8 @@ struct Follower<'a> {
     body: PlanIn,
     news: News,
     teller: Teller,
+    /// What the sessions that were shown have used.
+    used: Total,
     display: Display,
     foot: Foot<'a>,
     ui: &'a Ui,
@@ -159,7 +162,7 @@ impl Follower<'_> {
         let mut lines = String::new();
         for item in items.iter().filter(|_| self.display != Display::Quiet) {
             let line = match item {
-                Item::Entry(entry) => words::line(entry, self.ui),
+                Item::Entry(entry) => words::line(entry, &mut self.used, self.ui),
                 Item::Said(said) => self.teller.tell(said, self.ui),
             };
             lines.push_str(&line.unwrap_or_default());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::plan::TaskId;
+use posse_core::plan::budget::Total;
 use posse_core::plan::machine::{Event, GateFailure, MergeResult};
 use posse_core::plan::outcome::Outcome;
 use posse_server::api::types::{PlanJournalView, SessionFiles, SessionLines};
@@ -63,7 +64,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     client.only_running();
     let follow = args.follow && newest.status == PlanRunStatus::Running;
-    let log = Log { client, task, raw: args.raw, ui };
+    let log = Log { client, task, raw: args.raw, used: Total::default(), ui };
     tokio::select! {
         told = log.tell(&runs, follow.then_some(newest.id)) => told.map(|()| Exit::Ok),
         () = ui.unread() => Ok(Exit::Ok),
@@ -94,6 +95,8 @@ struct Log<'a> {
     client: Client,
     task: Option<TaskId>,
     raw: bool,
+    /// What the sessions that were shown have used.
+    used: Total,
     ui: &'a Ui,
 }
 
@@ -170,7 +173,7 @@ impl Log<'_> {
         if ui.json() {
             ui.item(entry, String::new);
         } else {
-            ui.print(&words::line(entry, ui).unwrap_or_default());
+            ui.print(&words::line(entry, &mut self.used, ui).unwrap_or_default());
             if self.task.is_some() {
                 ui.print(&indented(&details(entry), ui));
             }

@@ -200,7 +200,7 @@ sections:
     fn every_status_says_why() {
         let (plan, _) = Plan::read("p.yaml", PLAN).unwrap();
         let state = State::recorded(&plan);
-        let selection = super::super::selection(&plan, &state);
+        let selection = super::super::selection(&plan, &state, &Default::default(), None);
         let known = Known { file: "p.yaml", state: &state, selection: &selection, run: None };
         let all: Vec<String> = plan.tasks().map(|task| text(task, &known)).collect();
         for (task, text) in plan.tasks().zip(&all) {
