@@ -5,7 +5,9 @@ mod answer;
 mod attach;
 mod audit;
 mod completions;
+mod config;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod hook;
@@ -28,6 +30,9 @@ mod show;
 mod stop;
 mod wait;
 
+#[cfg(test)]
+mod surface_tests;
+
 use std::future::Future;
 
 use clap::{Parser, Subcommand};
@@ -44,11 +49,14 @@ use crate::ui::Ui;
 ///
 /// Wherever a TERMINAL is asked for, its id, the beginning of its id, or its name will do.
 #[derive(Debug, Parser)]
-#[command(name = "posse", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "posse", version = crate::VERSION, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Answer in JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Only answers, warnings and errors; no hints on what to do next
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -81,6 +89,8 @@ enum Command {
     Audit(audit::Args),
     Profile(profile::Args),
     Provider(provider::Args),
+    Doctor(doctor::Args),
+    Config(config::Args),
     Serve(serve::Args),
     Stop(stop::Args),
     Completions(completions::Args),
@@ -118,6 +128,8 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Kill(args) => on_runtime(kill::run(args, ui)),
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
         Command::Audit(args) => on_runtime(audit::run(args, ui)),
+        Command::Doctor(args) => on_runtime(doctor::run(args, ui)),
+        Command::Config(args) => config::run(&args, ui),
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),

@@ -15,6 +15,9 @@ use clap::error::ErrorKind;
 
 use crate::error::Exit;
 
+/// Which posse this is, with the commit it was made from where that is known (see build.rs).
+pub(crate) const VERSION: &str = env!("POSSE_VERSION");
+
 fn main() -> ExitCode {
     let cli = match cmd::Cli::try_parse() {
         Ok(cli) => cli,
@@ -26,7 +29,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    let ui = ui::Ui::new(cli.json);
+    let ui = ui::Ui::new(cli.json, cli.quiet);
     match cmd::run(cli, &ui) {
         Ok(exit) => exit.into(),
         Err(error) => {

@@ -49,16 +49,19 @@ pub(crate) struct Args {
 enum Command {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
+    #[command(after_help = "Examples:\n  posse plan check plan.yaml")]
     Check {
         /// The plan
         file: PathBuf,
     },
     /// Sections and tasks, how they stand, and what may start next
+    #[command(after_help = "Examples:\n  posse plan status plan.yaml")]
     Status {
         /// The plan
         file: PathBuf,
     },
     /// Why a task does not start, or what became of it
+    #[command(after_help = "Examples:\n  posse plan why plan.yaml 2.1")]
     Why {
         /// The plan
         file: PathBuf,
@@ -66,6 +69,9 @@ enum Command {
         task: String,
     },
     /// Stop a plan that runs
+    #[command(
+        after_help = "Examples:\n  posse plan stop plan.yaml        let what runs finish\n  posse plan stop plan.yaml now    end it"
+    )]
     Stop {
         /// The plan
         file: PathBuf,
@@ -74,6 +80,7 @@ enum Command {
         now: Option<String>,
     },
     /// Answer a task that asked
+    #[command(after_help = "Examples:\n  posse plan answer plan.yaml 2.1 'the blue one'")]
     Answer {
         /// The plan
         file: PathBuf,
@@ -84,6 +91,7 @@ enum Command {
         text: Vec<String>,
     },
     /// Have a task tried again from the beginning
+    #[command(after_help = "Examples:\n  posse plan retry plan.yaml 2.1")]
     Retry {
         /// The plan
         file: PathBuf,
@@ -91,8 +99,10 @@ enum Command {
         task: String,
     },
     /// What sessions of an agent may do, flag by flag
+    #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]
     Flags(flags::Args),
     /// Make the directories and a sample plan
+    #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
 }
 
