@@ -61,10 +61,15 @@ pub(crate) struct Cli {
     command: Option<Command>,
 }
 
-const AFTER_HELP: &str = "\
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  posse demo                        see it work; needs no agent and no account
+  posse doctor                      what of this machine posse can use
+  posse launch claude_code          an agent in a terminal of its own
+
 Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
-Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program is missing, 70 our bug,
-129, 130, 143 ended by a hangup, Ctrl-C, SIGTERM.";
+Exit codes: 0 done, 1 failed, 2 to 5, 7 and 75 how a plan ended, 6 another instance runs, 64 wrong use, 69 a program is
+missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -239,7 +239,7 @@ fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
 fn no_prompt() -> Error {
     Error::Failed {
         message: "there is no prompt: nobody said what is to be done".into(),
-        hint: Some("write one like examples/loop/prompt.md and name it with --prompt-file".into()),
+        hint: Some("`posse loop --template > task.md` makes one to fill in; then name it with --prompt-file".into()),
     }
 }
 
