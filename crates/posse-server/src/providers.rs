@@ -168,8 +168,7 @@ impl WrittenProfile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
                 let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
-                let unknown =
-                    || ProfileError::Unknown { name: name.into(), known: profile_names(directory), path };
+                let unknown = || ProfileError::Unknown { name: name.into(), known: profile_names(directory), path };
                 ours.ok_or_else(unknown)
             }
             Err(error) => Err(ProfileError::Unreadable { path, error }),

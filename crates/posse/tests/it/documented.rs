@@ -68,7 +68,10 @@ impl Scene {
         std::os::unix::fs::symlink(posse, self.outside.join("bin/posse")).unwrap();
         let plans = ScriptedClaude::install(&self.outside.join("plans"));
         // With the check that the sample asks for.
-        plans.play("1.1", "commit Makefile 'test: ; true'\ncommit hello.sh 'echo hello'\nreport completed 'it says hello'");
+        plans.play(
+            "1.1",
+            "commit Makefile 'test: ; true'\ncommit hello.sh 'echo hello'\nreport completed 'it says hello'",
+        );
         plans.play("1.2", "commit hello.sh 'echo hello, $1'\nreport completed 'it says whom'");
         plans.play("2.1", "report suspended 'I wonder' '\"question\": \"Which colour?\"'");
         for (name, version, scenario) in
