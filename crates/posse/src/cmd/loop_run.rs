@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
     config: Option<PathBuf>,
-    /// What to do, and how to see that it is done; see examples/loop/prompt.md
+    /// What to do, and how to see that it is done; see --template
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
     /// Print a task to be filled in, and do nothing else
@@ -308,7 +308,7 @@ impl Args {
         };
         Prompt::parse(&text).map(Some).map_err(|error| Error::Failed {
             message: format!("{place}: {error}"),
-            hint: Some("examples/loop/prompt.md shows its form".into()),
+            hint: Some("`posse loop --template` shows its form".into()),
         })
     }
 }
