@@ -35,7 +35,7 @@ impl Account {
         is_there: impl FnOnce(&Path) -> bool,
     ) -> Option<Sign> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let file = self.files.iter().find_map(|pattern| fill(pattern, &variable)).map(PathBuf::from);
+        let file = self.files.iter().find_map(|pattern| fill(pattern, variable)).map(PathBuf::from);
         if let Some(file) = file.filter(|file| is_there(file)) {
             return Some(Sign::File(file));
         }

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod conformance;
 pub mod docs;
 pub mod env;
+pub mod files;
 pub mod headless;
 pub mod http;
 pub mod process;

@@ -27,7 +27,7 @@ pub(crate) fn commented_out() -> String {
     DEFAULT.lines().map(line).collect()
 }
 
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// Where terminals live: `embedded` or `tmux`.
@@ -39,6 +39,9 @@ pub(crate) struct Config {
     #[serde(default, rename = "loop")]
     rounds: Rounds,
     notifications: Option<Notifications>,
+    /// What plans go by. Read, with its mistakes, where plans are (`posse_core::plan::config`).
+    #[serde(rename = "plans")]
+    _plans: Option<toml::Table>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -149,7 +152,7 @@ mod tests {
     fn what_is_written_for_people_says_nothing_yet() {
         let text = commented_out();
         assert_eq!(Config::parse(&text).unwrap().for_runs().notifications, Some(Notifications::default()));
-        let without = Config { notifications: None, ..Config::parse(&text).unwrap() };
+        let without = Config { notifications: None, _plans: None, ..Config::parse(&text).unwrap() };
         assert_eq!(without, Config::default());
         assert!(text.contains("\n# backend = \"embedded\"\n") && text.contains("\n[loop]\n"), "{text}");
     }

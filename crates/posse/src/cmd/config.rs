@@ -14,7 +14,7 @@ use crate::ui::{Cell, Colour, Ui};
 /// What is configured, and where each value comes from
 ///
 /// Values come from variables, else from config.toml, else they are the default. Options of a command, and the configuration
-/// of a run, win over all of these.
+/// of a run, win over all of these. What holds for plans in a project is shown by `posse plan config`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -78,7 +78,7 @@ fn table(settings: &[Setting], ui: &Ui) -> String {
                 Origin::Line(line) => (format!("config.toml, line {line}"), Colour::Green),
                 Origin::Default => ("default".to_owned(), Colour::Dim),
             };
-            vec![Cell::new(*key, None), Cell::new(value, None), Cell::new(from, Some(colour))]
+            vec![Cell::new(key, None), Cell::new(value, None), Cell::new(from, Some(colour))]
         })
         .collect();
     ui.table(&["KEY", "VALUE", "FROM"], &rows)

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// One value that counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Setting {
-    pub(crate) key: &'static str,
+    pub(crate) key: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
@@ -83,13 +83,35 @@ pub(crate) fn settings(
                 _ => of_file(),
             },
         };
-        Setting { key: key.path, value, origin }
+        Setting { key: key.path.to_owned(), value, origin }
     };
-    Ok(KEYS.iter().map(setting).collect())
+    let mut settings: Vec<Setting> = KEYS.iter().map(setting).collect();
+    // What counts in a project also depends on the project's own file: `posse plan config` has that.
+    let mut plans = Vec::new();
+    leaves("plans", &file.value("plans"), &mut plans);
+    settings.extend(plans.into_iter().map(|(key, value)| {
+        let origin = file.line(&key).map_or(Origin::Default, Origin::Line);
+        Setting { key, value, origin }
+    }));
+    Ok(settings)
 }
 
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+/// Every key with its value, by its full path.
+fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(table) => {
+            for (name, value) in table {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                leaves(&path, value, into);
+            }
+        }
+        Value::Null => {}
+        value => into.push((path.to_owned(), value.clone())),
+    }
 }
 
 /// A file of this kind, which is known to be sound.
@@ -143,19 +165,6 @@ mod tests {
         (setting.value, setting.origin)
     }
 
-    /// Every key with its value, by its full path.
-    fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
-        match value {
-            Value::Object(table) => {
-                for (name, value) in table {
-                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    leaves(&path, value, into);
-                }
-            }
-            value => into.push((path.to_owned(), value.clone())),
-        }
-    }
-
     #[test]
     fn the_default_file_says_what_counts_without_a_file() {
         let mut written = Vec::new();
@@ -206,6 +215,9 @@ mod tests {
         }
         let inline = "\nnotifications = { ntfy_topic = 'mine' }";
         assert_eq!(one(inline, &[], "notifications.ntfy_topic"), (json!("mine"), Origin::Line(2)));
+        let plans = "[plans]\ntest_command = 'make'\n[plans.budget]\nwindow = '7d'\n";
+        assert_eq!(one(plans, &[], "plans.test_command"), (json!("make"), Origin::Line(2)));
+        assert_eq!(one(plans, &[], "plans.budget.window"), (json!("7d"), Origin::Line(4)));
         // Said, even if it is the default.
         assert_eq!(one("[notifications]\nwebhook = ''", &[], "notifications.webhook"), (json!(""), Origin::Line(2)));
     }

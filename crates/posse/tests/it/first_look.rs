@@ -220,6 +220,8 @@ fn every_command_answers_in_json() {
         &["plan", "status", "plan.yaml"],
         &["plan", "why", "plan.yaml", "1.1"],
         &["plan", "flags", "coder"],
+        &["plan", "config"],
+        &["plan", "usage"],
         &["serve"],
         &["exit", "here"],
         &["wait", "here", "--until", "exited", "--timeout", "20s"],

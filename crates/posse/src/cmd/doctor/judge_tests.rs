@@ -47,7 +47,7 @@ fn mole() -> Agent {
 }
 
 fn holder() -> Holder {
-    Holder { pid: 42, started: jiff::Timestamp::UNIX_EPOCH, boot_id: String::new() }
+    Holder { pid: 42, started: jiff::Timestamp::UNIX_EPOCH, boot_id: String::new(), purpose: None }
 }
 
 /// The line about something.
