@@ -168,4 +168,15 @@ mod tests {
         drop(second);
         assert!(!path.exists());
     }
+
+    /// A number that somebody else has now, or has had all along, holds nothing: only the lock does.
+    #[test]
+    fn t88_what_is_written_in_the_file_does_not_hold_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        drop(acquire(&path, Duration::ZERO).unwrap());
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(left.contains(&format!("\"pid\":{}", std::process::id())), "a living process: {left}");
+        acquire(&path, Duration::ZERO).unwrap();
+    }
 }

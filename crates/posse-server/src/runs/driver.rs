@@ -309,5 +309,6 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> Journal
             created: ledger.begun,
             view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
         },
+        usage: None,
     }
 }
