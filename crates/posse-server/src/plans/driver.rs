@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use posse_core::plan::budget::{Line, Usage};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
@@ -103,6 +104,9 @@ impl Driver {
         effects.extend(self.hear_of_others(true).await?);
         if !self.ledger.started {
             effects.extend(self.happen(Event::Started).await?);
+            if let Some(text) = self.ledger.spec.git.warning.clone() {
+                effects.extend(self.record(Entry::Said { level: Level::Warning, text }).await?);
+            }
         }
         loop {
             while let Some(effect) = effects.pop_front() {
@@ -233,11 +237,13 @@ impl Driver {
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
-            Effect::RunGates { .. } | Effect::Merge { .. } if self.doing.means.is_none() && self.has_gates() => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
+                if self.doing.means.is_none() && self.runs_gates(&effect) =>
+            {
                 self.waiting.push(effect);
                 Ok(Vec::new())
             }
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => {
                 self.doing.clone().begin(effect, self.ledger.run.clone());
                 Ok(Vec::new())
             }
@@ -255,8 +261,11 @@ impl Driver {
         }
     }
 
-    fn has_gates(&self) -> bool {
-        self.ledger.spec.settings.has_gates
+    fn runs_gates(&self, effect: &Effect) -> bool {
+        let spec = &self.ledger.spec;
+        // Where sessions work in the user's checkout, the checks are run before them too.
+        let makes_area = matches!(effect, Effect::MakeArea { .. }) && spec.git.isolation == Isolation::Worktree;
+        spec.settings.has_gates && !makes_area
     }
 
     async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {

@@ -29,6 +29,9 @@ pub struct PlanIn {
     /// The branch that gathers the results; the one that is checked out unless given.
     #[serde(default)]
     pub branch: Option<String>,
+    /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
+    #[serde(default)]
+    pub allow_dirty: bool,
     /// Only this task.
     #[serde(default)]
     pub only: Option<String>,
