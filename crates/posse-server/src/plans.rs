@@ -191,7 +191,7 @@ impl Plans {
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
         let told = view::told(id, 1, &entry);
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
@@ -217,6 +217,8 @@ impl Plans {
     }
 
     pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), PlanError> {
+        // Whoever comes right after a restart waits until the run is taken up: it is not over.
+        drop(self.beginning.lock().await);
         self.show(id).await?;
         match self.tell(id, Event::Stop(how)).await {
             true => Ok(()),
