@@ -134,15 +134,15 @@ pub(crate) struct Plans {
     heard: AllHeard,
     /// Held by whoever looks whether a plan runs, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
-    /// The checkouts in which sessions work, and of which run.
-    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
-    /// Held by whoever removes what is not needed any more.
-    cleaning: Arc<tokio::sync::Mutex<()>>,
     /// The same, until the runs of the last daemon are taken up: they have what they had.
     not_taken_up: Arc<Mutex<Option<OwnedMutexGuard<()>>>>,
     /// What runs share.
     shared: Shared,
     pub(crate) stop_files: StopFiles,
+    /// The checkouts in which sessions work, and of which run.
+    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Held by whoever removes what is not needed any more.
+    cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
     /// Where runs keep their files.
@@ -160,11 +160,11 @@ impl Plans {
             driven,
             heard,
             beginning,
-            in_place,
-            cleaning,
             not_taken_up,
             shared,
             stop_files,
+            in_place,
+            cleaning,
             files,
             database,
             state,
@@ -196,7 +196,7 @@ impl Plans {
         self.adopt(&mut spec).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
         let told = view::told(id, 1, &entry);
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
@@ -222,6 +222,8 @@ impl Plans {
     }
 
     pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), PlanError> {
+        // Whoever comes right after a restart waits until the run is taken up: it is not over.
+        drop(self.beginning.lock().await);
         self.show(id).await?;
         match self.tell(id, Event::Stop(how)).await {
             true => Ok(()),

@@ -62,7 +62,7 @@ impl Settings {
     /// configuration, the defaults.
     pub fn merge(given: &Given, plan: &Plan, config: &Config) -> Self {
         let meta = &plan.meta;
-        let backoff = Backoff::default();
+        let (backoff, gates) = (Backoff::default(), config.gates(plan));
         let workers = given.workers.or(match meta.parallel {
             None | Some(Parallel::Off) => Some(1),
             Some(Parallel::On) => None,
@@ -73,8 +73,8 @@ impl Settings {
             workers: workers.max(1) as usize,
             only: None,
             from: None,
-            has_gates: !config.gates(plan).is_empty(),
-            after_plan: config.gates(plan).iter().any(|gate| gate.when == GateWhen::AfterPlan),
+            has_gates: !gates.is_empty(),
+            after_plan: gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
             timeout: meta.timeout.unwrap_or(config.task.timeout),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),

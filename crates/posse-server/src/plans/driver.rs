@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::plan::budget::Usage;
+use posse_core::plan::budget::{Line, Usage};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, Part, RunId};
 use posse_core::plan::outcome::Outcome;
@@ -217,7 +217,8 @@ impl Driver {
             words::log(id, *level, text);
         }
         let told = view::told(id, seq, &entry);
-        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry);
+        let usage = ledger.lines.get(self.ledger.lines.len()).cloned();
+        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry, usage);
         loop {
             let (entry, told) = (Box::new(journal.clone()), told.clone());
             match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
@@ -355,8 +356,14 @@ impl Driver {
     }
 }
 
-/// An entry as it is stored, with the run as it is after it.
-pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, entry: &Entry) -> JournalEntry {
+/// An entry as it is stored, with the run as it is after it, and what the session has used that it tells of.
+pub(super) fn journal_entry(
+    ledger: &Ledger,
+    state: &std::path::Path,
+    seq: i64,
+    entry: &Entry,
+    usage: Option<Line>,
+) -> JournalEntry {
     let view = PlanView::new(ledger, &state.to_string_lossy());
     JournalEntry {
         run: ledger.spec.id,
@@ -371,14 +378,6 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
         },
-        usage: ledger.lines.last().filter(|line| line.at == ledger.changed && is_end(entry)).cloned(),
-    }
-}
-
-/// Whether it tells of the end of a session.
-fn is_end(entry: &Entry) -> bool {
-    match entry {
-        Entry::Happened { event } => matches!(**event, Event::SessionEnded { .. } | Event::ValidatorEnded { .. }),
-        _ => false,
+        usage,
     }
 }

@@ -13,12 +13,11 @@ impl Plans {
     /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
     pub(super) async fn find_place(&self, spec: &mut Spec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
-        let wanted = spec.config.isolation(&plan);
-        let obstacle = match wanted {
-            Isolation::InPlace => None,
-            Isolation::Worktree => areas::obstacle(spec.directory.as_ref()).await?,
+        let said = spec.config.isolation(&plan);
+        let obstacle = match said {
+            Some(Isolation::InPlace) => None,
+            _ => areas::obstacle(spec.directory.as_ref()).await?,
         };
-        let said = plan.meta.isolation.or((wanted == Isolation::InPlace).then_some(wanted));
         let chosen = choose(said, obstacle.as_ref(), spec.settings.workers);
         (spec.git.isolation, spec.git.warning) = chosen.map_err(PlanError::Wrong)?;
         let areas = self.areas(spec).await?;

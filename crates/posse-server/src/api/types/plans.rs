@@ -45,7 +45,7 @@ pub struct PlanIn {
     /// Tasks to be done again from the beginning.
     #[serde(default)]
     pub reset: Vec<String>,
-    /// Sessions at once; as the plan says unless given.
+    /// Sessions at once; as the plan says unless given. 0: as many as configured.
     #[serde(default)]
     pub workers: Option<u32>,
     /// End instead of waiting for the quota to come back.

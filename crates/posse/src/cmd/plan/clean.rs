@@ -6,7 +6,7 @@ use posse_server::api::types::{CleanIn, CleanView, CleanWhat};
 
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui, bytes, plain};
 
 /// Remove what runs left behind: work trees and branches that are merged, files of runs whose plan is done
 ///
@@ -53,15 +53,7 @@ fn text(found: &CleanView, removed: bool, ui: &Ui) -> String {
     if found.gone.is_empty() {
         text.push_str("there is nothing to remove\n");
     } else {
-        text.push_str(&format!("{} of logs\n", size(found.bytes)));
+        text.push_str(&format!("{} of logs\n", bytes(found.bytes)));
     }
     text
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{} MiB", bytes / 1_048_576),
-    }
 }
