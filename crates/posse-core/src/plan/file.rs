@@ -76,7 +76,7 @@ impl PlanStatus {
 }
 
 /// Money, in US dollars. Absent and zero both mean no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetMeta {
     pub ceiling_usd: Option<f64>,
     pub percent: Option<f64>,

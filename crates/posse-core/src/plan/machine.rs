@@ -12,6 +12,9 @@ mod after_plan;
 mod after_plan_tests;
 mod fate;
 mod go_on;
+mod others;
+#[cfg(test)]
+mod others_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -23,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+pub use others::Others;
 pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId, RunOutcome, StopHow};
 
 use self::after_plan::AfterPlan;
@@ -245,6 +249,9 @@ impl Run {
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
             Event::Retry { task } => self.retry(&task),
+            Event::Others(others) => self.hear_of_others(others),
+            Event::TryNow => self.try_now(),
+            Event::Taken { run, name, held_by } => self.taken(&run, name, held_by, now),
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
 use posse_core::ids::Name;
+use posse_core::plan::budget::Usage;
 use posse_core::plan::file::{GateWhen, Isolation};
 use posse_core::plan::gates::GateVerdict;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
@@ -30,8 +31,6 @@ use super::words;
 use crate::child::{self, Leftovers};
 use crate::runs::Means;
 
-/// A session that says nothing for so long is ended (spec §4.4).
-const IDLE: Duration = Duration::from_secs(10 * 60);
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
 /// Texts of plans are merged in an instant.
@@ -128,10 +127,10 @@ impl Doing {
         }
     }
 
-    /// The checks of the plan, as it was when the run began: sessions cannot change these.
+    /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
     fn gates(&self, run: &Run) -> Gates {
         let environment = self.means.iter().flat_map(|means| means.environment.clone()).collect();
-        Gates { commands: run.plan().meta.gates.clone(), limit: GATE, environment }
+        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment }
     }
 
     /// What can go of the work areas, goes. What is kept, and why.
@@ -222,7 +221,8 @@ impl Doing {
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
         let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let spawn = briefing.spawn.clone();
-        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle: IDLE };
+        let idle = self.spec.config.task.idle_timeout;
+        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle };
         Ok((order, briefing, area))
     }
 
@@ -239,7 +239,7 @@ impl Doing {
             left_work: false,
             deliverables: &[],
         };
-        ended(id, decide(&evidence), no_verdict(), Default::default())
+        ended(id, decide(&evidence), no_verdict(), Usage::none())
     }
 
     /// What it did to the user's checkout that it must not have done, if it worked there.
@@ -267,7 +267,8 @@ impl Doing {
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes());
+        let waits = &self.spec.config.rate_limit;
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes(), waits);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
@@ -282,11 +283,21 @@ impl Doing {
             left_work,
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
-        let mut outcome = match traces {
-            Ok(None) => decide(&evidence),
-            Ok(Some(trespass)) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
-            Err(why) => Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}"))),
-        };
+        let mut outcome = decide(&evidence);
+        // Not the task's fault: what it may spend is what is left of the budget.
+        // One that cannot say what it spent would be started for ever.
+        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
+        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+            outcome = Outcome::Interrupted;
+        }
+        match traces {
+            Ok(None) => {}
+            Ok(Some(trespass)) => outcome = Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+            Err(why) => {
+                let why = format!("what the session did cannot be told: {why}");
+                outcome = Outcome::Infra(failure(FailedHow::Lost, why));
+            }
+        }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {
@@ -301,7 +312,11 @@ impl Doing {
                 outcome = Outcome::Done(report);
             }
         }
-        ended(id, outcome, judgement, over.facts.usage())
+        let usage = match over.ended {
+            Ended::NotStarted(_) => Usage::none(),
+            _ => over.facts.usage(),
+        };
+        ended(id, outcome, judgement, usage)
     }
 }
 
@@ -331,7 +346,7 @@ fn no_verdict() -> Judgement {
     Judgement { verdict: Verdict::Error, findings: Vec::new() }
 }
 
-fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: posse_core::plan::budget::Usage) -> Event {
+fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Event {
     let run = id.clone();
     match id.part {
         Part::Work => Event::SessionEnded { run, outcome, usage },

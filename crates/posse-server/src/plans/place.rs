@@ -13,12 +13,15 @@ impl Plans {
     /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
     pub(super) async fn find_place(&self, spec: &mut Spec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
-        let obstacle = match plan.meta.isolation {
+        let configured = Some(spec.config.git.isolation).filter(|isolation| *isolation == Isolation::InPlace);
+        let asked = plan.meta.isolation.or(configured);
+        let obstacle = match asked {
             Some(Isolation::InPlace) => None,
             _ => areas::obstacle(spec.directory.as_ref()).await?,
         };
-        let chosen = choose(plan.meta.isolation, obstacle.as_ref(), spec.settings.workers);
-        (spec.git.isolation, spec.git.warning) = chosen.map_err(PlanError::Wrong)?;
+        let chosen = choose(asked, obstacle.as_ref(), spec.settings.workers).map_err(PlanError::Wrong)?;
+        spec.git.isolation = chosen.0;
+        spec.remarks.extend(chosen.1);
         let areas = self.areas(spec).await?;
         if spec.git.isolation == Isolation::InPlace {
             self.nobody_is_there(&areas)?;
