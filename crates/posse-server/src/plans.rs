@@ -422,6 +422,7 @@ impl Plans {
             state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
+            make_branch: spec.git.base.is_none(),
             isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };

@@ -155,7 +155,8 @@ fn in_place(out: &mut String, place: Option<InPlace<'_>>) {
     }
     out.push_str(
         "- These files had uncommitted changes before you began. They are not yours: do not change them, and do not commit \
-         them. A commit with one of them makes the task fail.\n\n",
+         them. A commit with one of them makes the task fail. Some may be staged, and a bare `git commit` would take them \
+         along: write `git commit -m MESSAGE -- FILES`.\n\n",
     );
     let mut names = place.not_yours.iter().take(NAMED).cloned().collect::<Vec<_>>();
     if place.not_yours.len() > NAMED {

@@ -110,7 +110,13 @@ fn in_the_users_checkout_it_is_told_what_is_not_its_own() {
     static NOT_YOURS: LazyLock<Vec<String>> = LazyLock::new(|| (0..102).map(|i| format!("src/{i}.py")).collect());
     let prompt = with(|brief| brief.in_place = Some(InPlace { branch: "main", not_yours: &NOT_YOURS }));
     let section = prompt.split("## ").find(|section| section.starts_with("You work in the user's own")).unwrap();
-    for text in ["Stay on branch `main`", "do not commit them", "src/0.py\n", "src/99.py\nand 2 more; `git status`"] {
+    for text in [
+        "Stay on branch `main`",
+        "do not commit them",
+        "`git commit -m MESSAGE -- FILES`",
+        "src/0.py\n",
+        "src/99.py\nand 2 more; `git status`",
+    ] {
         assert!(section.contains(text), "{text}: {section}");
     }
     let prompt = with(|brief| brief.in_place = Some(InPlace { branch: "main", not_yours: &[] }));

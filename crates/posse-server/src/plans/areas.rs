@@ -32,6 +32,7 @@ mod in_place;
 mod merge;
 mod note;
 mod obstacle;
+mod running;
 mod seal;
 mod tidy;
 
@@ -119,6 +120,8 @@ pub struct Ground {
     pub plan_slug: String,
     /// The branch that gathers the results. `None`: the one that is checked out.
     pub branch: Option<String>,
+    /// Whether that branch is made if it is not there. Not for a run that has begun: then somebody has removed it.
+    pub make_branch: bool,
     /// Whether sessions work in the checkout itself.
     pub isolation: Isolation,
     /// The plan file. Sessions' copies of it are not merged: what they change in it is taken over by other rules.
@@ -179,7 +182,7 @@ impl Work {
 
 impl Areas {
     pub async fn open(ground: Ground) -> Result<Self, AreaError> {
-        let Ground { directory, state, plan_slug, branch, isolation, plan_file } = ground;
+        let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
         let Some(tree) = WorkTree::find(&directory).await? else {
             let bare = git::ask(&directory, &["rev-parse", "--is-bare-repository"]).await;
             return Err(match bare.as_deref() {
@@ -196,7 +199,7 @@ impl Areas {
                 if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
                     return Err(AreaError::BadBranch(branch));
                 }
-                if isolation == Isolation::Worktree && !exists(&root, &full).await? {
+                if make_branch && isolation == Isolation::Worktree && !exists(&root, &full).await? {
                     // Made only if nobody else has made it meanwhile.
                     git::ask(&root, &["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
                 }

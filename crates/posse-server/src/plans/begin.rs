@@ -84,11 +84,7 @@ pub(super) fn spec(
         program,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
-        git: GitRules {
-            allow_dirty: wanted.allow_dirty,
-            keep_failed: wanted.config.git.keep_failed,
-            ..GitRules::default()
-        },
+        git: GitRules { allow_dirty: wanted.allow_dirty, ..GitRules::default() },
         agents,
         notifications: wanted.notifications,
         config: wanted.config,

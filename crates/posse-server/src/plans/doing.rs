@@ -285,16 +285,20 @@ impl Doing {
             left_work,
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
-        let mut outcome = match traces {
-            Ok(None) => decide(&evidence),
-            Ok(Some(trespass)) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
-            Err(why) => Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}"))),
-        };
+        let mut outcome = decide(&evidence);
         // Not the task's fault: what it may spend is what is left of the budget.
         // One that cannot say what it spent would be started for ever.
         let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
         if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
+        }
+        match traces {
+            Ok(None) => {}
+            Ok(Some(trespass)) => outcome = Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+            Err(why) => {
+                let why = format!("what the session did cannot be told: {why}");
+                outcome = Outcome::Infra(failure(FailedHow::Lost, why));
+            }
         }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();

@@ -107,9 +107,6 @@ impl Driver {
         effects.extend(self.hear_of_others(true).await?);
         if !self.ledger.started {
             effects.extend(self.happen(Event::Started).await?);
-            if let Some(text) = self.ledger.spec.git.warning.clone() {
-                effects.extend(self.record(Entry::Said { level: Level::Warning, text }).await?);
-            }
         }
         loop {
             while let Some(effect) = effects.pop_front() {
@@ -165,7 +162,11 @@ impl Driver {
             },
             command = self.commands.recv() => match command.ok_or(Stopping)? {
                 Command::Event(event, taken) => {
-                    let effects = self.happen(*event).await?;
+                    let stops = matches!(*event, Event::Stop(_));
+                    let mut effects = self.happen(*event).await?;
+                    if stops {
+                        effects.extend(self.let_go().await?);
+                    }
                     let _ = taken.send(());
                     Ok(effects)
                 }
@@ -305,6 +306,23 @@ impl Driver {
             }
         })
         .await
+    }
+
+    /// The run is to stop: what waits for somebody who knows the environment, and was never begun, need not wait any more.
+    async fn let_go(&mut self) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = Vec::new();
+        for effect in self.waiting.clone() {
+            match effect {
+                Effect::StartSession { run, .. } => effects.extend(self.end(&run).await?),
+                // Nothing is started in an area when a run stops.
+                Effect::MakeArea { run } => {
+                    self.waiting.retain(|effect| !matches!(effect, Effect::MakeArea { run: other } if *other == run));
+                    effects.extend(self.happen(Event::AreaReady { run }).await?);
+                }
+                _ => {}
+            }
+        }
+        Ok(effects)
     }
 
     /// Brings the plan's file up to date. What others have written there is taken over first.

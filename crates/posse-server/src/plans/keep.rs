@@ -84,7 +84,7 @@ impl Plans {
             }
         }
         let areas = self.areas(spec).await?;
-        let keeping = Keeping { state, keep: spec.git.keep_failed, now: crate::now() };
+        let keeping = Keeping { state, keep: spec.config.git.keep_failed, now: crate::now() };
         Ok(areas.clean(&keeping, sweep).await?)
     }
 }

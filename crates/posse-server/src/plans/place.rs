@@ -18,8 +18,9 @@ impl Plans {
             Some(Isolation::InPlace) => None,
             _ => areas::obstacle(spec.directory.as_ref()).await?,
         };
-        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers);
-        (spec.git.isolation, spec.git.warning) = chosen.map_err(PlanError::Wrong)?;
+        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers).map_err(PlanError::Wrong)?;
+        spec.git.isolation = chosen.0;
+        spec.remarks.extend(chosen.1);
         let areas = self.areas(spec).await?;
         areas.knows_who_commits().await?;
         if spec.git.isolation == Isolation::InPlace {

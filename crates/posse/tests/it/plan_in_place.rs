@@ -10,6 +10,10 @@ fn in_place(plan: &str) -> String {
         .replace("  backoff_base: 1, isolation", "  backoff_base: 1\n  isolation")
 }
 
+/// As it is told to commit where the user may have staged something.
+const COMMIT: &str = "commit_only() { echo \"$2\" > \"$1\"; git add \"$1\"; \
+    git -c user.name=a -c user.email=a@b commit -q -m \"change $1\" -- \"$1\"; }\n";
+
 /// Everything of the user's: what is staged, what is changed, what git does not know.
 fn users(scene: &Scene) -> [String; 3] {
     [&["diff", "--cached"][..], &["diff"], &["ls-files", "--others"]].map(|arguments| scene.git(arguments))
@@ -48,7 +52,7 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
     assert!(code != 0 && text.contains("not committed: README, loose, staged; commit them"), "{code}: {text}");
     assert_eq!((scene.claude.sessions(), scene.text()), (0, plan), "nothing was begun");
 
-    scene.claude.play("t", "commit a alpha\necho beta > b\nreport completed done");
+    scene.claude.play("t", &format!("{COMMIT}commit_only a alpha\necho beta > b\nreport completed done"));
     let (code, text) = scene.plan("run", &["--allow-dirty"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!(users(&scene), before);
@@ -119,7 +123,8 @@ fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
     scene.git(&["add", "staged"]);
     let before = [scene.git(&["diff", "--cached"]), scene.git(&["diff"])];
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "say working\nawait gate\ncommit a alpha\necho x > left\nreport completed done");
+    let work = "say working\nawait gate\ncommit_only a alpha\necho x > left\nreport completed done";
+    scene.claude.play("1.1", &format!("{COMMIT}{work}"));
     scene.claude.play("1.2", "cat a > b\nreport completed done");
     let mut run = scene.begin(&["--allow-dirty"]);
     let mut kills = 0;
@@ -187,4 +192,24 @@ fn two_plans_do_not_share_a_checkout() {
     scene.claude.open_gate("gate");
     let (code, text) = ended(run);
     assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+}
+
+/// Before the first session the checks are run, which takes an environment. Whoever is tired of waiting for it stops the run.
+#[test]
+fn a_run_that_waits_for_its_environment_can_be_stopped() {
+    let scene = Scene::new(ONE);
+    let (started, gate) = (scene.plan.with_file_name("started"), scene.plan.with_file_name("gate"));
+    scene.claude.gate("gate");
+    let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
+    let gates = format!("isolation: in_place\n  gates: [{{name: slow, cmd: '{command}'}}]");
+    fs::write(&scene.plan, in_place(TWO).replace("isolation: in_place", &gates)).unwrap();
+    let (code, text) = scene.plan("run", &["--detach"]);
+    assert_eq!(code, 0, "{text}");
+    when("the check", || started.exists().then_some(()));
+    scene.env.kill_daemon();
+    when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
+    let (code, text) = scene.plan("stop", &[]);
+    assert_eq!(code, 0, "{text}");
+    when("it has stopped", || scene.text().contains("status: stopped").then_some(()));
+    assert!(!scene.text().contains("attempts") && scene.claude.sessions() == 0, "{}", scene.text());
 }

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::merge::at_fault;
 use super::note::{self, Landing};
+use super::running::Running;
 use super::{Area, AreaError, Areas, text};
 use crate::child::{self, ChildError, Leftovers};
 use crate::git;
@@ -142,7 +143,7 @@ impl Areas {
 
     pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
         let commit = match place {
-            Place::Area(directory) => return Ok(run(gate, gates, directory).await),
+            Place::Area(directory) => return Ok(self.run_in(gate, gates, directory).await),
             Place::Bench(commit) => commit,
         };
         let _bench = self.bench.lock().await;
@@ -154,8 +155,17 @@ impl Areas {
             git::write_files(&self.root, &arguments).await?;
         }
         // By force: what a command has changed in these files is nobody's work.
+        Running::in_directory(&self.state, &directory).end().await;
         git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
-        Ok(run(gate, gates, &directory).await)
+        Ok(self.run_in(gate, gates, &directory).await)
+    }
+
+    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+        let running = Running::in_directory(&self.state, directory);
+        running.end().await;
+        let done = run(gate, gates, directory, &running.words()).await;
+        running.over();
+        done
     }
 
     pub(super) fn bench_directory(&self) -> PathBuf {
@@ -180,14 +190,14 @@ impl Areas {
 }
 
 /// Runs a command of the user's. What it started ends with it.
-async fn run(gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) -> GateRun {
     let done = |result, output| GateRun { gate: gate.name.clone(), result, output };
     if gate.command.trim().is_empty() {
         return done(GateResult::NotRun("there is no command".into()), String::new());
     }
     let mut command = Command::new("sh");
     // One stream, so that what it says stays in order.
-    command.args(["-c", &format!("exec 2>&1\n{}", gate.command)]).current_dir(directory).env_clear();
+    command.args(["-c", &format!("exec 2>&1\n{first_words}{}", gate.command)]).current_dir(directory).env_clear();
     let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
     command.envs(variables.map(|(name, value)| (name, value)));
     match child::run(command, b"", gates.limit, Leftovers::End).await {

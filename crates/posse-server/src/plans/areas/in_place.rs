@@ -303,9 +303,9 @@ impl Areas {
         self.write_loose(&loose)?;
         let head = git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
         start.end = Some(head.clone());
-        let traces = Traces {
-            trespass: self.trespass(area, start, &head).await?,
-            notes: changed_since(start, &now).into_iter().collect(),
+        let traces = match self.trespass(area, start, &head).await? {
+            Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
+            None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
         self.write_note(id, &note)?;
         Ok(traces)
