@@ -18,12 +18,12 @@
 
 pub mod breaker;
 pub mod budget;
-mod check;
+pub(crate) mod check;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
 pub mod escalate;
-mod fields;
+pub(crate) mod fields;
 pub mod file;
 #[cfg(test)]
 mod file_tests;
@@ -59,7 +59,7 @@ pub mod settings;
 mod span;
 pub mod verdict;
 mod writes;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use fields::duration;
 pub use file::Plan;
