@@ -7,6 +7,7 @@
 pub mod aftermath;
 pub mod api;
 mod backends;
+pub mod backlog;
 mod child;
 mod environment;
 mod first_starts;

@@ -14,7 +14,7 @@ mod driver;
 pub mod entry;
 mod facts;
 mod ledger;
-mod plan_file;
+pub(crate) mod plan_file;
 mod report;
 mod session;
 pub mod view;

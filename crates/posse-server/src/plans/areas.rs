@@ -353,6 +353,6 @@ fn private(path: &Path) -> Result<(), AreaError> {
 #[cfg(test)]
 mod landing_tests;
 #[cfg(test)]
-mod property_tests;
+pub(crate) mod property_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
