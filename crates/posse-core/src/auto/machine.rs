@@ -63,8 +63,9 @@ pub(super) struct Job {
     pub(super) item: Slug,
     pub(super) kind: Kind,
     pub(super) since: Wall,
-    /// The number of what is done for it now.
+    /// The number of what is done for it now, and since when.
     number: u32,
+    began: Wall,
     pub(super) stage: Stage,
     /// What its author has written, once it was read.
     hash: String,
@@ -317,7 +318,7 @@ impl Pipeline {
         let Some(job) = &mut self.job else { return };
         let number = self.deeds.entry(job.item.clone()).or_default();
         *number += 1;
-        job.number = *number;
+        (job.number, job.began) = (*number, self.now);
         job.stage = Stage::Doing(step.clone());
         let id = DeedId { item: job.item.clone(), number: job.number };
         let deed = self.deed(step);

@@ -188,6 +188,7 @@ impl Pipeline {
             kind: candidate.kind,
             since: now,
             number: 0,
+            began: now,
             stage: Stage::Ready(Step::Intake),
             hash: candidate.hash,
             next_entry: 1,

@@ -79,6 +79,11 @@ impl Pipeline {
         Some(Doing { id: DeedId { item: item.clone(), number: *number }, since: *since, step: step.word(), run: *run })
     }
 
+    /// When what is done now was begun.
+    pub fn step_began(&self) -> Option<Wall> {
+        self.job.as_ref().map(|job| job.began)
+    }
+
     /// What differs between the backlog as it is known and as it is.
     pub fn difference(&self, found: Vec<Candidate>) -> Event {
         let gone = self.backlog.keys().filter(|item| found.iter().all(|candidate| candidate.item != **item));
