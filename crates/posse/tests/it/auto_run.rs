@@ -315,24 +315,24 @@ fn t97_a_verifier_that_never_answers_costs_no_verification() {
 fn t84_a_stop_file_keeps_what_was_done() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
-    scene.claude.play("do-1-more.1", "await gate\ncommit 1-more done\nreport completed done");
-    scene.claude.play("do-1-more", VALID);
+    scene.claude.play("do-1-more.1", "commit 1-more done\nreport completed done");
+    scene.claude.play("do-1-more", &format!("await gate\n{VALID}"));
     let id = scene.begin(&json!({}));
-    when("the session", || scene.claude.waits("do-1-more", 1).then_some(()));
+    when("the validator", || scene.claude.waits("do-1-more", 2).then_some(()));
     let stop = scene.env.work().join(".posse/state/stop");
-    fs::create_dir_all(stop.parent().unwrap()).unwrap();
     fs::write(&stop, "").unwrap();
     when("it is taken", || (!stop.exists()).then_some(()));
     scene.claude.open_gate("gate");
     let (outcome, _) = scene.ended(&id);
     assert_eq!(outcome, "stopped", "{:#}", scene.journal(&id));
     assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"], "not archived");
-    assert_eq!(scene.claude.sessions(), 2, "no new session");
+    assert_eq!(scene.file("1-more").as_deref(), Some("done\n"), "its result is kept");
+    assert_eq!(scene.claude.sessions(), 3, "no new session");
 
-    // The next one goes on from there: nothing is planned or done again.
+    // The next one goes on from there: nothing is planned, done or validated again.
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
-    assert_eq!(scene.claude.sessions(), 3, "only the validator was missing");
+    assert_eq!(scene.claude.sessions(), 3);
     assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
 }
 
