@@ -94,6 +94,9 @@ enum Command {
     Flags(flags::Args),
     /// Make the directories and a sample plan
     Init(init::Args),
+    /// The same as `posse auto items`
+    #[command(hide = true)]
+    Items(super::auto::items::Args),
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -107,6 +110,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),
+        Command::Items(args) => super::auto::items::run(&args, ui),
     }
 }
 
