@@ -6,6 +6,7 @@
 
 pub mod aftermath;
 pub mod api;
+pub mod auto;
 mod backends;
 pub mod backlog;
 mod child;

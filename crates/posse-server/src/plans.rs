@@ -7,18 +7,18 @@
 //! who knows it.
 
 pub mod areas;
-mod begin;
-mod briefing;
-mod doing;
+pub(crate) mod begin;
+pub(crate) mod briefing;
+pub(crate) mod doing;
 mod driver;
 pub mod entry;
-mod facts;
+pub(crate) mod facts;
 mod ledger;
 pub(crate) mod plan_file;
 mod report;
-mod session;
+pub(crate) mod session;
 pub mod view;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ impl Plans {
     }
 
     /// Tells a run that somebody is there who knows the environment.
-    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
@@ -264,6 +264,16 @@ impl Plans {
                 Err(error) => tracing::error!("run {id} of a plan cannot be taken up: {error}"),
             }
         }
+    }
+
+    /// The run of this file that began last, if it began at this time or later.
+    pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
+        let file = file.to_owned();
+        let Some(id) = self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? else {
+            return Ok(None);
+        };
+        let view = self.show(id).await?;
+        Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
     }
 
     /// All runs, newest first.

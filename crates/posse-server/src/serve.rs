@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
+use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::plans::Plans;
@@ -113,7 +114,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             .and_then(|server| serde_json::from_str(server).ok())
             .unwrap_or_default(),
     });
-    let (going_on, plans_going_on) = (found.runs, found.plans);
+    let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -124,7 +125,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         versions: Arc::default(),
         first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
-        plans: Plans::new(files, places.database(), places.plans(), settings.executable.clone()),
+        plans: Plans::new(files.clone(), places.database(), places.plans(), settings.executable.clone()),
+        autos: Autos::new(files, places.database(), places.autos(), settings.executable.clone()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -141,6 +143,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         async move {
             app.runs.take_up(&app, going_on).await;
             app.plans.take_up(&app, plans_going_on).await;
+            app.autos.take_up(&app, autos_going_on).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

@@ -26,6 +26,8 @@ pub(crate) enum Changed {
     Placed,
     /// There is more in it; told only to who asked for that.
     Grown,
+    /// It came or went; told only to who watches the whole directory.
+    Stirred,
 }
 
 /// Hears of a file. `false`: nobody is interested any more.
@@ -62,6 +64,16 @@ impl WatchedFiles {
         self.add(file, flags, Box::new(tell));
     }
 
+    /// Tells of every change in this directory: what comes, goes and is written. `false`: nobody watches it.
+    pub(crate) fn watch_directory(&self, directory: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) -> bool {
+        let flags = WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_TO
+            | WatchFlags::MOVED_FROM;
+        self.watcher.as_ref().is_some_and(|watcher| watcher.add_directory(directory, flags, Box::new(tell)))
+    }
+
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         if let Some(watcher) = &self.watcher {
             watcher.add(file, flags, tell);
@@ -69,10 +81,10 @@ impl WatchedFiles {
     }
 }
 
-/// A watched directory, and who wants which file in it.
+/// A watched directory, and who wants which file in it, or all of them.
 struct Directory {
     path: PathBuf,
-    wanted: Vec<(OsString, Tell)>,
+    wanted: Vec<(Option<OsString>, Tell)>,
 }
 
 struct Watcher {
@@ -91,7 +103,8 @@ impl Watcher {
                     let how = match change.events() {
                         events if events.contains(ReadFlags::MOVED_TO) => Changed::Placed,
                         events if events.contains(ReadFlags::MODIFY) => Changed::Grown,
-                        _ => Changed::Written,
+                        events if events.contains(ReadFlags::CLOSE_WRITE) => Changed::Written,
+                        _ => Changed::Stirred,
                     };
                     if let Some(name) = change.file_name() {
                         self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how);
@@ -109,7 +122,8 @@ impl Watcher {
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else { return };
-        let flags = flags | WatchFlags::ONLYDIR;
+        // Others may watch the same directory for something else.
+        let flags = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
         // Held while it is added: a change that comes at once must find who wants it.
         let mut watched = self.watched();
         match inotify::add_watch(&self.kernel, directory, flags) {
@@ -119,17 +133,30 @@ impl Watcher {
                 }
                 let path = directory.to_owned();
                 let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                directory.wanted.push((name.to_owned(), tell));
+                directory.wanted.push((Some(name.to_owned()), tell));
             }
             Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
         }
+    }
+
+    fn add_directory(&self, directory: &Path, flags: WatchFlags, tell: Tell) -> bool {
+        let mut watched = self.watched();
+        let Ok(watch) = inotify::add_watch(&self.kernel, directory, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD) else {
+            return false;
+        };
+        let path = directory.to_owned();
+        watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() }).wanted.push((None, tell));
+        true
     }
 
     fn changed(&self, watch: i32, name: &OsStr, how: Changed) {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        directory.wanted.retain(|(wanted, tell)| wanted != name || tell(&path, how));
+        let concerns = |wanted: &Option<OsString>| {
+            wanted.as_ref().is_none_or(|wanted| wanted == name && how != Changed::Stirred)
+        };
+        directory.wanted.retain(|(wanted, tell)| !concerns(wanted) || tell(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);
             let _ = inotify::remove_watch(&self.kernel, watch);

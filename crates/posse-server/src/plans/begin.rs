@@ -82,7 +82,7 @@ pub(super) fn spec(
 }
 
 /// The project's agents, as they are now.
-fn agents(project: &Path) -> Result<BTreeMap<String, String>, PlanError> {
+pub(crate) fn agents(project: &Path) -> Result<BTreeMap<String, String>, PlanError> {
     let mut agents = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir(project.join(AGENTS)) else { return Ok(agents) };
     for path in
@@ -104,7 +104,7 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
 }
 
 /// The program of sessions, by its full path: found once, and by whoever asks.
-fn program(app: &App, provider: &str, means: &Means) -> Result<String, PlanError> {
+pub(crate) fn program(app: &App, provider: &str, means: &Means) -> Result<String, PlanError> {
     let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {

@@ -27,7 +27,7 @@ use crate::child::{self, Leftovers};
 use crate::runs::Means;
 
 /// A session that says nothing for so long is ended (spec §4.4).
-const IDLE: Duration = Duration::from_secs(10 * 60);
+pub(crate) const IDLE: Duration = Duration::from_secs(10 * 60);
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
 /// Texts of plans are merged in an instant.
@@ -302,7 +302,7 @@ fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: posse_core::
 }
 
 /// A report that is too long to be one is none.
-fn read_report(path: &Path) -> Option<String> {
+pub(crate) fn read_report(path: &Path) -> Option<String> {
     let size = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     if size > REPORT {
         return Some(format!("{size} bytes are no report"));

@@ -100,19 +100,8 @@ impl Ledger {
 
     /// All that this plan has used, in all its runs.
     pub(crate) fn spent(&self) -> Total {
-        let (before, now) = (&self.spec.spent, &self.total);
-        Total {
-            sessions: before.sessions + now.sessions,
-            cost_usd: before.cost_usd + now.cost_usd,
-            cost_unknown: before.cost_unknown + now.cost_unknown,
-            partial: before.partial + now.partial,
-            turns: before.turns + now.turns,
-            input_tokens: before.input_tokens + now.input_tokens,
-            output_tokens: before.output_tokens + now.output_tokens,
-            cache_read_tokens: before.cache_read_tokens + now.cache_read_tokens,
-            cache_creation_tokens: before.cache_creation_tokens + now.cache_creation_tokens,
-            api_seconds: before.api_seconds + now.api_seconds,
-            seconds: before.seconds + now.seconds,
-        }
+        let mut spent = self.spec.spent.clone();
+        spent.add_total(&self.total);
+        spent
     }
 }
