@@ -1,12 +1,14 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
-mod draw;
+pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
 mod run;
 mod words;
+
+pub(super) use run::exit;
 
 use std::path::{Path, PathBuf};
 

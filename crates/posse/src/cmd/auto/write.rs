@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use posse_core::backlog::{Kind, Slug, edit as change};
+use posse_core::backlog::{Kind, edit as change};
 use posse_server::backlog::{EditError, create, edit, scan};
 
-use super::Where;
+use super::{Where, no_item, slug};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -80,12 +80,8 @@ fn template(kind: Kind, title: &str) -> String {
 pub(super) fn answer(args: &AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
     let project = args.place.project()?;
     let scan = scan(&project, &args.place.shelves());
-    let no_item = || Error::Failed {
-        message: format!("there is no item {:?} in the backlog", args.item),
-        hint: Some("`posse auto items` shows those there are".into()),
-    };
-    let slug: Slug = args.item.strip_suffix(".md").unwrap_or(&args.item).parse().map_err(|_| no_item())?;
-    let found = scan.find(&slug).ok_or_else(no_item)?;
+    let slug = slug(&args.item)?;
+    let found = scan.find(&slug).ok_or_else(|| no_item(&slug))?;
     let text = args.text.join(" ");
     edit(&project.join(&found.path), |item| change::answer(item, &text)).map_err(|error| match error {
         EditError::Io { path, error } => Error::io(path)(error),
