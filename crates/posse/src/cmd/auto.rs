@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    run: run::Args,
+    run: run::RunArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -70,3 +70,25 @@ fn an_empty_backlog_says_how_to_fill_it() {
     let ran = env.run(["auto", "items"]);
     assert!(ran.stderr.contains("posse auto new defect TITLE"), "{}", ran.stderr);
 }
+
+/// The items of the example can be begun as they are.
+#[test]
+fn the_example_is_a_backlog() {
+    let env = env();
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
+    for path in ["docs/defect-backlog/1-line-break.md", "docs/feature-backlog/2-remove.md"] {
+        put(&env, path, &fs::read_to_string(example.join(path)).unwrap());
+    }
+    let json = env.run(["auto", "items", "--json"]).json();
+    let items = json["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{json}");
+    assert!(items.iter().all(|item| item["question"].is_null() && item["warnings"] == serde_json::json!([])), "{json}");
+    assert_eq!(items[1]["why"], "waits for 1-line-break");
+    let shown = env.run(["auto", "--dry-run"]).ok();
+    assert!(
+        shown.starts_with("1  1-line-break  A note with a line break becomes two\n   intake → plan → execute → verify"),
+        "{shown}"
+    );
+    assert_eq!(env.run(["auto", "--dry-run", "--item", "nobody"]).code, Some(1));
+    assert!(env.keeper_pid().is_none(), "nothing was started for that");
+}

@@ -8,7 +8,7 @@ use posse_server::backlog::scan;
 use serde::Serialize;
 use serde_json::json;
 
-use super::run::Args;
+use super::run::RunArgs;
 use super::{draw, items, no_item, slug};
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
@@ -24,7 +24,7 @@ struct Would<'a> {
     archive: String,
 }
 
-pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
     let (project, shelves) = (args.place.project()?, args.place.shelves());
     let only = args.item.as_deref().map(slug).transpose()?;
     let found = scan(&project, &shelves);

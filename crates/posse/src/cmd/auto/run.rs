@@ -18,7 +18,7 @@ use crate::ui::{Colour, Ui, plain};
 const CONVENTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md"];
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// One item, then end
     #[arg(long, conflicts_with = "drain")]
     once: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     pub(super) place: Where,
 }
 
-pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
     let sandbox = args.sandbox()?;
     if args.dry_run {
         return dry_run::run(&args, ui);
@@ -93,7 +93,7 @@ pub(super) fn means() -> MeansIn {
     MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None }
 }
 
-impl Args {
+impl RunArgs {
     fn sandbox(&self) -> Result<Sandbox, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
