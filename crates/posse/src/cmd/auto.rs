@@ -68,7 +68,7 @@ enum Command {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Where {
     /// The project [default: here]
-    #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".")]
+    #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
     directory: PathBuf,
     /// Where defect-backlog, feature-backlog, completed-backlog and failed-backlog are, within the project [default: docs]
     #[arg(long, value_name = "DIR")]
