@@ -138,7 +138,10 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     let autos = runs::unfinished(&connection, Kind::Auto).map_err(wrap)?;
     let unfinished = audit::unfinished(&connection).map_err(wrap)?;
     let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
-    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, runs, plans, autos, unfinished }))
+    Ok((
+        Writer::start(connection, ledger),
+        Found { terminals, newest, settings, inputs, runs, plans, autos, unfinished },
+    ))
 }
 
 fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {

@@ -65,7 +65,11 @@ impl WatchedFiles {
     }
 
     /// Tells of every change in this directory: what comes, goes and is written. `false`: nobody watches it.
-    pub(crate) fn watch_directory(&self, directory: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) -> bool {
+    pub(crate) fn watch_directory(
+        &self,
+        directory: &Path,
+        tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
+    ) -> bool {
         let flags = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -141,7 +145,8 @@ impl Watcher {
 
     fn add_directory(&self, directory: &Path, flags: WatchFlags, tell: Tell) -> bool {
         let mut watched = self.watched();
-        let Ok(watch) = inotify::add_watch(&self.kernel, directory, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD) else {
+        let Ok(watch) = inotify::add_watch(&self.kernel, directory, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD)
+        else {
             return false;
         };
         let path = directory.to_owned();
@@ -153,9 +158,8 @@ impl Watcher {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        let concerns = |wanted: &Option<OsString>| {
-            wanted.as_ref().is_none_or(|wanted| wanted == name && how != Changed::Stirred)
-        };
+        let concerns =
+            |wanted: &Option<OsString>| wanted.as_ref().is_none_or(|wanted| wanted == name && how != Changed::Stirred);
         directory.wanted.retain(|(wanted, tell)| !concerns(wanted) || tell(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);

@@ -138,14 +138,25 @@ mod tests {
             (task(TaskStatus::Suspended), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Suspended)]),
             (Evidence { plan: Ok(Vec::new()), ..good() }, Feature, None, vec![Miss::NoTasks]),
             (Evidence { plan: Err("no".into()), ..good() }, Feature, None, vec![Miss::PlanDoesNotLoad("no".into())]),
-            (Evidence { unreachable: Ok(vec!["c".into()]), ..good() }, Feature, None, vec![Miss::NotMerged(vec!["c".into()])]),
-            (Evidence { unreachable: Err("git".into()), ..good() }, Feature, None, vec![Miss::NotLookedUp("git".into())]),
+            (
+                Evidence { unreachable: Ok(vec!["c".into()]), ..good() },
+                Feature,
+                None,
+                vec![Miss::NotMerged(vec!["c".into()])],
+            ),
+            (
+                Evidence { unreachable: Err("git".into()), ..good() },
+                Feature,
+                None,
+                vec![Miss::NotLookedUp("git".into())],
+            ),
             (Evidence { item: Place::Archived, ..good() }, Feature, None, vec![Miss::Archived]),
             (Evidence { item: Place::Gone, ..good() }, Feature, None, vec![Miss::Gone]),
         ] {
             assert_eq!(misses(&evidence, kind, verdict), missing, "{evidence:?} {kind:?} {verdict:?}");
         }
-        let all = Evidence { plan: Err("x".into()), commits: Vec::new(), unreachable: Err("y".into()), item: Place::Gone };
+        let all =
+            Evidence { plan: Err("x".into()), commits: Vec::new(), unreachable: Err("y".into()), item: Place::Gone };
         assert_eq!(misses(&all, Defect, None).len(), 5, "nothing is left out");
     }
 }

@@ -99,16 +99,27 @@ pub(super) enum Stage {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Intake,
-    Mark { question: String },
+    Mark {
+        question: String,
+    },
     /// Is there a plan? `by` says who should have written it.
-    Check { by: Author },
+    Check {
+        by: Author,
+    },
     SetAside,
-    Plan { repair: Option<Repair> },
+    Plan {
+        repair: Option<Repair>,
+    },
     Execute,
     Verify,
-    Log { verdict: crate::plan::verdict::Judgement },
+    Log {
+        verdict: crate::plan::verdict::Judgement,
+    },
     Gather,
-    Retire { outcome: ItemOutcome, reason: String },
+    Retire {
+        outcome: ItemOutcome,
+        reason: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +205,7 @@ impl Pipeline {
         self.go_on();
         let effects = std::mem::take(&mut self.effects);
         let answered = |effect: &&Effect| {
-            matches!(
-                effect,
-                Effect::Scan | Effect::Do { .. } | Effect::EndSession { .. } | Effect::StopPlan { .. }
-            )
+            matches!(effect, Effect::Scan | Effect::Do { .. } | Effect::EndSession { .. } | Effect::StopPlan { .. })
         };
         self.outstanding.extend(effects.iter().filter(answered).cloned());
         effects
@@ -238,9 +246,9 @@ impl Pipeline {
 
     /// Whether this is the answer that is awaited. What is late, repeated or of another time is none.
     fn awaits(&self, id: &DeedId) -> bool {
-        self.job.as_ref().is_some_and(|job| {
-            job.item == id.item && job.number == id.number && matches!(job.stage, Stage::Doing(_))
-        })
+        self.job
+            .as_ref()
+            .is_some_and(|job| job.item == id.item && job.number == id.number && matches!(job.stage, Stage::Doing(_)))
     }
 
     /// Whether it is an answer to what is done.
@@ -385,7 +393,8 @@ impl Pipeline {
         self.probes = if hold.known { 0 } else { self.probes + 1 };
         let text = format!("no session is started for now: {}", hold.reason);
         let item = self.job.as_ref().map(|job| job.item.clone());
-        let notice = Notice { what: NoticeKind::HoldBegins, level: Level::Warning, item: item.clone(), text: text.clone() };
+        let notice =
+            Notice { what: NoticeKind::HoldBegins, level: Level::Warning, item: item.clone(), text: text.clone() };
         self.effects.push(Effect::Tell(notice));
         if let Some(item) = item {
             let now = self.now;

@@ -81,8 +81,7 @@ impl World {
         let things = (0..items).map(|n| {
             let kind = if n % 2 == 0 { Kind::Defect } else { Kind::Feature };
             let candidate = candidate(&format!("{n}-item"), kind);
-            let thing =
-                Thing { candidate, log: BTreeMap::new(), plan: None, place: Shelf::Backlog, moves: 0 };
+            let thing = Thing { candidate, log: BTreeMap::new(), plan: None, place: Shelf::Backlog, moves: 0 };
             (thing.candidate.item.clone(), thing)
         });
         let things = things.collect();
@@ -152,7 +151,9 @@ impl World {
                 let plan = match &self.thing(item).plan {
                     None => PlanFound::Missing,
                     Some(plan) if !plan.valid => PlanFound::Invalid { problems: "broken".into() },
-                    Some(plan) => PlanFound::Valid { hash: format!("{} {} {:?}", plan.version, plan.tasks, plan.commits) },
+                    Some(plan) => {
+                        PlanFound::Valid { hash: format!("{} {} {:?}", plan.version, plan.tasks, plan.commits) }
+                    }
                 };
                 Event::PlanChecked { id, plan }
             }
@@ -321,7 +322,8 @@ impl Night {
                 Some(event) => event,
                 None => {
                     let deadline = pipeline.deadline();
-                    let deadline = deadline.unwrap_or_else(|| panic!("nothing to do, nothing to wait for: {pipeline:?}"));
+                    let deadline =
+                        deadline.unwrap_or_else(|| panic!("nothing to do, nothing to wait for: {pipeline:?}"));
                     self.world.clock = self.world.clock.max(deadline.0);
                     Event::Time
                 }
@@ -488,9 +490,9 @@ type End = (RunOutcome, Vec<(Slug, Shelf, BTreeMap<u32, Verdict>)>, Vec<String>)
 
 fn small(seed: u64, dies: Option<(usize, Dies)>) -> (End, usize) {
     let mut night = Night::new(seed, 5);
-    let (pipeline, events) =
-        night.run(|_, at| dies.filter(|(when, _)| *when == at).map(|(_, how)| how), false);
-    let things = night.world.things.values().map(|thing| (thing.candidate.item.clone(), thing.place, thing.log.clone()));
+    let (pipeline, events) = night.run(|_, at| dies.filter(|(when, _)| *when == at).map(|(_, how)| how), false);
+    let things =
+        night.world.things.values().map(|thing| (thing.candidate.item.clone(), thing.place, thing.log.clone()));
     let deeds = night.world.deeds.keys().cloned().collect();
     ((pipeline.outcome().unwrap().0, things.collect(), deeds), events)
 }

@@ -43,9 +43,7 @@ pub fn session_end(ended: &Ended, limit: Option<Hold>, result: Option<&ToolResul
         Ended::Lost => SessionEnd::Infra("the session was lost".into()),
         Ended::TimedOut => SessionEnd::Failed("the session took too long and was ended".into()),
         Ended::Stalled => SessionEnd::Failed("the session said nothing for too long and was ended".into()),
-        Ended::Exited(0) if error.is_some() => {
-            SessionEnd::Failed(with_error("the session ended in an error".into()))
-        }
+        Ended::Exited(0) if error.is_some() => SessionEnd::Failed(with_error("the session ended in an error".into())),
         Ended::Exited(0) => match result {
             None => SessionEnd::Infra("the session ended without a word".into()),
             Some(result) if result.turns == Some(0) => SessionEnd::Failed("the agent took no turn".into()),

@@ -290,7 +290,9 @@ fn a_broken_plan_may_be_repaired_once() {
     bench.checked(PlanFound::Missing);
     bench.planner(over());
     bench.checked(invalid());
-    assert!(matches!(bench.deed().1, Deed::Plan(planning) if planning.repair.as_ref().is_some_and(|repair| repair.problems == "no tasks")));
+    assert!(
+        matches!(bench.deed().1, Deed::Plan(planning) if planning.repair.as_ref().is_some_and(|repair| repair.problems == "no tasks"))
+    );
     bench.planner(over());
     bench.checked(valid());
     bench.done();
@@ -299,7 +301,8 @@ fn a_broken_plan_may_be_repaired_once() {
     for _ in 0..2 {
         bench.intake();
         // What the attempt before has left behind is set aside, and told to the next planner.
-        let plan = if bench.pipeline.carried().items[&slug("1-a")].attempts == 0 { PlanFound::Missing } else { invalid() };
+        let plan =
+            if bench.pipeline.carried().items[&slug("1-a")].attempts == 0 { PlanFound::Missing } else { invalid() };
         let left = plan != PlanFound::Missing;
         bench.checked(plan);
         if left {
@@ -597,8 +600,7 @@ fn t93_what_is_done_is_not_done_again() {
     bench.answer(|id| Event::NotRetired { id, why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
-    let mut bench =
-        Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().clone(), bench.clock);
+    let mut bench = Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().clone(), bench.clock);
     assert!(bench.pipeline.is_idle());
     bench.tell(Event::Retry { item: slug("1-a") });
     bench.intake();
@@ -641,7 +643,8 @@ fn money_is_counted_over_all_items() {
 
 #[test]
 fn as_many_items_as_were_asked_for() {
-    let backlog = || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature), candidate("3-c", Kind::Feature)];
+    let backlog =
+        || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature), candidate("3-c", Kind::Feature)];
     for (settings, items) in [
         (Settings { mode: Mode::Once, ..Settings::default() }, vec!["1-a"]),
         (Settings { max_items: Some(2), ..Settings::default() }, vec!["1-a", "2-b"]),

@@ -93,7 +93,11 @@ pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<AutoVie
 /// It is never stored. After a restart of the daemon whoever follows the pipeline tells it again.
 #[utoipa::path(post, path = "/auto/{id}/means", tag = "auto", operation_id = "means_auto", params(("id" = String, Path)), request_body = types::MeansIn,
     responses((status = 200, description = "It goes on", body = AutoView), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn go_on(State(app): State<App>, Run(id): Run, Params(body): Params<types::MeansIn>) -> Answer<AutoView> {
+pub(super) async fn go_on(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(body): Params<types::MeansIn>,
+) -> Answer<AutoView> {
     Ok(Json(app.autos.go_on(&app, id, means(body)?).await?))
 }
 

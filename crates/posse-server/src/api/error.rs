@@ -211,12 +211,10 @@ impl ApiError {
             Self::Auto(AutoErrorBox(error)) => match error {
                 AutoError::None(_) | AutoError::Never(_) => (S::NOT_FOUND, "no_run", None),
                 AutoError::Locked { .. } => (S::CONFLICT, "in_use", None),
-                AutoError::InUse { .. } => (
-                    S::CONFLICT,
-                    "in_use",
-                    Some("`posse auto status` shows what it does, `posse auto stop` stops it"),
-                ),
-                AutoError::NoItem(_) => (S::NOT_FOUND, "no_item", Some("`posse plan items` shows those there are")),
+                AutoError::InUse { .. } => {
+                    (S::CONFLICT, "in_use", Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
+                }
+                AutoError::NoItem(_) => (S::NOT_FOUND, "no_item", Some("`posse auto items` shows those there are")),
                 AutoError::Over(_) => (S::CONFLICT, "over", None),
                 AutoError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
                 AutoError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),

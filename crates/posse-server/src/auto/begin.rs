@@ -63,7 +63,8 @@ pub(super) fn spec(
     for path in [&wanted.plans, &wanted.designs] {
         inside(path)?;
     }
-    for shelf in [&wanted.shelves.defects, &wanted.shelves.features, &wanted.shelves.completed, &wanted.shelves.failed] {
+    for shelf in [&wanted.shelves.defects, &wanted.shelves.features, &wanted.shelves.completed, &wanted.shelves.failed]
+    {
         inside(shelf)?;
     }
     let agents = agents(Path::new(&directory))?;

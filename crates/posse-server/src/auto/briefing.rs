@@ -58,7 +58,10 @@ fn agent_of(work: Work) -> &'static str {
 }
 
 /// Writes down what the session is given. `prompt` makes it, knowing where the report goes.
-pub(super) fn write(setting: &Setting<'_>, prompt: impl FnOnce(&AgentFile, &Path, &str) -> String) -> Result<Briefing, String> {
+pub(super) fn write(
+    setting: &Setting<'_>,
+    prompt: impl FnOnce(&AgentFile, &Path, &str) -> String,
+) -> Result<Briefing, String> {
     let Setting { spec, id, work, files, .. } = setting;
     let role = role(spec, *work)?;
     let policy = Policy::default();

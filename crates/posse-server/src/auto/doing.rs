@@ -143,8 +143,7 @@ impl Doing {
     fn subject(&self, candidate: &Candidate) -> Result<Subject, String> {
         let path = candidate.path.clone();
         let text = text(&self.project(&path)).map_err(|error| format!("{path}: {error}"))?;
-        let (item, _) =
-            read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
+        let (item, _) = read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
         Ok(Subject { item, text, path })
     }
 
@@ -237,9 +236,12 @@ impl Doing {
         let end = match self.end(&over, pipeline) {
             SessionEnd::Over { denied } => {
                 let report = read_report(&briefing.report_file);
-                let file = report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true });
+                let file =
+                    report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true });
                 match found(file, over.facts.last_words(), planner::TASK, &briefing.nonce) {
-                    Some(Report { status: Status::Suspended, question: Some(question), .. }) => SessionEnd::Asks(question),
+                    Some(Report { status: Status::Suspended, question: Some(question), .. }) => {
+                        SessionEnd::Asks(question)
+                    }
                     Some(Report { status: Status::Failed, message, .. }) => SessionEnd::Failed(message),
                     _ => SessionEnd::Over { denied },
                 }
@@ -432,7 +434,10 @@ impl Doing {
             outcome: retirement.outcome,
             run: format!("{}-{id}", self.spec.id),
             reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
-            finished: crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
+            finished: crate::timestamp(crate::now())
+                .to_zoned(jiff::tz::TimeZone::system())
+                .strftime("%F %H:%M")
+                .to_string(),
             cost: retirement.spent.cost(),
             duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
             commits,

@@ -147,7 +147,11 @@ impl Draft<'_> {
         }
         let text = match with_gates(&text, &self.spec.gates) {
             Some(text) => text,
-            None => return Ok(PlanFound::Invalid { problems: "`meta` should be a block: `meta:` on a line of its own".into() }),
+            None => {
+                return Ok(PlanFound::Invalid {
+                    problems: "`meta` should be a block: `meta:` on a line of its own".into(),
+                });
+            }
         };
         self.bring_design(desk, &design.unwrap_or_default()).await?;
         let file = plan_file(self.spec, &self.item.slug);
@@ -172,9 +176,8 @@ impl Draft<'_> {
         let (plan, _) = Plan::read(&relative, text).map_err(|problems| problems.to_string())?;
         let mut problems = planner::problems(&plan, self.item, self.item_path, self.design);
         let known = |name: &str| self.spec.agents.contains_key(name) || agent_file::built_in(name).is_some();
-        let there = |path: &str| {
-            area.directory.join(path).exists() || Path::new(&self.spec.directory).join(path).exists()
-        };
+        let there =
+            |path: &str| area.directory.join(path).exists() || Path::new(&self.spec.directory).join(path).exists();
         problems.extend(plan.missing(known, there).iter().map(|problem| problem.message.clone()));
         if !has_design {
             problems.push(format!("the design document {} is missing", self.design));
@@ -213,7 +216,9 @@ impl Draft<'_> {
         for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
             let cleared = match tracked {
-                Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path]).await.map_err(|e| e.to_string()),
+                Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])
+                    .await
+                    .map_err(|e| e.to_string()),
                 _ => std::fs::remove_file(area.directory.join(path)).map_err(|error| error.to_string()),
             };
             if let Err(error) = cleared {
@@ -244,7 +249,8 @@ fn with_gates(text: &str, gates: &[GateSpec]) -> Option<String> {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let meta = lines.iter().position(|line| line.trim_end() == "meta:")?;
-    let indent = lines.get(meta + 1..)?.iter().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))?;
+    let indent =
+        lines.get(meta + 1..)?.iter().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))?;
     let indent = &indent[..indent.len() - indent.trim_start().len()];
     let mut out: Vec<String> = lines[..=meta].iter().map(|line| (*line).to_owned()).collect();
     out.push(format!("{indent}gates:"));
@@ -256,7 +262,8 @@ fn with_gates(text: &str, gates: &[GateSpec]) -> Option<String> {
     let with = out.join("\n") + "\n";
     // What it has become must be what was meant.
     let (plan, _) = Plan::read("plan", &with).ok()?;
-    let same = plan.meta.gates.iter().map(|gate| gate.command.as_str()).eq(gates.iter().map(|gate| gate.command.as_str()));
+    let same =
+        plan.meta.gates.iter().map(|gate| gate.command.as_str()).eq(gates.iter().map(|gate| gate.command.as_str()));
     same.then_some(with)
 }
 

@@ -64,7 +64,8 @@ impl Watching {
     pub(super) fn arm(&mut self) -> bool {
         let mut all = true;
         for wanted in &self.wanted {
-            let there = wanted.ancestors().take_while(|path| path.starts_with(&self.project)).find(|path| path.is_dir());
+            let there =
+                wanted.ancestors().take_while(|path| path.starts_with(&self.project)).find(|path| path.is_dir());
             let Some(inode) = there.and_then(|path| std::fs::metadata(path).ok()).map(|found| found.ino()) else {
                 all = false;
                 continue;

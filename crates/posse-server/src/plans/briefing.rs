@@ -267,8 +267,8 @@ pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
     };
     let asked = Asked { prompt: session.prompt, model: session.model, max_turns: None, max_budget_usd: None };
     let unset = provider.manifest.unset_for_sessions();
-    let spawn = Spawn::new(session.program, &request, &asked, session.set.clone(), unset)
-        .map_err(|error| error.to_string())?;
+    let spawn =
+        Spawn::new(session.program, &request, &asked, session.set.clone(), unset).map_err(|error| error.to_string())?;
     let files: Vec<&str> = session.writes.iter().map(String::as_str).collect();
     let deliverables = match !files.is_empty() && session.sandbox == Sandbox::On {
         true => Deliverables::Files(&files),

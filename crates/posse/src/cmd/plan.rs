@@ -1,12 +1,14 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
-mod draw;
+pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
 mod run;
 mod words;
+
+pub(super) use run::exit;
 
 use std::path::{Path, PathBuf};
 
@@ -94,6 +96,9 @@ enum Command {
     Flags(flags::Args),
     /// Make the directories and a sample plan
     Init(init::Args),
+    /// The same as `posse auto items`
+    #[command(hide = true)]
+    Items(super::auto::items::Args),
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -107,6 +112,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Init(args) => init::run(&args, ui),
+        Command::Items(args) => super::auto::items::run(&args, ui),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
+mod cli;
+
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -34,7 +34,12 @@ impl Pipeline {
         if self.carried.hold.as_ref().is_some_and(|hold| hold.until <= self.now) {
             self.carried.hold = None;
             let text = "sessions may be started again".to_owned();
-            self.effects.push(Effect::Tell(Notice { what: NoticeKind::HoldEnds, level: Level::Info, item: None, text }));
+            self.effects.push(Effect::Tell(Notice {
+                what: NoticeKind::HoldEnds,
+                level: Level::Info,
+                item: None,
+                text,
+            }));
         }
         self.go_on_with_job();
         if self.job.is_none() && self.outcome.is_none() {
@@ -270,8 +275,6 @@ fn released(parked: &Parked, candidate: &Candidate, memory: &Memory) -> bool {
         // Who sets its status back has answered; until then the backlog holds it.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
         ParkedWhy::Suspended => changed || candidate.asks.is_none(),
-        ParkedWhy::Budget => {
-            changed || candidate.limit_usd.is_some_and(|limit| limit > memory.spent.cost_usd)
-        }
+        ParkedWhy::Budget => changed || candidate.limit_usd.is_some_and(|limit| limit > memory.spent.cost_usd),
     }
 }

@@ -220,8 +220,9 @@ impl Pipeline {
     fn after_plan(&mut self, item: &Slug) {
         let Some(job) = &self.job else { return };
         let executed = self.carried.items.get(item).and_then(|memory| memory.executed.as_ref());
-        let fresh = executed
-            .is_some_and(|done| done.outcome.is_success() && done.item == job.hash && done.plan.is_some() && done.plan == job.plan);
+        let fresh = executed.is_some_and(|done| {
+            done.outcome.is_success() && done.item == job.hash && done.plan.is_some() && done.plan == job.plan
+        });
         if fresh {
             self.step(item, "its plan was carried out already");
             self.after_execution(item);
@@ -315,8 +316,7 @@ impl Pipeline {
         let found = judgement.findings.join("; ");
         match judgement.verdict {
             verdict @ (Verdict::Pass | Verdict::Warn) => {
-                self.memory(item).verified =
-                    Some(Verified { item: hash, plan, verdict, findings: judgement.findings });
+                self.memory(item).verified = Some(Verified { item: hash, plan, verdict, findings: judgement.findings });
                 self.step(item, format!("verification {number}: {verdict:?}"));
                 self.ready(Step::Gather);
             }
@@ -405,7 +405,11 @@ impl Pipeline {
         let Some(job) = &self.job else { return };
         let took = self.now.0.saturating_sub(job.since.0);
         let at_once = took < super::millis(self.settings.at_once) || job.spent.cost_usd <= 0.0;
-        if at_once { self.streak.failed(item) } else { self.streak.broken() }
+        if at_once {
+            self.streak.failed(item)
+        } else {
+            self.streak.broken()
+        }
         self.forget_plan(item);
         let memory = self.memory(item);
         memory.attempts += 1;

@@ -110,7 +110,7 @@ fn session_line(session: &posse_server::plans::view::SessionView) -> String {
 }
 
 /// The tree of a run, for the foot of a window: as much of it as fits, what runs first.
-pub(super) fn progress(view: &PlanView, rows: usize, columns: usize) -> Vec<Row> {
+pub(crate) fn progress(view: &PlanView, rows: usize, columns: usize) -> Vec<Row> {
     let dim = |text: String| (text, Some(Colour::Dim));
     let done = view.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped));
     let head = format!("{}  {}/{} tasks  {}", plain(&view.name), done.count(), view.tasks.len(), age(view.created));
