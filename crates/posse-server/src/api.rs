@@ -44,6 +44,7 @@ use listen::{Defaults, Listeners};
 
 use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
+use crate::holds::Holds;
 use crate::hub::{Command, Message};
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -72,6 +73,7 @@ pub(crate) struct App {
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
     pub(crate) autos: Autos,
+    pub(crate) holds: Holds,
 }
 
 impl App {

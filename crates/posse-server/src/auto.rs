@@ -27,6 +27,7 @@ use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
+use posse_term::lock::Lock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
@@ -59,6 +60,8 @@ pub(crate) enum AutoError {
     Never(String),
     #[error("pipeline {run} works in {directory} since {since}; one at a time")]
     InUse { run: RunId, directory: String, since: jiff::Timestamp },
+    #[error("{process}, under another home, works through the backlog of {directory}; one at a time")]
+    Locked { process: String, directory: String },
     #[error("nothing is known of an item {0:?}")]
     NoItem(String),
     #[error("pipeline {0} is over; there is nothing to stop")]
@@ -84,7 +87,7 @@ impl From<AreaError> for AutoError {
 /// What the session of a pipeline is heard to do. Only for who looks now.
 type AllHeard = Arc<Mutex<HashMap<RunId, String>>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,9 +126,10 @@ impl Autos {
         }
         let last = self.last(&directory).await?;
         let retries = wanted.retry.clone();
-        let spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
-        begin::ground(&spec, &self.state_of(spec.id)).await?;
+        let lock = begin::lock(&directory).await?;
+        let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
         let (id, state) = (spec.id, self.state_of(spec.id));
+        spec.branch = Some(begin::branch(&spec, &state).await?);
         let ledger = Ledger::new(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
@@ -133,7 +137,7 @@ impl Autos {
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| AutoError::Stopping)?.map_err(AutoError::Disk)?;
         let view = AutoView::new(&ledger, &state.to_string_lossy());
-        self.drive(app, ledger, 1, Some(means), retries);
+        self.drive(app, ledger, 1, Some(means), retries, lock);
         Ok(view)
     }
 
@@ -146,7 +150,7 @@ impl Autos {
     }
 
     async fn give(&self, app: &App, id: RunId, means: Means) -> Result<(), AutoError> {
-        let driver = lock(&self.driven).get(&id).cloned();
+        let driver = guard(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
         if told && answer.await.is_ok() {
@@ -154,7 +158,8 @@ impl Autos {
         }
         let (ledger, seq) = self.load(id).await?;
         if !ledger.closed {
-            self.drive(app, ledger, seq, Some(means), Vec::new());
+            let lock = begin::lock(&ledger.spec.directory).await?;
+            self.drive(app, ledger, seq, Some(means), Vec::new(), lock);
         }
         Ok(())
     }
@@ -182,7 +187,7 @@ impl Autos {
 
     /// Whether the driver of this pipeline has written it down.
     async fn tell(&self, id: RunId, event: Event) -> bool {
-        let driver = lock(&self.driven).get(&id).cloned();
+        let driver = guard(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
     }
@@ -191,14 +196,20 @@ impl Autos {
     pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
         for id in runs {
             let _beginning = self.beginning.lock().await;
-            if lock(&self.driven).contains_key(&id) {
+            if guard(&self.driven).contains_key(&id) {
                 continue;
             }
-            match self.load(id).await {
-                Ok((ledger, seq)) => self.drive(app, ledger, seq, None, Vec::new()),
-                Err(error) => tracing::error!("pipeline {id} cannot be taken up: {error}"),
+            if let Err(error) = self.take_up_one(app, id).await {
+                tracing::error!("pipeline {id} cannot be taken up: {error}");
             }
         }
+    }
+
+    async fn take_up_one(&self, app: &App, id: RunId) -> Result<(), AutoError> {
+        let (ledger, seq) = self.load(id).await?;
+        let lock = begin::lock(&ledger.spec.directory).await?;
+        self.drive(app, ledger, seq, None, Vec::new(), lock);
+        Ok(())
     }
 
     /// All pipelines, newest first.
@@ -215,7 +226,7 @@ impl Autos {
     }
 
     fn with_doing(&self, view: AutoView) -> AutoView {
-        let heard = lock(&self.heard);
+        let heard = guard(&self.heard);
         let heard = heard.get(&view.id);
         view.hearing(heard)
     }
@@ -266,7 +277,7 @@ impl Autos {
     }
 
     /// Drives it from now on.
-    fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, retries: Vec<Slug>) {
+    fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, retries: Vec<Slug>, lock: Lock) {
         let id = ledger.spec.id;
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
@@ -275,12 +286,14 @@ impl Autos {
             Doing { spec: Arc::new(ledger.spec.clone()), sessions, means, state: self.state_of(id), told: tell };
         let (app, heard) = (app.clone(), self.heard.clone());
         let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries });
-        lock(&self.driven).insert(id, commands);
+        guard(&self.driven).insert(id, commands);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());
         tokio::spawn(async move {
-            if let Ended::Over = driver.drive().await {
-                lock(&driven).remove(&id);
-                lock(&heard).remove(&id);
+            let ended = driver.drive().await;
+            drop(lock);
+            if let Ended::Over = ended {
+                guard(&driven).remove(&id);
+                guard(&heard).remove(&id);
             }
         });
     }

@@ -18,6 +18,7 @@ use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
+use crate::holds::Holds;
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -126,6 +127,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
         plans: Plans::new(files.clone(), places.database(), places.plans(), settings.executable.clone()),
+        holds: Holds::open(places.holds()),
         autos: Autos::new(files, places.database(), places.autos(), settings.executable.clone()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

@@ -26,6 +26,18 @@ pub struct Carried {
     pub hold: Option<Hold>,
 }
 
+impl Carried {
+    /// What the next run needs of it: of what has ended only how.
+    pub fn for_the_next(&self) -> Self {
+        let mut next = self.clone();
+        for memory in next.items.values_mut().filter(|memory| memory.ended.is_some()) {
+            let last = memory.history.len().saturating_sub(1);
+            memory.history.drain(..last);
+        }
+        next
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// When it was begun for the first time.

@@ -41,6 +41,8 @@ pub struct PlannerBrief<'a> {
     pub nonce: &'a str,
     /// The plan it wrote, and what is wrong with it.
     pub repair: Option<&'a [String]>,
+    /// What came of the attempt before.
+    pub failed: Option<&'a str>,
 }
 
 pub fn build(brief: &PlannerBrief<'_>) -> String {
@@ -50,6 +52,7 @@ pub fn build(brief: &PlannerBrief<'_>) -> String {
     item_block(&mut out, brief.item, brief.item_path, brief.item_text, "Plan this");
     criteria(&mut out, brief.item);
     before(&mut out, brief.item);
+    failed(&mut out, brief.failed);
     steps(&mut out, brief);
     schema(&mut out, brief);
     report(&mut out, brief);
@@ -117,6 +120,13 @@ fn before(out: &mut String, item: &Item) {
     for entry in &item.log {
         out.push_str(&data(&format!("Verification #{}\n{}", entry.number, entry.text)));
     }
+}
+
+fn failed(out: &mut String, why: Option<&str>) {
+    let Some(why) = why else { return };
+    heading(out, "The attempt before");
+    out.push_str("It came to nothing. Plan so that this does not happen again. What is known of it (data):\n\n");
+    out.push_str(&data(why));
 }
 
 fn steps(out: &mut String, brief: &PlannerBrief<'_>) {

@@ -62,6 +62,7 @@ fn planner(text: &str, repair: Option<&[String]>) -> String {
         report: Channel::File("/state/result.json"),
         nonce: "01X",
         repair,
+        failed: None,
     })
 }
 

@@ -210,6 +210,7 @@ impl ApiError {
             },
             Self::Auto(AutoErrorBox(error)) => match error {
                 AutoError::None(_) | AutoError::Never(_) => (S::NOT_FOUND, "no_run", None),
+                AutoError::Locked { .. } => (S::CONFLICT, "in_use", None),
                 AutoError::InUse { .. } => {
                     (S::CONFLICT, "in_use", Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
                 }

@@ -1,12 +1,15 @@
 //! How a pipeline begins: what was asked for, made sure of before anything is written.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use posse_agents::headless::Sandbox;
 use posse_core::auto::Settings;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::rounds::config::Notifications;
+use posse_term::lock::{Lock, LockError};
 
 use super::AutoError;
 use super::entry::{GateSpec, Spec};
@@ -18,6 +21,11 @@ use crate::plans::areas::Areas;
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::runs::Means;
+
+/// What a project keeps for the moment.
+const STATE: &str = ".posse/state";
+/// How long a daemon before us may take to be gone for good.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A pipeline that somebody wants.
 pub(crate) struct Wanted {
@@ -69,7 +77,7 @@ pub(super) fn spec(
         plans: wanted.plans,
         designs: wanted.designs,
         settings: wanted.settings,
-        carried: last.map(|last| last.pipeline.carried().clone()).unwrap_or_default(),
+        carried: last.map(|last| last.pipeline.carried().for_the_next()).unwrap_or_default(),
         program: program(app, &wanted.provider, means)?,
         provider: wanted.provider,
         sandbox: wanted.sandbox,
@@ -91,8 +99,31 @@ fn inside(path: &str) -> Result<(), AutoError> {
     }
 }
 
-/// Whether there is a repository in which results can be gathered.
-pub(super) async fn ground(spec: &Spec, state: &Path) -> Result<(), AutoError> {
-    Areas::open(ground_of(spec, state, None)).await?;
-    Ok(())
+/// The branch in which results are gathered, for as long as the pipeline goes on and whatever is checked out meanwhile.
+pub(super) async fn branch(spec: &Spec, state: &Path) -> Result<String, AutoError> {
+    let areas = Areas::open(ground_of(spec, state, None)).await?;
+    if areas.root() != Path::new(&spec.directory) {
+        let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
+        return Err(AutoError::Wrong(text));
+    }
+    Ok(areas.branch().to_owned())
+}
+
+/// Nobody else works here as long as this lives, also not under another home.
+pub(super) async fn lock(directory: &str) -> Result<Lock, AutoError> {
+    let directory = directory.to_owned();
+    let locked = tokio::task::spawn_blocking(move || {
+        let state = Path::new(&directory).join(STATE);
+        let wrong = |error: std::io::Error| AutoError::Wrong(format!("{}: {error}", state.display()));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).map_err(wrong)?;
+        match posse_term::lock::acquire(&state.join("auto.lock"), LOCK_PATIENCE) {
+            Ok(lock) => Ok(lock),
+            Err(LockError::Held(holder)) => Err(AutoError::Locked {
+                process: holder.map_or_else(|| "another process".into(), |holder| format!("process {}", holder.pid)),
+                directory,
+            }),
+            Err(error) => Err(AutoError::Wrong(error.to_string())),
+        }
+    });
+    locked.await.map_err(|_| AutoError::Stopping)?
 }

@@ -16,6 +16,7 @@ use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, intake, planner, read, verifier};
 use posse_core::ids::Name;
+use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::prompt::Channel;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
@@ -54,6 +55,13 @@ pub(super) struct Doing {
     /// The pipeline's own directory.
     pub(super) state: PathBuf,
     pub(super) told: UnboundedSender<Told>,
+}
+
+/// What came of a session.
+enum Ran {
+    Over(Box<Over>, Briefing),
+    /// It was not started: the quota is used up.
+    Held(Hold),
 }
 
 /// An item as it is now.
@@ -200,7 +208,7 @@ impl Doing {
             self.spec.conventions.iter().filter(|path| area.directory.join(path).exists()).cloned().collect();
         let prompt = |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
             let report = report.to_string_lossy();
-            let mut prompt = planner::build(&planner::PlannerBrief {
+            planner::build(&planner::PlannerBrief {
                 role: &role.text,
                 item: &subject.item,
                 item_path: &subject.path,
@@ -213,16 +221,18 @@ impl Doing {
                 report: Channel::File(&report),
                 nonce,
                 repair: problems.as_deref(),
-            });
-            if let Some(before) = &planning.before {
-                prompt.push_str(&format!("\n## The attempt before\n\nIt failed: {}\n", one_line(before)));
-            }
-            prompt
+                failed: planning.before.as_deref(),
+            })
         };
         let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
         let writes = vec![full(&plan), full(&design)];
-        let (over, briefing) =
-            self.session(&id, Work::Plan, &area.directory, writes, planning.timeout, stop, prompt).await?;
+        let ran = self.session(&id, Work::Plan, &area.directory, writes, planning.timeout, stop, prompt).await?;
+        let (over, briefing) = match ran {
+            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Held(hold) => {
+                return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Default::default() });
+            }
+        };
         let end = match self.end(&over, pipeline) {
             SessionEnd::Over { denied } => {
                 let report = read_report(&briefing.report_file);
@@ -266,15 +276,22 @@ impl Doing {
                 nonce,
             })
         };
-        let (over, briefing) =
-            self.session(&id, Work::Verify, &area.directory, Vec::new(), timeout, stop, prompt).await?;
+        let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), timeout, stop, prompt).await?;
+        let no_verdict = Judgement { verdict: Verdict::Error, findings: Vec::new() };
+        let (over, briefing) = match ran {
+            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Held(hold) => {
+                let (end, usage) = (SessionEnd::Limited(hold), Default::default());
+                return Ok(Event::VerifierEnded { id, end, judgement: no_verdict, usage });
+            }
+        };
         let words = over.facts.last_words().unwrap_or_default().to_owned();
         let report = found(ReportFile::Missing, Some(&words), verifier::TASK, &briefing.nonce);
         let judgement = match over.ended {
             Ended::Exited(0) => {
                 verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &subject.item)
             }
-            _ => Judgement { verdict: Verdict::Error, findings: Vec::new() },
+            _ => no_verdict,
         };
         let end = self.end(&over, pipeline);
         desk.tidy().await;
@@ -285,6 +302,9 @@ impl Doing {
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
         let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, pipeline.probes());
+        if let (Some(hold), Some(means)) = (&limit, &self.means) {
+            self.sessions.app.holds.note(&self.spec.provider, means, hold, crate::now());
+        }
         session_end(&over.ended, limit, over.facts.result().as_ref())
     }
 
@@ -299,7 +319,7 @@ impl Doing {
         timeout: Duration,
         stop: watch::Receiver<bool>,
         prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String,
-    ) -> Result<(Over, Briefing), String> {
+    ) -> Result<Ran, String> {
         let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let files = self.session_files(id);
@@ -308,9 +328,11 @@ impl Doing {
         let name = self.session_name(id)?;
         let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let order = Order { name, group, spawn: briefing.spawn.clone(), files, texts, timeout, idle: IDLE };
-        if !self.sessions.is_known(&order.name, &order.files).await
-            && let Ok(spawn) = &order.spawn
-        {
+        let known = self.sessions.is_known(&order.name, &order.files).await;
+        if let Some(hold) = self.held().filter(|_| !known) {
+            return Ok(Ran::Held(hold));
+        }
+        if !known && let Ok(spawn) = &order.spawn {
             let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
             let _ = self.told.send(Told::Entry(Entry::Launched {
                 id: id.clone(),
@@ -326,7 +348,13 @@ impl Doing {
             }
         };
         let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
-        Ok((over, briefing))
+        Ok(Ran::Over(Box::new(over), briefing))
+    }
+
+    /// Somebody else has found out that the quota is used up.
+    fn held(&self) -> Option<Hold> {
+        let means = self.means.as_ref()?;
+        self.sessions.app.holds.of(&self.spec.provider, means, crate::now())
     }
 
     /// The plan as it is on disk: what has become of its tasks, and their commits.

@@ -22,7 +22,7 @@ use super::ledger::Ledger;
 use super::scan;
 use super::view::{self, AutoView};
 use super::watching::Watching;
-use super::{AllHeard, Command, lock, words};
+use super::{AllHeard, Command, guard, words};
 use crate::api::App;
 use crate::hub;
 use crate::notify;
@@ -174,7 +174,7 @@ impl Driver {
                 Told::Event(event) => self.came_back(*event).await,
                 Told::Entry(entry) => self.record(entry).await,
                 Told::Heard(text) => {
-                    lock(&self.heard).insert(self.ledger.spec.id, text);
+                    guard(&self.heard).insert(self.ledger.spec.id, text);
                     Ok(Vec::new())
                 }
             },
@@ -229,7 +229,7 @@ impl Driver {
             }
             Event::PlannerEnded { id, .. } | Event::VerifierEnded { id, .. } => {
                 self.stops.remove(id);
-                lock(&self.heard).remove(&self.ledger.spec.id);
+                guard(&self.heard).remove(&self.ledger.spec.id);
             }
             _ => {}
         }

@@ -187,6 +187,16 @@ impl Areas {
         })
     }
 
+    /// The branch that gathers the results.
+    pub fn branch(&self) -> &str {
+        self.target.strip_prefix("refs/heads/").unwrap_or(&self.target)
+    }
+
+    /// The root of the user's checkout.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The last commit of the branch that gathers the results.
     pub async fn tip(&self) -> Result<String, AreaError> {
         if !exists(&self.root, &self.target).await? {

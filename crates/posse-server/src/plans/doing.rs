@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
 use posse_core::ids::Name;
+use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, Run, RunId};
 use posse_core::plan::names::CommitWords;
 use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Outcome, decide};
@@ -156,9 +157,11 @@ impl Doing {
             Ok(prepared) => prepared,
             Err(why) => return self.not_started(id, why),
         };
-        if !self.sessions.is_known(&order.name, &order.files).await
-            && let Ok(spawn) = &order.spawn
-        {
+        let known = self.sessions.is_known(&order.name, &order.files).await;
+        if let Some(hold) = self.held().filter(|_| !known) {
+            return ended(id, Outcome::Limited(hold), no_verdict(), Default::default());
+        }
+        if !known && let Ok(spawn) = &order.spawn {
             let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
             let _ = self.told.send(Told::Entry(Entry::Launched {
                 run: id.clone(),
@@ -179,6 +182,12 @@ impl Doing {
             let _ = self.told.send(told);
         }
         self.judge(id, run, &briefing, &area, over).await
+    }
+
+    /// Somebody else has found out that the quota is used up.
+    fn held(&self) -> Option<Hold> {
+        let means = self.means.as_ref()?;
+        self.sessions.app.holds.of(&self.spec.provider, means, crate::now())
     }
 
     async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), String> {
@@ -253,6 +262,9 @@ impl Doing {
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
         let mut outcome = decide(&evidence);
+        if let (Outcome::Limited(hold), Some(means)) = (&outcome, &self.means) {
+            self.sessions.app.holds.note(&self.spec.provider, means, hold, crate::now());
+        }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {

@@ -317,10 +317,10 @@ fn t97_a_verifier_that_never_answers_costs_no_verification() {
 fn t84_a_stop_file_keeps_what_was_done() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
-    scene.claude.play("do-1-more.1", "await gate\ncommit 1-more done\nreport completed done");
-    scene.claude.play("do-1-more", VALID);
+    scene.claude.play("do-1-more.1", "commit 1-more done\nreport completed done");
+    scene.claude.play("do-1-more", &format!("await gate\n{VALID}"));
     let id = scene.begin(&json!({}));
-    when("the session", || scene.claude.waits("do-1-more", 1).then_some(()));
+    when("the validator", || scene.claude.waits("do-1-more", 2).then_some(()));
     let stop = scene.env.work().join(".posse/state/stop");
     fs::write(&stop, "").unwrap();
     when("it is taken", || (!stop.exists()).then_some(()));
@@ -328,12 +328,13 @@ fn t84_a_stop_file_keeps_what_was_done() {
     let (outcome, _) = scene.ended(&id);
     assert_eq!(outcome, "stopped", "{:#}", scene.journal(&id));
     assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"], "not archived");
-    assert_eq!(scene.claude.sessions(), 2, "no new session");
+    assert_eq!(scene.file("1-more").as_deref(), Some("done\n"), "its result is kept");
+    assert_eq!(scene.claude.sessions(), 3, "no new session");
 
-    // The next one goes on from there: nothing is planned or done again.
+    // The next one goes on from there: nothing is planned, done or validated again.
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
-    assert_eq!(scene.claude.sessions(), 3, "only the validator was missing");
+    assert_eq!(scene.claude.sessions(), 3);
     assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
 }
 
@@ -436,4 +437,73 @@ fn the_daemon_may_die_at_any_time_of_a_pipeline() {
         assert_eq!(commits.lines().count(), 1, "{item} was archived once, after {kills} kills");
     }
     assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+}
+
+#[test]
+fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
+    let items = ["1-more", "2-more", "3-more", "4-more", "5-more"];
+    let scene = Scene::new(&items);
+    scene.claude.play("plan", "error=true code=1 words='' cost=0");
+    let id = scene.begin(&json!({}));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!(outcome, "circuit_open", "{reason}");
+    assert!(reason.contains("1-more, 2-more, 3-more"), "{reason}");
+    assert_eq!(scene.claude.sessions(), 3);
+    assert_eq!(scene.there("docs/feature-backlog"), items.map(|item| format!("{item}.md")));
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+}
+
+#[test]
+fn t71_a_limit_while_planning_holds_everybody() {
+    let scene = Scene::new(&["1-more"]);
+    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $(( $(date +%s) + 3600 ))\nerror=true code=1";
+    scene.claude.play("plan", limited);
+    let id = scene.begin(&json!({ "no_wait": true }));
+    assert_eq!(scene.ended(&id).0, "rate_limited", "{:#}", scene.journal(&id));
+    let (standing, _, history) = scene.why("1-more");
+    assert_eq!(standing, "waiting", "{history:?}");
+    assert_eq!(scene.show(&id).unwrap()["items"][0]["attempts"], 0, "it costs nothing");
+    // Whoever comes next need not find it out again: not the next pipeline, not a plan, not after another daemon.
+    scene.env.kill_daemon();
+    when("another daemon", || scene.env.http().get::<Value>("/health").ok());
+    let id = scene.begin(&json!({ "no_wait": true }));
+    assert_eq!(scene.ended(&id).0, "rate_limited");
+    let plan = scene.env.work().parent().unwrap().join("outside/plan.yaml");
+    fs::write(&plan, "meta: {name: One}\nsections:\n  - id: s\n    tasks:\n      - {id: t, name: T}\n").unwrap();
+    let mut command = scene.env.command(["plan", "run", "--no-wait", plan.to_str().unwrap()]);
+    let output = command.env("PATH", scene.claude.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(scene.claude.sessions(), 1);
+}
+
+#[test]
+fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
+    let scene = Scene::new(&["1-more", "2-more"]);
+    scene.does("2-more");
+    let ask = "report suspended 'I wonder' '\"question\": \"Which colour?\"'";
+    scene.claude.play("do-1-more.1", ask);
+    scene.claude.play("do-1-more.2", "commit 1-more blue\nreport completed done");
+    scene.claude.play("do-1-more", VALID);
+    scene.begin(&json!({ "mode": "watch" }));
+    let archived = |item: &str| scene.there("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
+    when("the other one", || archived("2-more"));
+    let (standing, reason, _) = scene.why("1-more");
+    assert_eq!(standing, "parked", "{reason}");
+    assert!(reason.starts_with("suspended"), "{reason}");
+    assert!(archived("1-more").is_none());
+    let mut answer = scene.env.command(["plan", "answer", ".posse/plans/1-more.yaml", "do-1-more", "blue"]);
+    assert!(answer.status().unwrap().success());
+    when("it is archived", || archived("1-more"));
+    assert!(scene.claude.called("do-1-more", 2).unwrap().prompt().contains("Which colour?"));
+}
+
+#[test]
+fn another_home_does_not_work_in_the_same_project() {
+    let scene = Scene::new(&[]);
+    scene.begin(&json!({ "mode": "watch" }));
+    let other = env();
+    other.run(["ls"]).ok();
+    let body = json!({ "directory": scene.env.work(), "means": scene.means() });
+    let second = other.http().post("/auto", &body).unwrap();
+    assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
 }
