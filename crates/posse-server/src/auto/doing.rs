@@ -443,15 +443,14 @@ impl Doing {
             plan,
             report: None,
         };
-        let report = self.subject(candidate).ok().map(|subject| {
+        let report = |item: &Item| {
             let warnings = if retirement.outcome == ItemOutcome::CompletedWithWarnings {
                 vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
             } else {
                 Vec::new()
             };
-            let (item, block) = (&subject.item, &block);
-            markdown(&ItemReport { item, block, tasks: &rows, sessions: &[], warnings: &warnings })
-        });
+            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &[], warnings: &warnings })
+        };
         let wanted = archive::Wanted {
             project: Path::new(&self.spec.directory),
             shelves: &self.spec.shelves,
@@ -459,7 +458,7 @@ impl Doing {
             kind: candidate.kind,
             source: &candidate.path,
             block: &block,
-            report: report.as_deref(),
+            report: &report,
         };
         let done = archive(&wanted).await.map_err(|error| error.to_string())?;
         for warning in done.warnings {

@@ -22,7 +22,7 @@ use crate::quarantine::move_to;
 const MOST: u32 = 100;
 
 /// What is to be done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     /// Absolute.
     pub project: &'a Path,
@@ -32,8 +32,8 @@ pub struct Wanted<'a> {
     /// The item, within the project.
     pub source: &'a str,
     pub block: &'a OutcomeBlock,
-    /// Goes beside the item. Written once; what is there stays.
-    pub report: Option<&'a str>,
+    /// What goes beside the item, from the item as it is archived. Written once; what is there stays.
+    pub report: &'a (dyn Fn(&Item) -> String + Sync),
 }
 
 /// What was done.
@@ -114,17 +114,17 @@ pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Resul
             path
         }
     };
-    let report = wanted.report.map(|_| report_path(&path));
-    if let (Some(report), Some(text)) = (&report, wanted.report) {
-        let file = wanted.project.join(report);
-        if !file.exists() {
-            replace(&file, text).map_err(failed(report))?;
-        }
-        after(Step::ReportWritten)?;
+    let report = report_path(&path);
+    let file = wanted.project.join(&report);
+    if !file.exists()
+        && let Some(item) = item(wanted.project, &path, wanted.kind, wanted.slug)
+    {
+        replace(&file, &(wanted.report)(&item)).map_err(failed(&report))?;
     }
+    after(Step::ReportWritten)?;
     let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
     let message = message(wanted, &path);
-    let add: Vec<&str> = [Some(path.as_str()), report.as_deref()].into_iter().flatten().collect();
+    let add: Vec<&str> = [path.as_str()].into_iter().chain(file.exists().then_some(report.as_str())).collect();
     let gone: Vec<&str> = if source.exists() { Vec::new() } else { vec![wanted.source] };
     let commit = commit(&tree, wanted.project, &path, &add, &gone, &message, after).await?;
     Ok(Done { path, commit, warnings })

@@ -66,7 +66,7 @@ async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Res
         kind: Kind::Defect,
         source: SOURCE,
         block,
-        report: Some("# Report\n"),
+        report: &|item| format!("# Report on {}\n", item.title),
     };
     let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
     match archive_with(&wanted, &after).await {
@@ -218,7 +218,7 @@ async fn without_git_it_is_moved() {
         kind: Kind::Defect,
         source: SOURCE,
         block: &block,
-        report: None,
+        report: &|_| String::new(),
     };
     let done = archive(&wanted).await.unwrap();
     assert_eq!((done.path.as_str(), done.commit), (TARGET, None));

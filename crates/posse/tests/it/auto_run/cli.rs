@@ -41,7 +41,14 @@ fn a_backlog_is_drained_and_can_be_asked_about() {
     scene.does("2-more");
     let (code, shown) = scene.auto(&["--drain"]);
     assert_eq!(code, 0, "{shown}");
-    for told in ["1-bug: planner (planner)", "1-bug: planned", "1-bug: verification 1: Pass", "2-more: ", "2 done", "7 sessions, $1.75"] {
+    for told in [
+        "1-bug: planner (planner)",
+        "1-bug: planned",
+        "1-bug: verification 1: Pass",
+        "2-more: ",
+        "2 done",
+        "7 sessions, 1.75 USD",
+    ] {
         assert!(shown.contains(told), "{told}: {shown}");
     }
     let (code, status) = scene.auto(&["status"]);
