@@ -265,12 +265,11 @@ impl World {
             }
             thing.candidate.asks = None;
         }
-        let parked = pipeline.items().into_iter().filter(|item| {
-            let why = pipeline.why(item).unwrap();
-            why.standing == Standing::Parked
-                && (why.reason.starts_with("needs_attention") || why.reason.starts_with("archive_failed"))
+        let parked = pipeline.standings().into_iter().filter(|(_, standing, reason)| {
+            let looked_after = ["needs_attention", "archive_failed"].iter().any(|why| reason.starts_with(why));
+            *standing == Standing::Parked && looked_after
         });
-        parked.map(|item| Event::Retry { item }).collect()
+        parked.map(|(item, ..)| Event::Retry { item }).collect()
     }
 }
 

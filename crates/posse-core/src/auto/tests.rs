@@ -258,7 +258,7 @@ fn the_order_is_the_backlogs() {
         Candidate { held: Some("on hold".into()), ..with("0-f", Kind::Defect, Priority::Critical) },
     ];
     let bench = Bench::new(drain(), backlog);
-    let items: Vec<String> = bench.pipeline.items().iter().map(ToString::to_string).collect();
+    let items: Vec<String> = bench.pipeline.standings().iter().map(|(item, ..)| item.to_string()).collect();
     assert_eq!(items, ["2-b", "9-d", "10-c", "1-e", "0-f"]);
     bench.why("0-f", Standing::Held, "on hold");
     bench.why("2-b", Standing::InProgress, "intake");

@@ -78,6 +78,12 @@ impl Desk {
         self.areas.make(&run, &tip).await.map_err(words)
     }
 
+    /// The area of this session, if there was one.
+    fn known(&self, work: Work, number: u32) -> Option<Area> {
+        let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
+        self.areas.find(&run).ok()
+    }
+
     /// Areas in which nothing was left go.
     pub(super) async fn tidy(&self) {
         if let Err(error) = self.areas.tidy(&BTreeSet::new()).await {
@@ -151,7 +157,12 @@ impl Draft<'_> {
             std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
         replace(&file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-        self.clear(&area).await;
+        // Also of those who came before it in vain.
+        for number in 1..=self.number {
+            if let Some(area) = desk.known(Work::Plan, number) {
+                self.clear(&area).await;
+            }
+        }
         desk.tidy().await;
         Ok(PlanFound::Valid { hash: hash(&text) })
     }

@@ -111,10 +111,6 @@ impl Pipeline {
                 self.step(item, format!("too little to begin with: {question}"));
                 self.ready(Step::Mark { question });
             }
-            Intake::Archived => {
-                self.step(item, "it is in the archive already; nothing is done again");
-                self.retire(ItemOutcome::Completed, "it was in the archive already".into());
-            }
             Intake::Gone => {
                 self.step(item, "it is not in the backlog any more");
                 self.leave();
