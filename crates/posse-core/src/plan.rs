@@ -10,6 +10,8 @@
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
 //! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
 //!   called, `landing` what is in the way when it is merged.
+//! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
+//!   how long work is kept that was not merged.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again; `usage` sums
 //!   up what all of it has used.
 //! - `config` is what the project and the user say about all plans, `settings` what follows from it for one run.
@@ -21,6 +23,7 @@
 pub mod breaker;
 pub mod budget;
 pub(crate) mod check;
+pub mod checkout;
 pub mod config;
 pub mod edit;
 #[cfg(test)]
@@ -32,6 +35,8 @@ pub mod file;
 mod file_tests;
 pub mod gates;
 mod ids;
+pub mod isolation;
+pub mod keep;
 pub mod landing;
 pub mod limits;
 #[cfg(test)]

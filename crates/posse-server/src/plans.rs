@@ -13,8 +13,10 @@ pub(crate) mod doing;
 mod driver;
 pub mod entry;
 pub(crate) mod facts;
+mod keep;
 mod ledger;
 mod others;
+mod place;
 pub(crate) mod plan_file;
 mod report;
 pub(crate) mod session;
@@ -29,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::{self, Event, StopHow};
 use posse_core::plan::names::plan_slug;
@@ -45,6 +48,7 @@ pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
 use entry::Entry;
+pub use keep::KeptWork;
 use ledger::Ledger;
 use others::Shared;
 use session::Sessions;
@@ -131,6 +135,10 @@ pub(crate) struct Plans {
     /// What runs share.
     shared: Shared,
     pub(crate) stop_files: StopFiles,
+    /// The checkouts in which sessions work, and of which run.
+    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Held by whoever removes what is not needed any more.
+    cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
     /// Where runs keep their files.
@@ -140,11 +148,24 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
-        let (driven, heard, shared) = Default::default();
+        let (driven, heard, shared, in_place, cleaning) = Default::default();
         let beginning: Arc<tokio::sync::Mutex<()>> = Arc::default();
         let not_taken_up = Arc::new(Mutex::new(beginning.clone().try_lock_owned().ok()));
         let stop_files = StopFiles::new(files.clone());
-        Self { driven, heard, beginning, not_taken_up, shared, stop_files, files, database, state, executable }
+        Self {
+            driven,
+            heard,
+            beginning,
+            not_taken_up,
+            shared,
+            stop_files,
+            in_place,
+            cleaning,
+            files,
+            database,
+            state,
+            executable,
+        }
     }
 
     /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
@@ -167,10 +188,10 @@ impl Plans {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
         }
         let (id, state) = (spec.id, self.state_of(spec.id));
-        let areas = self.areas(&spec).await?;
+        let areas = self.find_place(&mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
         let told = view::told(id, 1, &entry);
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
@@ -196,6 +217,8 @@ impl Plans {
     }
 
     pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), PlanError> {
+        // Whoever comes right after a restart waits until the run is taken up: it is not over.
+        drop(self.beginning.lock().await);
         self.show(id).await?;
         match self.tell(id, Event::Stop(how)).await {
             true => Ok(()),
@@ -414,6 +437,7 @@ impl Plans {
             state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
+            isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };
         Ok(Areas::open(ground).await?)
@@ -421,7 +445,10 @@ impl Plans {
 
     /// Drives it from now on.
     fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
-        let id = ledger.spec.id;
+        let (id, file) = (ledger.spec.id, ledger.spec.file.clone());
+        if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
+            lock(&self.in_place).insert(id, areas.root().to_owned());
+        }
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
@@ -441,11 +468,13 @@ impl Plans {
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, mine, stop_files };
         let driver = Driver::new(parts);
         lock(&self.driven).insert(id, commands);
-        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
-                lock(&driven).remove(&id);
-                lock(&heard).remove(&id);
+                lock(&plans.driven).remove(&id);
+                lock(&plans.heard).remove(&id);
+                lock(&plans.in_place).remove(&id);
+                plans.clean_up(Some(&file)).await;
             }
         });
     }

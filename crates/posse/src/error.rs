@@ -145,3 +145,47 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use posse_testkit::docs;
+
+    /// The codes there are, read off the type itself.
+    fn codes() -> BTreeSet<u8> {
+        let source = include_str!("error.rs");
+        let (_, rest) = source.split_once("enum Exit {\n").unwrap();
+        let variants = rest.split_once("\n}").unwrap().0.lines().filter(|line| !line.trim().starts_with("//"));
+        variants.map(|line| line.split_once(" = ").unwrap().1.trim_end_matches(',').parse().unwrap()).collect()
+    }
+
+    fn document(name: &str) -> String {
+        docs::files().into_iter().find(|(file, _)| file == name).unwrap().1
+    }
+
+    #[test]
+    fn every_exit_code_is_documented_and_no_other() {
+        let text = document("docs/exit-codes.md");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+        let documented: BTreeSet<u8> = rows.filter_map(|(code, _)| code.parse().ok()).collect();
+        assert_eq!(documented, codes());
+    }
+
+    /// Where they are told in short.
+    #[test]
+    fn what_is_said_of_exit_codes_elsewhere_is_so() {
+        let readme = document("README.md");
+        let (_, short) = readme.split_once("## Exit codes\n").unwrap();
+        let short = short.split("\n## ").next().unwrap();
+        let (_, help) = crate::cmd::AFTER_HELP.split_once("Exit codes:").unwrap();
+        for text in [short, help] {
+            let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u8>().ok());
+            let told: BTreeSet<u8> = numbers.collect();
+            // A range is written by its ends.
+            let missing: Vec<u8> = codes().difference(&told).copied().filter(|code| !(2..=5).contains(code)).collect();
+            assert!(missing.is_empty(), "{missing:?} is not in {text}");
+            assert!(told.is_subset(&codes()), "{told:?}");
+        }
+    }
+}

@@ -44,6 +44,7 @@ pub(super) async fn begin(
         provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,
+        allow_dirty: body.allow_dirty,
         only: body.only,
         from: body.from,
         reset: body.reset,

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::plan::budget::Usage;
+use posse_core::plan::budget::{Line, Usage};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
@@ -103,6 +104,9 @@ impl Driver {
         effects.extend(self.hear_of_others(true).await?);
         if !self.ledger.started {
             effects.extend(self.happen(Event::Started).await?);
+            if let Some(text) = self.ledger.spec.git.warning.clone() {
+                effects.extend(self.record(Entry::Said { level: Level::Warning, text }).await?);
+            }
         }
         loop {
             while let Some(effect) = effects.pop_front() {
@@ -207,7 +211,8 @@ impl Driver {
             words::log(id, *level, text);
         }
         let told = view::told(id, seq, &entry);
-        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry);
+        let usage = ledger.lines.get(self.ledger.lines.len()).cloned();
+        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry, usage);
         loop {
             let (entry, told) = (Box::new(journal.clone()), told.clone());
             match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
@@ -232,11 +237,13 @@ impl Driver {
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
-            Effect::RunGates { .. } | Effect::Merge { .. } if self.doing.means.is_none() && self.has_gates() => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
+                if self.doing.means.is_none() && self.runs_gates(&effect) =>
+            {
                 self.waiting.push(effect);
                 Ok(Vec::new())
             }
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => {
                 self.doing.clone().begin(effect, self.ledger.run.clone());
                 Ok(Vec::new())
             }
@@ -254,8 +261,11 @@ impl Driver {
         }
     }
 
-    fn has_gates(&self) -> bool {
-        self.ledger.spec.settings.has_gates
+    fn runs_gates(&self, effect: &Effect) -> bool {
+        let spec = &self.ledger.spec;
+        // Where sessions work in the user's checkout, the checks are run before them too.
+        let makes_area = matches!(effect, Effect::MakeArea { .. }) && spec.git.isolation == Isolation::Worktree;
+        spec.settings.has_gates && !makes_area
     }
 
     async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {
@@ -340,8 +350,14 @@ impl Driver {
     }
 }
 
-/// An entry as it is stored, with the run as it is after it.
-pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, entry: &Entry) -> JournalEntry {
+/// An entry as it is stored, with the run as it is after it, and what the session has used that it tells of.
+pub(super) fn journal_entry(
+    ledger: &Ledger,
+    state: &std::path::Path,
+    seq: i64,
+    entry: &Entry,
+    usage: Option<Line>,
+) -> JournalEntry {
     let view = PlanView::new(ledger, &state.to_string_lossy());
     JournalEntry {
         run: ledger.spec.id,
@@ -356,14 +372,6 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
         },
-        usage: ledger.lines.last().filter(|line| line.at == ledger.changed && is_end(entry)).cloned(),
-    }
-}
-
-/// Whether it tells of the end of a session.
-fn is_end(entry: &Entry) -> bool {
-    match entry {
-        Entry::Happened { event } => matches!(**event, Event::SessionEnded { .. } | Event::ValidatorEnded { .. }),
-        _ => false,
+        usage,
     }
 }

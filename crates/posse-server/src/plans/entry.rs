@@ -1,11 +1,13 @@
 //! What the journal of a plan's run is made of.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
-use posse_core::plan::file::Gate;
+use posse_core::plan::file::{Gate, Isolation};
+use posse_core::plan::keep::DEFAULT_KEEP;
 use posse_core::plan::machine::{self, Event};
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, State, TaskId};
@@ -37,6 +39,9 @@ pub struct Spec {
     pub sandbox: Sandbox,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
+    /// Where tasks are worked on, and how long what is not merged is kept.
+    #[serde(default)]
+    pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     pub notifications: Notifications,
@@ -76,6 +81,32 @@ impl Spec {
     pub fn policy(&self, plan: &Plan) -> Policy {
         let commands = self.gates(plan).into_iter().map(|gate| gate.command).collect();
         Policy::configured(&self.config.sandbox, commands)
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitRules {
+    pub isolation: Isolation,
+    /// Why it is another one than the plan says.
+    pub warning: Option<String>,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub allow_dirty: bool,
+    /// How long work is kept that was not merged, when its task is done.
+    pub keep_failed: Duration,
+    /// The commit that the plan began with, in this run or an earlier one.
+    pub base: Option<String>,
+}
+
+impl Default for GitRules {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::Worktree,
+            warning: None,
+            allow_dirty: false,
+            keep_failed: DEFAULT_KEEP,
+            base: None,
+        }
     }
 }
 

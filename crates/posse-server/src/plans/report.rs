@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use posse_agents::headless::Sandbox;
-use posse_core::plan::file::GateWhen;
+use posse_core::plan::file::{GateWhen, Isolation};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::usage::{COSTS, Summary};
 use posse_core::plan::{Record, TaskStatus};
@@ -41,8 +41,13 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     if ledger.spec.sandbox == Sandbox::Off {
         out.push_str("- **The sandbox was off: sessions could do everything.**\n");
     }
+    if ledger.spec.git.isolation == Isolation::InPlace {
+        out.push_str("- Sessions worked in the checkout itself.\n");
+    }
     for gate in ledger.spec.gates(plan).iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
-        let _ = writeln!(out, "- Check `{}` (after_plan): not run", line(&gate.name));
+        let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
+        let said = said.map_or("not run".into(), |check| check.verdict.to_string());
+        let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
     for section in &plan.sections {
         let _ = writeln!(out, "\n## {} {}\n", line(&section.id), line(&section.name));

@@ -53,16 +53,19 @@ pub(crate) struct Args {
 enum Command {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
+    #[command(after_help = "Examples:\n  posse plan check plan.yaml")]
     Check {
         /// The plan
         file: PathBuf,
     },
     /// Sections and tasks, how they stand, and what may start next
+    #[command(after_help = "Examples:\n  posse plan status plan.yaml")]
     Status {
         /// The plan
         file: PathBuf,
     },
     /// Why a task does not start, or what became of it
+    #[command(after_help = "Examples:\n  posse plan why plan.yaml 2.1")]
     Why {
         /// The plan
         file: PathBuf,
@@ -70,6 +73,9 @@ enum Command {
         task: String,
     },
     /// Stop a plan that runs
+    #[command(
+        after_help = "Examples:\n  posse plan stop plan.yaml        let what runs finish\n  posse plan stop plan.yaml now    end it"
+    )]
     Stop {
         /// The plan
         file: PathBuf,
@@ -78,6 +84,7 @@ enum Command {
         now: Option<String>,
     },
     /// Answer a task that asked
+    #[command(after_help = "Examples:\n  posse plan answer plan.yaml 2.1 'the blue one'")]
     Answer {
         /// The plan
         file: PathBuf,
@@ -88,6 +95,7 @@ enum Command {
         text: Vec<String>,
     },
     /// Have a task tried again from the beginning
+    #[command(after_help = "Examples:\n  posse plan retry plan.yaml 2.1")]
     Retry {
         /// The plan
         file: PathBuf,
@@ -95,12 +103,16 @@ enum Command {
         task: String,
     },
     /// What sessions of an agent may do, flag by flag
+    #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]
     Flags(flags::Args),
     /// What is configured for plans here, and where each value comes from
+    #[command(after_help = "Examples:\n  posse plan config\n  posse plan config --default")]
     Config(configuration::Args),
     /// What sessions have used: money, tokens, time
+    #[command(after_help = "Examples:\n  posse plan usage --since 7d")]
     Usage(usage::Args),
     /// Make the directories, a sample plan and a configuration
+    #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
     /// The same as `posse auto items`
     #[command(hide = true)]

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::tests::{done, failed};
-use super::{Effect, Event, GateFailure, MergeResult, Part, Run, RunId, RunOutcome};
+use super::{Effect, Event, GateFailure, MergeResult, Part, PlanCheck, Run, RunId, RunOutcome};
 use crate::plan::budget::Usage;
+use crate::plan::gates::GateVerdict;
 use crate::plan::limits::Hold;
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::select::satisfied;
@@ -20,7 +21,7 @@ const PLAN: &str = "meta:
   parallel: 3
   circuit_breaker_threshold: 1000
   validation: {enabled: true, run_after: [tester], validators: [v, w]}
-  gates: [{cmd: make}]
+  gates: [{cmd: make}, {cmd: make e2e, when: after_plan}]
 sections:
   - id: one
     tasks:
@@ -66,6 +67,7 @@ impl World {
             Effect::StartSession { run, .. } => format!("session {run}"),
             Effect::RunGates { run } => format!("gates {run}"),
             Effect::Merge { run } => format!("merge {run}"),
+            Effect::CheckPlan => "the plan".to_owned(),
             Effect::EndSession { .. } | Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => return None,
         };
         let answer = match self.deeds.get(&name) {
@@ -108,6 +110,13 @@ impl World {
                     _ => MergeResult::Merged { commits: vec![name.to_owned()] },
                 };
                 Event::MergeEnded { run: run.clone(), result }
+            }
+            Effect::CheckPlan => {
+                let verdict = match dice {
+                    0 => GateVerdict::NotRun("no server".into()),
+                    _ => GateVerdict::Green,
+                };
+                Event::PlanChecked { checks: vec![PlanCheck { gate: "e2e".into(), verdict }] }
             }
             _ => return None,
         })

@@ -29,6 +29,9 @@ pub struct PlanIn {
     /// The branch that gathers the results; the one that is checked out unless given.
     #[serde(default)]
     pub branch: Option<String>,
+    /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
+    #[serde(default)]
+    pub allow_dirty: bool,
     /// Only this task.
     #[serde(default)]
     pub only: Option<String>,
@@ -38,7 +41,7 @@ pub struct PlanIn {
     /// Tasks to be done again from the beginning.
     #[serde(default)]
     pub reset: Vec<String>,
-    /// Sessions at once; as the plan says unless given.
+    /// Sessions at once; as the plan says unless given. 0: as many as configured.
     #[serde(default)]
     pub workers: Option<u32>,
     /// End instead of waiting for the quota to come back.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_core::plan::machine::RunId;
 use serde::{Deserialize, Serialize};
 
+use super::in_place::Start;
 use super::{AreaError, Areas, work_of};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,12 @@ pub(super) struct Note {
     pub(super) sealed: Option<String>,
     /// What the branch of the user is about to become, or has become.
     pub(super) landing: Option<Landing>,
+    /// Whose it is. Notes of older versions do not say.
+    #[serde(default)]
+    pub(super) run: Option<RunId>,
+    /// It is no area of its own: the session works in the user's checkout.
+    #[serde(default)]
+    pub(super) in_place: Option<Start>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +35,9 @@ pub(super) struct Landing {
 }
 
 impl Note {
-    pub(super) fn new(branch: String, directory: PathBuf, base: String) -> Self {
-        Self { branch, directory, base, ready: false, sealed: None, landing: None }
+    pub(super) fn new(run: &RunId, branch: String, directory: PathBuf, base: String) -> Self {
+        let run = Some(work_of(run));
+        Self { branch, directory, base, ready: false, sealed: None, landing: None, run, in_place: None }
     }
 }
 

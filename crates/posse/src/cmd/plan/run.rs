@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// The branch that gathers the results [default: the one that is checked out]
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
+    /// With `isolation: in_place`: begin although there are uncommitted changes; sessions may not commit these
+    #[arg(long)]
+    allow_dirty: bool,
     /// Whose sessions; `posse provider list` shows who there is
     #[arg(long, value_name = "PROVIDER", default_value = DEFAULT_PROVIDER)]
     provider: String,
@@ -162,6 +165,7 @@ impl Args {
             provider: Some(self.provider.clone()),
             no_sandbox: sandbox == Sandbox::Off,
             branch: self.branch.clone(),
+            allow_dirty: self.allow_dirty,
             only: self.only.clone(),
             from: self.from.clone(),
             reset: self.reset.clone(),

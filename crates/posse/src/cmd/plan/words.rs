@@ -1,7 +1,8 @@
 //! The journal of a plan's run in words.
 
 use posse_core::plan::budget::Total;
-use posse_core::plan::machine::{Event, MergeResult, Part, RunId, StopHow};
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Event, MergeResult, Part, PlanCheck, RunId, StopHow};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Verdict;
 use posse_core::turn::Level;
@@ -97,6 +98,12 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             // The notice says it.
             MergeResult::NotNow { .. } => None,
         },
+        Event::PlanChecked { checks } => {
+            let said = checks.iter().map(|check| format!("check {} of the whole plan: {}", check.gate, check.verdict));
+            let green = |check: &PlanCheck| matches!(check.verdict, GateVerdict::Green);
+            let colour = (!checks.iter().all(green)).then_some(Colour::Yellow);
+            Some((said.collect::<Vec<_>>().join("; "), colour))
+        }
         Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
         Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
         Event::Stop(StopHow::Now) => yellow("stopping now".into()),
