@@ -44,7 +44,6 @@ use listen::{Defaults, Listeners};
 
 use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
-use crate::holds::Holds;
 use crate::hub::{Command, Message};
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -73,7 +72,6 @@ pub(crate) struct App {
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
     pub(crate) autos: Autos,
-    pub(crate) holds: Holds,
 }
 
 impl App {
@@ -115,6 +113,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::resume))
         .routes(routes!(runs::journal))
         .routes(routes!(plans::list, plans::begin))
+        .routes(routes!(plans::usage))
         .routes(routes!(plans::answer))
         .routes(routes!(plans::retry))
         .routes(routes!(plans::show))

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
+use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 use posse_term::lock::Lock;
@@ -35,7 +36,7 @@ use crate::plans::PlanError;
 use crate::plans::areas::AreaError;
 use crate::plans::session::Sessions;
 use crate::runs::Means;
-use crate::store::{self, Kind, StoreError};
+use crate::store::{self, Kind, StoreError, UsageOf};
 use crate::watched_files::WatchedFiles;
 pub(crate) use begin::Wanted;
 use doing::Doing;
@@ -43,6 +44,9 @@ use driver::{Driver, Ended};
 use entry::Entry;
 use ledger::Ledger;
 use view::{AutoView, WhyView};
+
+/// So many pipelines are looked at for a quota that is used up.
+const REMEMBERED: usize = 20;
 
 /// What the driver of a pipeline is told by people. Answered when it is written down; a driver that has come to its end does
 /// not.
@@ -60,8 +64,8 @@ pub(crate) enum AutoError {
     Never(String),
     #[error("pipeline {run} works in {directory} since {since}; one at a time")]
     InUse { run: RunId, directory: String, since: jiff::Timestamp },
-    #[error("{process}, under another home, works through the backlog of {directory}; one at a time")]
-    Locked { process: String, directory: String },
+    #[error("{by} works through the backlog of {directory}; one at a time")]
+    Locked { by: String, directory: String },
     #[error("nothing is known of an item {0:?}")]
     NoItem(String),
     #[error("pipeline {0} is over; there is nothing to stop")]
@@ -126,8 +130,13 @@ impl Autos {
         }
         let last = self.last(&directory).await?;
         let retries = wanted.retry.clone();
-        let lock = begin::lock(&directory).await?;
+        let lock = self.lock(&directory, &wanted.config.state_dir).await?;
         let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
+        if let Some(window) = spec.settings.window {
+            let since = Wall(crate::now().0.saturating_sub(i64::try_from(window.within.as_millis()).unwrap_or(i64::MAX)));
+            let lines = app.plans.usage(UsageOf { since: Some(since), ..UsageOf::default() }).await?;
+            spec.carried.spent = lines.iter().filter_map(|line| Some((line.at, line.usage.cost_usd?))).collect();
+        }
         let (id, state) = (spec.id, self.state_of(spec.id));
         spec.branch = Some(begin::branch(&spec, &state).await?);
         let ledger = Ledger::new(spec.clone(), crate::now());
@@ -158,7 +167,7 @@ impl Autos {
         }
         let (ledger, seq) = self.load(id).await?;
         if !ledger.closed {
-            let lock = begin::lock(&ledger.spec.directory).await?;
+            let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
             self.drive(app, ledger, seq, Some(means), Vec::new(), lock);
         }
         Ok(())
@@ -194,6 +203,13 @@ impl Autos {
 
     /// Takes up the pipelines that were going on when the last daemon ended.
     pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
+        // A quota that is used up stays so, whoever found out.
+        for view in self.list(REMEMBERED).await.unwrap_or_default() {
+            if let Some(hold) = view.hold {
+                let until = Wall(hold.until.as_millisecond());
+                app.plans.hold(&view.provider, &Hold { until, reason: hold.reason, known: true });
+            }
+        }
         for id in runs {
             let _beginning = self.beginning.lock().await;
             if guard(&self.driven).contains_key(&id) {
@@ -207,9 +223,13 @@ impl Autos {
 
     async fn take_up_one(&self, app: &App, id: RunId) -> Result<(), AutoError> {
         let (ledger, seq) = self.load(id).await?;
-        let lock = begin::lock(&ledger.spec.directory).await?;
+        let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
         self.drive(app, ledger, seq, None, Vec::new(), lock);
         Ok(())
+    }
+
+    async fn lock(&self, directory: &str, state: &str) -> Result<Lock, AutoError> {
+        begin::lock(directory, state, &self.state).await
     }
 
     /// All pipelines, newest first.
@@ -285,7 +305,10 @@ impl Autos {
         let doing =
             Doing { spec: Arc::new(ledger.spec.clone()), sessions, means, state: self.state_of(id), told: tell };
         let (app, heard) = (app.clone(), self.heard.clone());
-        let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries });
+        let (spec, files) = (&ledger.spec, &app.plans.stop_files);
+        let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
+        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files };
+        let driver = Driver::new(parts);
         guard(&self.driven).insert(id, commands);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());
         tokio::spawn(async move {

@@ -13,7 +13,6 @@ mod child;
 mod environment;
 mod first_starts;
 mod git;
-mod holds;
 mod hub;
 pub mod notify;
 pub mod plans;

@@ -18,7 +18,6 @@ use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
-use crate::holds::Holds;
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -72,7 +71,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 }
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
-    let places = settings.places.clone();
+    let (places, executable) = (settings.places.clone(), settings.executable.clone());
     let (store, found) = store::open(&places.database())?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
@@ -95,6 +94,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         }
     });
     let files = WatchedFiles::start();
+    let backends = Backends { settings, routes: routes.clone(), hub: messages.clone() };
+    let server = found.settings.get(tmux_server::SETTING);
+    let tmux_server = server.and_then(|server| serde_json::from_str(server).ok()).unwrap_or_default();
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -108,12 +110,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         want,
         providers: providers.clone(),
         files: files.clone(),
-        executable: settings.executable.clone(),
-        tmux_server: found
-            .settings
-            .get(tmux_server::SETTING)
-            .and_then(|server| serde_json::from_str(server).ok())
-            .unwrap_or_default(),
+        executable: executable.clone(),
+        tmux_is_there: backends.tmux_is_there(&tmux_server).await,
+        tmux_server,
     });
     let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
     let app = App {
@@ -126,9 +125,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         versions: Arc::default(),
         first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
-        plans: Plans::new(files.clone(), places.database(), places.plans(), settings.executable.clone()),
-        holds: Holds::open(places.holds()),
-        autos: Autos::new(files, places.database(), places.autos(), settings.executable.clone()),
+        plans: Plans::new(files.clone(), places.database(), places.plans(), executable.clone()),
+        autos: Autos::new(files, places.database(), places.autos(), executable),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -136,7 +134,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         tracing::error!("cannot listen on {} again: {error}", place.address);
     }
     // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
-    let backends = Backends { settings, routes, hub: messages.clone() };
     backends.connect_keeper().await?;
     tokio::spawn(backends.run(wanted));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();

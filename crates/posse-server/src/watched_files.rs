@@ -26,8 +26,12 @@ pub(crate) enum Changed {
     Placed,
     /// There is more in it; told only to who asked for that.
     Grown,
-    /// It came or went; told only to who watches the whole directory.
-    Stirred,
+    /// It was made; the same.
+    Appeared,
+    /// It was removed, or moved elsewhere; the same.
+    Removed,
+    /// Its directory is gone, and nothing will be told any more; the same.
+    Gone,
 }
 
 /// Hears of a file. `false`: nobody is interested any more.
@@ -64,18 +68,28 @@ impl WatchedFiles {
         self.add(file, flags, Box::new(tell));
     }
 
-    /// Tells of every change in this directory: what comes, goes and is written. `false`: nobody watches it.
+    /// As `watch`, and also tells when its directory is gone.
+    pub(crate) fn watch_for_good(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(file, flags, Box::new(tell));
+    }
+
+    /// Tells when something of this name is made or moved here, a directory too, or when that cannot be any more.
+    pub(crate) fn watch_appearing(&self, path: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(path, flags, Box::new(tell));
+    }
+
+    /// Tells of everything in this directory that comes, goes or is written, and when it is gone itself. `false`: nobody
+    /// will tell.
     pub(crate) fn watch_directory(
         &self,
         directory: &Path,
         tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
     ) -> bool {
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::MOVED_FROM;
-        self.watcher.as_ref().is_some_and(|watcher| watcher.add_directory(directory, flags, Box::new(tell)))
+        let come = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE;
+        let go = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF;
+        self.watcher.as_ref().is_some_and(|watcher| watcher.add_directory(directory, come | go, Box::new(tell)))
     }
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
@@ -85,10 +99,17 @@ impl WatchedFiles {
     }
 }
 
-/// A watched directory, and who wants which file in it, or all of them.
+/// A watched directory, and who wants which file in it.
 struct Directory {
     path: PathBuf,
-    wanted: Vec<(Option<OsString>, Tell)>,
+    wanted: Vec<Wanted>,
+}
+
+struct Wanted {
+    /// Nothing: whatever is in it.
+    name: Option<OsString>,
+    flags: WatchFlags,
+    tell: Tell,
 }
 
 struct Watcher {
@@ -103,15 +124,18 @@ impl Watcher {
         let mut changes = inotify::Reader::new(&self.kernel, &mut buffer);
         loop {
             match changes.next() {
+                Ok(change) if change.events().contains(ReadFlags::IGNORED) => self.gone(change.wd()),
                 Ok(change) => {
-                    let how = match change.events() {
-                        events if events.contains(ReadFlags::MOVED_TO) => Changed::Placed,
-                        events if events.contains(ReadFlags::MODIFY) => Changed::Grown,
-                        events if events.contains(ReadFlags::CLOSE_WRITE) => Changed::Written,
-                        _ => Changed::Stirred,
+                    let (how, flag) = match change.events() {
+                        events if events.contains(ReadFlags::MOVED_TO) => (Changed::Placed, WatchFlags::MOVED_TO),
+                        events if events.contains(ReadFlags::MODIFY) => (Changed::Grown, WatchFlags::MODIFY),
+                        events if events.contains(ReadFlags::CREATE) => (Changed::Appeared, WatchFlags::CREATE),
+                        events if events.contains(ReadFlags::DELETE) => (Changed::Removed, WatchFlags::DELETE),
+                        events if events.contains(ReadFlags::MOVED_FROM) => (Changed::Removed, WatchFlags::MOVED_FROM),
+                        _ => (Changed::Written, WatchFlags::CLOSE_WRITE),
                     };
                     if let Some(name) = change.file_name() {
-                        self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how);
+                        self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how, flag);
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -126,41 +150,49 @@ impl Watcher {
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else { return };
-        // Others may watch the same directory for something else.
-        let flags = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
+        // Others may want to hear of other things in the same directory.
+        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
         // Held while it is added: a change that comes at once must find who wants it.
         let mut watched = self.watched();
-        match inotify::add_watch(&self.kernel, directory, flags) {
+        match inotify::add_watch(&self.kernel, directory, in_kernel) {
             Ok(watch) => {
                 if !tell(file, Changed::Perhaps) {
                     return;
                 }
                 let path = directory.to_owned();
                 let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                directory.wanted.push((Some(name.to_owned()), tell));
+                directory.wanted.push(Wanted { name: Some(name.to_owned()), flags, tell });
             }
             Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
         }
     }
 
     fn add_directory(&self, directory: &Path, flags: WatchFlags, tell: Tell) -> bool {
+        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
         let mut watched = self.watched();
-        let Ok(watch) = inotify::add_watch(&self.kernel, directory, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD)
-        else {
-            return false;
-        };
+        let Ok(watch) = inotify::add_watch(&self.kernel, directory, in_kernel) else { return false };
         let path = directory.to_owned();
-        watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() }).wanted.push((None, tell));
+        let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
+        directory.wanted.push(Wanted { name: None, flags, tell });
         true
     }
 
-    fn changed(&self, watch: i32, name: &OsStr, how: Changed) {
+    /// The directory is not there any more.
+    fn gone(&self, watch: i32) {
+        let Some(directory) = self.watched().remove(&watch) else { return };
+        for wanted in directory.wanted.iter().filter(|wanted| wanted.flags.contains(WatchFlags::DELETE_SELF)) {
+            (wanted.tell)(&directory.path.join(wanted.name.as_deref().unwrap_or_default()), Changed::Gone);
+        }
+    }
+
+    fn changed(&self, watch: i32, name: &OsStr, how: Changed, flag: WatchFlags) {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        let concerns =
-            |wanted: &Option<OsString>| wanted.as_ref().is_none_or(|wanted| wanted == name && how != Changed::Stirred);
-        directory.wanted.retain(|(wanted, tell)| !concerns(wanted) || tell(&path, how));
+        let concerns = |wanted: &Wanted| {
+            wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag)
+        };
+        directory.wanted.retain(|wanted| !concerns(wanted) || (wanted.tell)(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);
             let _ = inotify::remove_watch(&self.kernel, watch);

@@ -156,11 +156,6 @@ impl Places {
         self.home.join("auto")
     }
 
-    /// Quotas that are used up, and until when.
-    pub fn holds(&self) -> PathBuf {
-        self.home.join("holds.json")
-    }
-
     /// The last screens of ended terminals.
     pub fn screens(&self) -> PathBuf {
         self.home.join("screens")

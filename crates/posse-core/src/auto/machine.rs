@@ -409,13 +409,13 @@ impl Pipeline {
     /// What all that is spent counts against.
     fn levels(&self) -> Vec<Limit> {
         let mut levels =
-            vec![Limit { name: "this run".into(), limit_usd: self.settings.cap_usd, spent: self.total.clone() }];
+            vec![level("this run".into(), self.settings.cap_usd, self.total.clone())];
         if let Some(window) = self.settings.window {
             let since = Wall(self.now.0.saturating_sub(millis(window.within)));
             let recent = self.carried.spent.iter().filter(|(at, _)| *at > since);
             let spent = Total { cost_usd: recent.map(|(_, cost)| cost).sum(), ..Total::default() };
             let name = format!("the last {} h", window.within.as_secs() / 3600);
-            levels.push(Limit { name, limit_usd: Some(window.limit_usd), spent });
+            levels.push(level(name, Some(window.limit_usd), spent));
         }
         levels
     }
@@ -425,7 +425,7 @@ impl Pipeline {
         let job = self.job.as_ref()?;
         let limit_usd = self.backlog.get(&job.item)?.limit_usd;
         let spent = self.carried.items.get(&job.item).map(|memory| memory.spent.clone()).unwrap_or_default();
-        Some(Limit { name: "this item".into(), limit_usd, spent })
+        Some(level("this item".into(), limit_usd, spent))
     }
 }
 
@@ -433,6 +433,10 @@ impl Pipeline {
 enum Infra {
     Again,
     GiveUp,
+}
+
+fn level(name: String, limit_usd: Option<f64>, spent: Total) -> Limit {
+    Limit { name, limit_usd, spent, ..Limit::default() }
 }
 
 fn later(now: Wall, by: Duration) -> Wall {

@@ -9,6 +9,9 @@
 
 mod fate;
 mod go_on;
+mod others;
+#[cfg(test)]
+mod others_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -20,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+pub use others::Others;
 pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, RunId, RunOutcome, StopHow};
 
 use super::breaker::{Breaker, Counts};
@@ -238,6 +242,9 @@ impl Run {
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
             Event::Retry { task } => self.retry(&task),
+            Event::Others(others) => self.hear_of_others(others),
+            Event::TryNow => self.try_now(),
+            Event::Taken { run, name, held_by } => self.taken(&run, name, held_by, now),
         }
     }
 

@@ -10,6 +10,7 @@ use posse_core::auto::Settings;
 use posse_core::auto::settings::Window;
 use posse_core::backlog::Slug;
 use posse_core::plan::machine::StopHow;
+use posse_core::time::Wall;
 
 use super::params::{Params, Run};
 use super::runs::means;
@@ -17,14 +18,12 @@ use super::types::{self, Success};
 use super::{ApiError, App, terminals};
 use crate::auto::Wanted;
 use crate::auto::view::{AutoView, WhyView};
+use crate::backlog::Shelves;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How many pipelines are listed unless somebody says otherwise.
 const LISTED: u32 = 20;
-/// Where plans and designs go unless somebody says otherwise.
-const PLANS: &str = ".posse/plans";
-const DESIGNS: &str = "docs/plans";
 
 /// List the pipelines, newest first
 #[utoipa::path(get, path = "/auto", tag = "auto", operation_id = "list_auto", params(types::RunsQuery),
@@ -44,36 +43,46 @@ pub(super) async fn begin(
     Params(body): Params<types::AutoIn>,
 ) -> Result<(StatusCode, Json<AutoView>), ApiError> {
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));
-    let default = Settings::default();
-    let limits = body.limits;
+    let config = body.config;
+    let (limits, pipeline) = (body.limits, config.pipeline);
     let settings = Settings {
         mode: body.mode,
         item: body.item.as_ref().map(slug).transpose()?,
         max_items: body.max_items,
-        max_attempts: limits.max_attempts.unwrap_or(default.max_attempts).max(1),
-        max_verifications: limits.max_verifications.unwrap_or(default.max_verifications).max(1),
-        item_starts_per_hour: limits.item_starts_per_hour.unwrap_or(default.item_starts_per_hour),
-        items_per_hour: limits.items_per_hour.unwrap_or(default.items_per_hour),
-        plan_timeout: limits.plan_timeout_seconds.map_or(default.plan_timeout, Duration::from_secs),
-        verify_timeout: limits.verify_timeout_seconds.map_or(default.verify_timeout, Duration::from_secs),
+        max_attempts: limits.max_attempts.unwrap_or(pipeline.max_item_attempts).max(1),
+        max_verifications: limits.max_verifications.unwrap_or(pipeline.max_verification_cycles).max(1),
+        item_starts_per_hour: limits.item_starts_per_hour.unwrap_or(config.limits.max_item_starts_per_hour),
+        items_per_hour: limits.items_per_hour.unwrap_or(config.limits.items_per_hour),
+        plan_timeout: limits.plan_timeout_seconds.map_or(pipeline.plan_timeout, Duration::from_secs),
+        verify_timeout: limits.verify_timeout_seconds.map_or(config.task.timeout, Duration::from_secs),
         no_wait: body.no_wait,
         cap_usd: body.cap_usd,
-        window: body
-            .window
-            .map(|window| Window { within: Duration::from_secs(window.hours * 3600), limit_usd: window.limit_usd }),
-        ..default
+        // The narrowest; runs of plans mind them all.
+        window: config
+            .windows
+            .iter()
+            .min_by(|a, b| a.limit_usd.total_cmp(&b.limit_usd))
+            .map(|window| Window { within: window.window, limit_usd: window.limit_usd }),
+        ..Settings::default()
     };
+    let backlog = &config.backlog;
+    let shelves = body.shelves.unwrap_or_else(|| Shelves {
+        defects: backlog.defects.clone(),
+        features: backlog.features.clone(),
+        completed: backlog.completed.clone(),
+        failed: backlog.failed.clone(),
+    });
     let wanted = Wanted {
         directory: terminals::directory(&body.directory)?,
-        shelves: body.shelves,
-        plans: body.plans.unwrap_or_else(|| PLANS.into()),
-        designs: body.designs.unwrap_or_else(|| DESIGNS.into()),
+        shelves,
+        config,
+        config_file: body.config_file,
+        asked: body.asked.map_or_else(crate::now, |asked| Wall(asked.as_millisecond())),
         settings,
         retry: body.retry.iter().map(slug).collect::<Result<_, _>>()?,
         provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,
-        gates: body.gates,
         conventions: body.conventions,
         notifications: body.notifications,
     };

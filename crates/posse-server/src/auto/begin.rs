@@ -8,11 +8,13 @@ use posse_agents::headless::Sandbox;
 use posse_core::auto::Settings;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
+use posse_core::plan::config::Config;
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
 
 use super::AutoError;
-use super::entry::{GateSpec, Spec};
+use super::entry::Spec;
 use super::ledger::Ledger;
 use super::place::ground_of;
 use crate::api::App;
@@ -20,10 +22,9 @@ use crate::backlog::Shelves;
 use crate::plans::areas::Areas;
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
+use crate::plans::entry::ConfigFile;
 use crate::runs::Means;
 
-/// What a project keeps for the moment.
-const STATE: &str = ".posse/state";
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -32,15 +33,16 @@ pub(crate) struct Wanted {
     /// The project. Absolute.
     pub(crate) directory: PathBuf,
     pub(crate) shelves: Shelves,
-    pub(crate) plans: String,
-    pub(crate) designs: String,
+    pub(crate) config: Config,
+    pub(crate) config_file: Option<ConfigFile>,
+    /// When the operator asked for it.
+    pub(crate) asked: Wall,
     pub(crate) settings: Settings,
     /// Items to be taken up again, whatever became of them.
     pub(crate) retry: Vec<Slug>,
     pub(crate) provider: String,
     pub(crate) sandbox: Sandbox,
     pub(crate) branch: Option<String>,
-    pub(crate) gates: Vec<GateSpec>,
     pub(crate) conventions: Vec<String>,
     pub(crate) notifications: Notifications,
 }
@@ -60,30 +62,31 @@ pub(super) fn spec(
     last: Option<&Ledger>,
     means: &Means,
 ) -> Result<Spec, AutoError> {
-    for path in [&wanted.plans, &wanted.designs] {
+    for path in [&wanted.config.plans_dir, &wanted.config.design_dir] {
         inside(path)?;
     }
     for shelf in [&wanted.shelves.defects, &wanted.shelves.features, &wanted.shelves.completed, &wanted.shelves.failed]
     {
         inside(shelf)?;
     }
-    let agents = agents(Path::new(&directory))?;
+    let agents = agents(&Path::new(&directory).join(&wanted.config.agents_dir))?;
+    let (program, _) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     for name in ["planner", "verifier"] {
         briefing::agent(&agents, name).map_err(AutoError::Wrong)?;
     }
     Ok(Spec {
         id: RunId::from_random(crate::random() as u32),
         shelves: wanted.shelves,
-        plans: wanted.plans,
-        designs: wanted.designs,
+        config: wanted.config,
+        config_file: wanted.config_file,
+        asked: wanted.asked,
         settings: wanted.settings,
         carried: last.map(|last| last.pipeline.carried().for_the_next()).unwrap_or_default(),
-        program: program(app, &wanted.provider, means)?,
+        program,
         provider: wanted.provider,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
         agents,
-        gates: wanted.gates,
         conventions: wanted.conventions,
         notifications: wanted.notifications,
         directory,
@@ -110,16 +113,17 @@ pub(super) async fn branch(spec: &Spec, state: &Path) -> Result<String, AutoErro
 }
 
 /// Nobody else works here as long as this lives, also not under another home.
-pub(super) async fn lock(directory: &str) -> Result<Lock, AutoError> {
-    let directory = directory.to_owned();
+pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, AutoError> {
+    let (directory, state) = (directory.to_owned(), state.to_owned());
+    let purpose = format!("a pipeline of the posse in {}", home.display());
     let locked = tokio::task::spawn_blocking(move || {
-        let state = Path::new(&directory).join(STATE);
+        let state = Path::new(&directory).join(state);
         let wrong = |error: std::io::Error| AutoError::Wrong(format!("{}: {error}", state.display()));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).map_err(wrong)?;
-        match posse_term::lock::acquire(&state.join("auto.lock"), LOCK_PATIENCE) {
+        match posse_term::lock::acquire_for(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
             Err(LockError::Held(holder)) => Err(AutoError::Locked {
-                process: holder.map_or_else(|| "another process".into(), |holder| format!("process {}", holder.pid)),
+                by: holder.and_then(|holder| holder.purpose).unwrap_or_else(|| "somebody else".into()),
                 directory,
             }),
             Err(error) => Err(AutoError::Wrong(error.to_string())),

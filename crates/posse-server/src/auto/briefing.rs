@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
-use posse_agents::headless::{PermissionProfile, Policy, Spawn};
+use posse_agents::headless::{PermissionProfile, Spawn};
 use posse_core::auto::words::DeedId;
 use posse_core::plan::prompt::{self, Handover};
 
@@ -64,7 +64,7 @@ pub(super) fn write(
 ) -> Result<Briefing, String> {
     let Setting { spec, id, work, files, .. } = setting;
     let role = role(spec, *work)?;
-    let policy = Policy::default();
+    let policy = spec.policy();
     // By the name of the work, not of the agent: a project's own planner may not do more than ours.
     let profile = policy.profile(agent_of(*work)).map_err(|error| error.to_string())?;
     let results = files.join("result");
@@ -93,6 +93,7 @@ pub(super) fn write(
     let spawn = plans::command(&Session {
         provider: setting.provider,
         program: &spec.program,
+        config: &spec.config,
         sandbox: spec.sandbox,
         profile: &profile,
         policy: &policy,
@@ -101,6 +102,7 @@ pub(super) fn write(
         set,
         prompt: &argument,
         model: role.model.as_deref(),
+        max_budget_usd: None,
         writes: setting.writes.clone(),
     });
     Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })

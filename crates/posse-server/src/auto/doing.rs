@@ -16,6 +16,7 @@ use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, intake, planner, read, verifier};
 use posse_core::ids::Name;
+use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::prompt::Channel;
@@ -32,7 +33,7 @@ use super::scan::plan_file;
 use crate::backlog::archive::{self, archive};
 use crate::backlog::{edit, scan, text};
 use crate::git;
-use crate::plans::doing::{IDLE, read_report};
+use crate::plans::doing::read_report;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
@@ -201,8 +202,7 @@ impl Doing {
         }
         let problems: Option<Vec<String>> =
             planning.repair.as_ref().map(|repair| repair.problems.lines().map(str::to_owned).collect());
-        let gates: Vec<(String, String)> =
-            self.spec.gates.iter().map(|gate| (gate.name.clone(), gate.command.clone())).collect();
+        let gates = self.spec.gates();
         let agents = briefing::catalogue(&self.spec);
         let conventions: Vec<String> =
             self.spec.conventions.iter().filter(|path| area.directory.join(path).exists()).cloned().collect();
@@ -230,7 +230,7 @@ impl Doing {
         let (over, briefing) = match ran {
             Ran::Over(over, briefing) => (over, briefing),
             Ran::Held(hold) => {
-                return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Default::default() });
+                return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Usage::none() });
             }
         };
         let end = match self.end(&over, pipeline) {
@@ -248,7 +248,7 @@ impl Doing {
             }
             end => end,
         };
-        Ok(Event::PlannerEnded { id, end, usage: over.facts.usage() })
+        Ok(Event::PlannerEnded { id, end, usage: used(&over) })
     }
 
     async fn verify(
@@ -263,8 +263,7 @@ impl Doing {
         let area = desk.area(Work::Verify, id.number).await?;
         let (_, commits) = self.plan_state(&id).unwrap_or_default();
         let diff = self.changes(&commits).await;
-        let gates: Vec<(String, String)> =
-            self.spec.gates.iter().map(|gate| (gate.name.clone(), gate.command.clone())).collect();
+        let gates = self.spec.gates();
         let prompt = |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
             verifier::build(&verifier::VerifierBrief {
                 role: &role.text,
@@ -281,7 +280,7 @@ impl Doing {
         let (over, briefing) = match ran {
             Ran::Over(over, briefing) => (over, briefing),
             Ran::Held(hold) => {
-                let (end, usage) = (SessionEnd::Limited(hold), Default::default());
+                let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
                 return Ok(Event::VerifierEnded { id, end, judgement: no_verdict, usage });
             }
         };
@@ -295,15 +294,16 @@ impl Doing {
         };
         let end = self.end(&over, pipeline);
         desk.tidy().await;
-        Ok(Event::VerifierEnded { id, end, judgement, usage: over.facts.usage() })
+        Ok(Event::VerifierEnded { id, end, judgement, usage: used(&over) })
     }
 
     fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, pipeline.probes());
-        if let (Some(hold), Some(means)) = (&limit, &self.means) {
-            self.sessions.app.holds.note(&self.spec.provider, means, hold, crate::now());
+        let waits = &self.spec.config.rate_limit;
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, pipeline.probes(), waits);
+        if let Some(hold) = &limit {
+            self.sessions.app.plans.hold(&self.spec.provider, hold);
         }
         session_end(&over.ended, limit, over.facts.result().as_ref())
     }
@@ -327,7 +327,7 @@ impl Doing {
         let briefing = briefing::write(&setting, prompt)?;
         let name = self.session_name(id)?;
         let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
-        let order = Order { name, group, spawn: briefing.spawn.clone(), files, texts, timeout, idle: IDLE };
+        let order = Order { name, group, spawn: briefing.spawn.clone(), files, texts, timeout, idle: self.spec.config.task.idle_timeout };
         let known = self.sessions.is_known(&order.name, &order.files).await;
         if let Some(hold) = self.held().filter(|_| !known) {
             return Ok(Ran::Held(hold));
@@ -353,8 +353,7 @@ impl Doing {
 
     /// Somebody else has found out that the quota is used up.
     fn held(&self) -> Option<Hold> {
-        let means = self.means.as_ref()?;
-        self.sessions.app.holds.of(&self.spec.provider, means, crate::now())
+        self.sessions.app.plans.held(&self.spec.provider, crate::now())
     }
 
     /// The plan as it is on disk: what has become of its tasks, and their commits.
@@ -470,6 +469,14 @@ impl Doing {
             desk.tidy().await;
         }
         Ok(done.path)
+    }
+}
+
+/// What a session used. One that was never started used nothing.
+fn used(over: &Over) -> Usage {
+    match over.ended {
+        Ended::NotStarted(_) => Usage::none(),
+        _ => over.facts.usage(),
     }
 }
 

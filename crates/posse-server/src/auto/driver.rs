@@ -26,6 +26,7 @@ use super::{AllHeard, Command, guard, words};
 use crate::api::App;
 use crate::hub;
 use crate::notify;
+use crate::plans::stop_file::{Says, StopWatch};
 use crate::plans::words::log;
 use crate::store::{JournalEntry, Kind, RunRow};
 
@@ -46,6 +47,7 @@ pub(super) struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     heard: AllHeard,
     watching: Watching,
+    stop_files: StopWatch,
     /// What a look at the backlog found.
     scanned: (mpsc::UnboundedSender<Found>, mpsc::UnboundedReceiver<Found>),
     /// When the backlog is looked at, because something changed in it.
@@ -82,11 +84,12 @@ pub(super) struct Parts {
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) heard: AllHeard,
     pub(super) retries: Vec<Slug>,
+    pub(super) stop_files: StopWatch,
 }
 
 impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, heard, retries } = parts;
+        let Parts { ledger, seq, app, doing, told, commands, heard, retries, stop_files } = parts;
         let watching = Watching::new(doing.sessions.files.clone(), &ledger.spec);
         Self {
             ledger,
@@ -97,6 +100,7 @@ impl Driver {
             commands,
             heard,
             watching,
+            stop_files,
             scanned: mpsc::unbounded_channel(),
             look: None,
             stops: BTreeMap::new(),
@@ -203,6 +207,10 @@ impl Driver {
                 if self.ledger.pipeline.is_idle() && self.look.is_none() {
                     self.look = Some(Instant::now() + SETTLE);
                 }
+                Ok(Vec::new())
+            }
+            stirred = self.stop_files.stirred.recv() => {
+                stirred.ok_or(Stopping)?;
                 self.stop_asked_for().await
             }
             () = look => {
@@ -256,18 +264,18 @@ impl Driver {
         self.happen(event).await
     }
 
-    /// Somebody may have put a file there that says so. It is taken away when that is written down.
+    /// Somebody may have put a file there that says so. It goes when everyone has written down what came of it.
     async fn stop_asked_for(&mut self) -> Result<Vec<Effect>, Stopping> {
-        let Some(file) = self.watching.stop_file(self.ledger.begun) else { return Ok(Vec::new()) };
-        let effects = match file.stale {
-            true => {
-                let text = format!("{} was there before this pipeline; it is removed", file.path.display());
-                self.record(Entry::Said { level: Level::Warning, item: None, text }).await?
+        let mut effects = Vec::new();
+        while let Some(found) = self.stop_files.look() {
+            match found.says {
+                Says::Stale => {
+                    let text = format!("{} was there before this pipeline; it is not heeded", found.path.display());
+                    effects.extend(self.record(Entry::Said { level: Level::Warning, item: None, text }).await?);
+                }
+                Says::Stop(how) => effects.extend(self.happen(Event::Stop(how)).await?),
             }
-            false => self.happen(Event::Stop(file.how)).await?,
-        };
-        if let Err(error) = std::fs::remove_file(&file.path) {
-            tracing::warn!("{}: {error}", file.path.display());
+            self.stop_files.dealt_with(&found);
         }
         Ok(effects)
     }
@@ -406,5 +414,12 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
         },
+        usage: ledger.line.clone().filter(|line| line.at == ledger.changed && is_end(entry)),
     }
+}
+
+/// Whether it tells of the end of a session of ours.
+fn is_end(entry: &Entry) -> bool {
+    let Entry::Happened { event } = entry else { return false };
+    matches!(**event, Event::PlannerEnded { .. } | Event::VerifierEnded { .. })
 }

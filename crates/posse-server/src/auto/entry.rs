@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use posse_agents::headless::Sandbox;
+use posse_agents::headless::{Policy, Sandbox};
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
+use posse_core::plan::config::Config;
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Shelves;
+use crate::plans::entry::ConfigFile;
 
 /// Everything a pipeline was begun with. It goes by this and not by what files say later: a session must not be able to
 /// change how it is guarded.
@@ -21,9 +24,12 @@ pub struct Spec {
     /// The project. Absolute, without links.
     pub directory: String,
     pub shelves: Shelves,
-    /// Where plans and their designs go, within the project.
-    pub plans: String,
-    pub designs: String,
+    /// What the user and the project had configured.
+    pub config: Config,
+    /// The project's file of it, if there was one.
+    pub config_file: Option<ConfigFile>,
+    /// When the operator asked for it. A stop file from before that is not meant for this pipeline.
+    pub asked: Wall,
     pub settings: Settings,
     /// What the pipelines before knew of this project.
     pub carried: Carried,
@@ -36,19 +42,22 @@ pub struct Spec {
     pub branch: Option<String>,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
-    /// Commands that check the work of every task.
-    pub gates: Vec<GateSpec>,
     /// Files of the project that say how things are done there.
     pub conventions: Vec<String>,
     pub notifications: Notifications,
 }
 
-/// A command that checks work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateSpec {
-    pub name: String,
-    pub command: String,
+impl Spec {
+    /// Commands that check the work of every task: name, command.
+    pub(crate) fn gates(&self) -> Vec<(String, String)> {
+        self.config.checks().into_iter().map(|gate| (gate.name, gate.command)).collect()
+    }
+
+    /// What sessions may do at most.
+    pub(crate) fn policy(&self) -> Policy {
+        let commands = self.config.checks().into_iter().map(|gate| gate.command).collect();
+        Policy::configured(&self.config.sandbox, commands)
+    }
 }
 
 /// One entry.

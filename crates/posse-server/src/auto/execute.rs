@@ -5,6 +5,7 @@ use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
 use posse_core::plan::file::BudgetMeta;
+use posse_core::plan::settings::Given;
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -31,7 +32,8 @@ impl Doing {
             }
             None => {
                 let means = self.means.clone().ok_or("nobody who knows the environment is there")?;
-                match self.begin_plan(&id, cap_usd, no_wait, means).await {
+                let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
+                match self.begin_plan(&id, (cap_usd, limit), no_wait, means).await {
                     Ok(view) => view,
                     Err(PlanError::Invalid(problems)) => {
                         let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
@@ -66,7 +68,7 @@ impl Doing {
     async fn begin_plan(
         &self,
         id: &DeedId,
-        cap_usd: Option<f64>,
+        (cap_usd, item_limit_usd): (Option<f64>, Option<f64>),
         no_wait: bool,
         means: Means,
     ) -> Result<PlanView, PlanError> {
@@ -79,11 +81,14 @@ impl Doing {
             only: None,
             from: None,
             reset: Vec::new(),
-            workers: None,
-            no_wait,
-            cap_usd,
-            budget: BudgetMeta::default(),
+            single: false,
+            try_now: false,
+            given: Given { workers: None, no_wait, cap_usd, budget: BudgetMeta::default(), item_limit_usd },
             notifications: self.spec.notifications.clone(),
+            config: self.spec.config.clone(),
+            config_file: self.spec.config_file.clone(),
+            item: Some(id.item.to_string()),
+            asked: crate::now(),
         };
         let app = &self.sessions.app;
         app.plans.begin(app, wanted, means).await

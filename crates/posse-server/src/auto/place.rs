@@ -15,7 +15,7 @@ use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
 
-use super::entry::{GateSpec, Spec};
+use super::entry::Spec;
 use super::scan::plan_file;
 use crate::git;
 use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
@@ -92,12 +92,12 @@ fn words(error: AreaError) -> String {
 
 /// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
 pub(super) fn design_path(spec: &Spec, item: &Slug, begun: jiff::Timestamp) -> String {
-    format!("{}/{}-{item}-design.md", spec.designs, begun.strftime("%F"))
+    format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
 }
 
 /// Where the planner writes its plan, within its area.
 pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
-    format!("{}/{item}.yaml", spec.plans)
+    format!("{}/{item}.yaml", spec.config.plans_dir)
 }
 
 /// What is known about the plan of an item that is there.
@@ -145,14 +145,6 @@ impl Draft<'_> {
         if let Err(problems) = self.check(&area, &text, design.is_some()) {
             return Ok(PlanFound::Invalid { problems });
         }
-        let text = match with_gates(&text, &self.spec.gates) {
-            Some(text) => text,
-            None => {
-                return Ok(PlanFound::Invalid {
-                    problems: "`meta` should be a block: `meta:` on a line of its own".into(),
-                });
-            }
-        };
         self.bring_design(desk, &design.unwrap_or_default()).await?;
         let file = plan_file(self.spec, &self.item.slug);
         if let Some(directory) = file.parent() {
@@ -241,39 +233,13 @@ fn own_file(area: &Path, relative: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The plan with our own checks in it. A planner brings none; see `planner::problems`.
-fn with_gates(text: &str, gates: &[GateSpec]) -> Option<String> {
-    if gates.is_empty() {
-        return Some(text.to_owned());
-    }
-    let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    let meta = lines.iter().position(|line| line.trim_end() == "meta:")?;
-    let indent =
-        lines.get(meta + 1..)?.iter().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))?;
-    let indent = &indent[..indent.len() - indent.trim_start().len()];
-    let mut out: Vec<String> = lines[..=meta].iter().map(|line| (*line).to_owned()).collect();
-    out.push(format!("{indent}gates:"));
-    for gate in gates {
-        out.push(format!("{indent}  - name: {}", quoted(&gate.name)));
-        out.push(format!("{indent}    cmd: {}", quoted(&gate.command)));
-    }
-    out.extend(lines[meta + 1..].iter().map(|line| (*line).to_owned()));
-    let with = out.join("\n") + "\n";
-    // What it has become must be what was meant.
-    let (plan, _) = Plan::read("plan", &with).ok()?;
-    let same =
-        plan.meta.gates.iter().map(|gate| gate.command.as_str()).eq(gates.iter().map(|gate| gate.command.as_str()));
-    same.then_some(with)
-}
-
 /// Keeps the plan that is there elsewhere.
 pub(super) fn set_aside(spec: &Spec, item: &Slug) -> Result<(), String> {
     let file = plan_file(spec, item);
     if !file.exists() {
         return Ok(());
     }
-    let old = Path::new(&spec.directory).join(&spec.plans).join("old");
+    let old = Path::new(&spec.directory).join(&spec.config.plans_dir).join("old");
     std::fs::create_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))?;
     for number in 1..1000 {
         let aside = old.join(format!("{item}-{number}.yaml"));
@@ -285,21 +251,4 @@ pub(super) fn set_aside(spec: &Spec, item: &Slug) -> Result<(), String> {
         }
     }
     Err(format!("there are too many old plans of {item} in {}", old.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn our_checks_come_into_a_plan() {
-        let gate = |command: &str| GateSpec { name: "test".into(), command: command.into() };
-        let plan = "meta:\n  name: X\nsections:\n  - id: s\n    tasks:\n      - {id: a, name: A}\n";
-        assert_eq!(with_gates(plan, &[]).as_deref(), Some(plan));
-        let with = with_gates(plan, &[gate("make \"x: y\" # z")]).unwrap();
-        assert!(with.starts_with("meta:\n  gates:\n    - name: \"test\"\n"), "{with}");
-        let (read, _) = Plan::read("plan", &with).unwrap();
-        assert_eq!(read.meta.gates[0].command, "make \"x: y\" # z");
-        assert_eq!(with_gates("meta: {name: X}\nsections: []\n", &[gate("make")]), None);
-    }
 }

@@ -66,7 +66,7 @@ fn was_done(pipeline: &Pipeline, item: &Item) -> bool {
 
 /// The plan of an item.
 pub(super) fn plan_file(spec: &Spec, item: &Slug) -> PathBuf {
-    Path::new(&spec.directory).join(&spec.plans).join(format!("{item}.yaml"))
+    Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
 }
 
 /// What a task of this plan waits to be told.

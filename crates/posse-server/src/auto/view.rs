@@ -42,6 +42,8 @@ pub struct AutoView {
     /// What its sessions have used.
     #[schema(value_type = Object)]
     pub used: Total,
+    /// Whose sessions they are.
+    pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
@@ -138,6 +140,7 @@ impl AutoView {
                 .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
             waits: ledger.waits,
             used: pipeline.total().clone(),
+            provider: ledger.spec.provider.clone(),
             sandbox: ledger.spec.sandbox,
             created: crate::timestamp(ledger.begun),
             changed: crate::timestamp(ledger.changed),

@@ -1,5 +1,4 @@
-//! What a pipeline that has nothing to do waits for: a change in the backlog or in a plan, or a file that tells it to stop.
-//! The kernel tells; nothing polls.
+//! What a pipeline that has nothing to do waits for: a change in the backlog or in a plan. The kernel tells; nothing polls.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -7,17 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posse_core::plan::machine::StopHow;
-use posse_core::time::Wall;
 use tokio::sync::mpsc;
 
 use super::entry::Spec;
 use crate::watched_files::WatchedFiles;
-
-/// Whoever makes this file wants the pipeline to stop: `now`, or after what runs.
-const STOP: &str = ".posse/state/stop";
-/// The same, for people who come from elsewhere.
-const OLD_STOP: &str = ".claude/plans/.stop";
 
 pub(super) struct Watching {
     files: WatchedFiles,
@@ -47,13 +39,12 @@ impl Watching {
     pub(super) fn new(files: WatchedFiles, spec: &Spec) -> Self {
         let project = PathBuf::from(&spec.directory);
         let mut wanted = Vec::new();
-        for directory in [spec.shelves.defects.as_str(), &spec.shelves.features, &spec.plans, ".posse/state"] {
+        for directory in [&spec.shelves.defects, &spec.shelves.features, &spec.config.plans_dir] {
             let directory = project.join(directory);
             // A directory that goes is not told of by itself.
             wanted.extend(directory.parent().map(Path::to_owned));
             wanted.push(directory);
         }
-        wanted.extend(project.join(OLD_STOP).parent().filter(|old| old.exists()).map(Path::to_owned));
         wanted.sort();
         wanted.dedup();
         let (tell, changes) = mpsc::unbounded_channel();
@@ -83,22 +74,4 @@ impl Watching {
         }
         all
     }
-
-    /// What the file says that tells it to stop. One that was there before `since` was meant for another.
-    pub(super) fn stop_file(&self, since: Wall) -> Option<StopFile> {
-        [STOP, OLD_STOP].iter().find_map(|name| {
-            let path = self.project.join(name);
-            let found = std::fs::symlink_metadata(&path).ok()?;
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let how = if text.trim() == "now" { StopHow::Now } else { StopHow::AfterTask };
-            let stale = found.mtime() * 1000 + found.mtime_nsec() / 1_000_000 < since.0;
-            Some(StopFile { path, how, stale })
-        })
-    }
-}
-
-pub(super) struct StopFile {
-    pub(super) path: PathBuf,
-    pub(super) how: StopHow,
-    pub(super) stale: bool,
 }

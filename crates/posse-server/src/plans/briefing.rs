@@ -10,6 +10,7 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_core::plan::config::Config;
 use posse_core::plan::file::{GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, ValidatorBrief};
@@ -69,7 +70,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
     let role = agent(&spec.agents, &launch.agent)?;
-    let policy = Policy::default();
+    let policy = spec.policy(run.plan());
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
     std::fs::DirBuilder::new()
@@ -101,7 +102,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
             argument
         }
     };
-    let spawn = spawn(setting, &briefing, &policy, &results, id, launch, &argument);
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &argument);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -144,7 +145,8 @@ fn prompt(
 ) -> String {
     let plan = run.plan();
     let record = run.state().get(&id.task).cloned().unwrap_or_default();
-    let of_task = plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
+    let all_gates = setting.spec.gates(plan);
+    let of_task = all_gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
     if id.part != Part::Work {
         let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), "passed".to_owned())).collect();
         return prompt::build_validation(&ValidatorBrief {
@@ -207,7 +209,7 @@ fn spawn(
     policy: &Policy,
     results: &Path,
     id: &RunId,
-    launch: &Launch,
+    (launch, run): (&Launch, &Run),
     argument: &str,
 ) -> Result<Spawn, String> {
     let report = briefing.report_file.to_string_lossy().into_owned();
@@ -220,6 +222,7 @@ fn spawn(
     command(&Session {
         provider: setting.provider,
         program: &spec.program,
+        config: &spec.config,
         sandbox: spec.sandbox,
         profile: &briefing.profile,
         policy,
@@ -228,6 +231,7 @@ fn spawn(
         set,
         prompt: argument,
         model: launch.model.as_deref(),
+        max_budget_usd: run.money_left(),
         writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
     })
 }
@@ -236,6 +240,7 @@ fn spawn(
 pub(crate) struct Session<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) program: &'a str,
+    pub(crate) config: &'a Config,
     pub(crate) sandbox: Sandbox,
     pub(crate) profile: &'a PermissionProfile,
     pub(crate) policy: &'a Policy,
@@ -244,13 +249,14 @@ pub(crate) struct Session<'a> {
     pub(crate) set: BTreeMap<String, String>,
     pub(crate) prompt: &'a str,
     pub(crate) model: Option<&'a str>,
+    pub(crate) max_budget_usd: Option<f64>,
     /// Files that it must be able to write. None: its last words are all that is wanted.
     pub(crate) writes: Vec<String>,
 }
 
 /// The command, looked at once more before it is started.
 pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
-    let Session { provider, policy, .. } = session;
+    let Session { provider, policy, config, .. } = session;
     let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
     let real = |path: &Path| -> Result<String, String> {
         let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
@@ -265,8 +271,11 @@ pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
         policy,
         abilities: Abilities::default(),
     };
-    let asked = Asked { prompt: session.prompt, model: session.model, max_turns: None, max_budget_usd: None };
-    let unset = provider.manifest.unset_for_sessions();
+    let model = session.model.map(|model| config.model(model));
+    let max_budget_usd = session.max_budget_usd;
+    let asked = Asked { prompt: session.prompt, model, max_turns: None, max_budget_usd };
+    let mut unset = provider.manifest.unset_for_sessions();
+    unset.extend(config.env_strip.iter().cloned());
     let spawn =
         Spawn::new(session.program, &request, &asked, session.set.clone(), unset).map_err(|error| error.to_string())?;
     let files: Vec<&str> = session.writes.iter().map(String::as_str).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
 use posse_core::ids::Name;
-use posse_core::plan::limits::Hold;
+use posse_core::plan::budget::Usage;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, Run, RunId};
 use posse_core::plan::names::CommitWords;
 use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Outcome, decide};
@@ -27,8 +27,6 @@ use super::words;
 use crate::child::{self, Leftovers};
 use crate::runs::Means;
 
-/// A session that says nothing for so long is ended (spec §4.4).
-pub(crate) const IDLE: Duration = Duration::from_secs(10 * 60);
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
 /// Texts of plans are merged in an instant.
@@ -114,10 +112,10 @@ impl Doing {
         }
     }
 
-    /// The checks of the plan, as it was when the run began: sessions cannot change these.
+    /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
     fn gates(&self, run: &Run) -> Gates {
         let environment = self.means.iter().flat_map(|means| means.environment.clone()).collect();
-        Gates { commands: run.plan().meta.gates.clone(), limit: GATE, environment }
+        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment }
     }
 
     /// What can go of the work areas, goes. What is kept, and why.
@@ -157,11 +155,9 @@ impl Doing {
             Ok(prepared) => prepared,
             Err(why) => return self.not_started(id, why),
         };
-        let known = self.sessions.is_known(&order.name, &order.files).await;
-        if let Some(hold) = self.held().filter(|_| !known) {
-            return ended(id, Outcome::Limited(hold), no_verdict(), Default::default());
-        }
-        if !known && let Ok(spawn) = &order.spawn {
+        if !self.sessions.is_known(&order.name, &order.files).await
+            && let Ok(spawn) = &order.spawn
+        {
             let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
             let _ = self.told.send(Told::Entry(Entry::Launched {
                 run: id.clone(),
@@ -182,12 +178,6 @@ impl Doing {
             let _ = self.told.send(told);
         }
         self.judge(id, run, &briefing, &area, over).await
-    }
-
-    /// Somebody else has found out that the quota is used up.
-    fn held(&self) -> Option<Hold> {
-        let means = self.means.as_ref()?;
-        self.sessions.app.holds.of(&self.spec.provider, means, crate::now())
     }
 
     async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), String> {
@@ -213,7 +203,8 @@ impl Doing {
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
         let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let spawn = briefing.spawn.clone();
-        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle: IDLE };
+        let idle = self.spec.config.task.idle_timeout;
+        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle };
         Ok((order, briefing, area))
     }
 
@@ -230,7 +221,7 @@ impl Doing {
             left_work: false,
             deliverables: &[],
         };
-        ended(id, decide(&evidence), no_verdict(), Default::default())
+        ended(id, decide(&evidence), no_verdict(), Usage::none())
     }
 
     /// What came of it.
@@ -246,7 +237,8 @@ impl Doing {
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes());
+        let waits = &self.spec.config.rate_limit;
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes(), waits);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
@@ -262,8 +254,11 @@ impl Doing {
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
         let mut outcome = decide(&evidence);
-        if let (Outcome::Limited(hold), Some(means)) = (&outcome, &self.means) {
-            self.sessions.app.holds.note(&self.spec.provider, means, hold, crate::now());
+        // Not the task's fault: what it may spend is what is left of the budget.
+        // One that cannot say what it spent would be started for ever.
+        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
+        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+            outcome = Outcome::Interrupted;
         }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
@@ -279,7 +274,11 @@ impl Doing {
                 outcome = Outcome::Done(report);
             }
         }
-        ended(id, outcome, judgement, over.facts.usage())
+        let usage = match over.ended {
+            Ended::NotStarted(_) => Usage::none(),
+            _ => over.facts.usage(),
+        };
+        ended(id, outcome, judgement, usage)
     }
 }
 
@@ -305,7 +304,7 @@ fn no_verdict() -> Judgement {
     Judgement { verdict: Verdict::Error, findings: Vec::new() }
 }
 
-fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: posse_core::plan::budget::Usage) -> Event {
+fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Event {
     let run = id.clone();
     match id.part {
         Part::Work => Event::SessionEnded { run, outcome, usage },

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use posse_agents::headless::Sandbox;
+use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
-use posse_core::plan::budget::Total;
+use posse_core::plan::config::Config;
+use posse_core::plan::file::Gate;
 use posse_core::plan::machine::{self, Event};
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{State, TaskId};
+use posse_core::plan::{Plan, State, TaskId};
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Everything a run was begun with. It goes by this and not by what files say later: a session must not be able to change
 /// how it is guarded.
@@ -25,8 +28,6 @@ pub struct Spec {
     pub settings: Settings,
     /// How often tasks were started in earlier runs.
     pub starts: BTreeMap<TaskId, u32>,
-    /// What earlier runs of this plan have used.
-    pub spent: Total,
     /// The project. Absolute, without links.
     pub directory: String,
     /// Whose sessions they are: `claude_code`, `codex`.
@@ -39,6 +40,43 @@ pub struct Spec {
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     pub notifications: Notifications,
+    /// What the user and the project had configured.
+    #[serde(default)]
+    pub config: Config,
+    /// The project's file of it, if there was one.
+    #[serde(default)]
+    pub config_file: Option<ConfigFile>,
+    /// The backlog item that the plan is for.
+    #[serde(default)]
+    pub item: Option<String>,
+    /// When the operator asked for it. A stop file from before that is not meant for this run.
+    #[serde(default)]
+    pub asked: Wall,
+    /// What people should know before it begins.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A file as it was when a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    pub path: String,
+    /// In hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Spec {
+    /// Every command that checks work in this run.
+    pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
+        self.config.gates(plan)
+    }
+
+    /// What sessions may do at most.
+    pub fn policy(&self, plan: &Plan) -> Policy {
+        let commands = self.gates(plan).into_iter().map(|gate| gate.command).collect();
+        Policy::configured(&self.config.sandbox, commands)
+    }
 }
 
 /// One entry.

@@ -11,15 +11,15 @@ use crate::env;
 use crate::loop_actor::when;
 
 /// A project with one commit, a plan outside of it, and who carries it out.
-struct Scene {
-    claude: ScriptedClaude,
-    plan: PathBuf,
+pub(crate) struct Scene {
+    pub(crate) claude: ScriptedClaude,
+    pub(crate) plan: PathBuf,
     /// Goes last: it ends all that runs.
-    env: TestEnv,
+    pub(crate) env: TestEnv,
 }
 
 impl Scene {
-    fn new(plan: &str) -> Self {
+    pub(crate) fn new(plan: &str) -> Self {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -37,13 +37,13 @@ impl Scene {
     }
 
     #[track_caller]
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.env.command(["plan"]);
         command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
         command
@@ -51,38 +51,38 @@ impl Scene {
 
     /// Runs a `posse plan` command with the plan as its first argument: exit code, and what it said.
     #[track_caller]
-    fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
+    pub(crate) fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
         let mut arguments = vec![command, self.plan.to_str().unwrap()];
         arguments.extend(more);
         said(&self.command(&arguments).output().unwrap())
     }
 
     /// Begins to run it, and goes on.
-    fn begin(&self, more: &[&str]) -> Child {
+    pub(crate) fn begin(&self, more: &[&str]) -> Child {
         let mut command = self.command(&["run", self.plan.to_str().unwrap()]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    fn file(&self, name: &str) -> Option<String> {
+    pub(crate) fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.env.work().join(name)).ok()
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         fs::read_to_string(&self.plan).unwrap()
     }
 }
 
-fn said(output: &Output) -> (i32, String) {
+pub(crate) fn said(output: &Output) -> (i32, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
 }
 
 #[track_caller]
-fn ended(child: Child) -> (i32, String) {
+pub(crate) fn ended(child: Child) -> (i32, String) {
     said(&child.wait_with_output().unwrap())
 }
 
-const TWO: &str = "\
+pub(crate) const TWO: &str = "\
 # Two tasks.
 meta:
   name: Two
@@ -99,7 +99,7 @@ sections:
         depends_on: ['1.1']
 ";
 
-const ONE: &str = "\
+pub(crate) const ONE: &str = "\
 meta: {name: One, backoff_base: 1}
 sections:
   - id: s

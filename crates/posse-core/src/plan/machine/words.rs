@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Others;
 use crate::plan::TaskId;
 use crate::plan::budget::Usage;
 use crate::plan::outcome::{Failure, Outcome};
@@ -86,6 +87,16 @@ pub enum Event {
     /// A person wants a task to be tried again from the beginning.
     Retry {
         task: TaskId,
+    },
+    /// What other runs have, have used, and wait for has changed.
+    Others(Others),
+    /// A person wants it to be tried at once, though the quota was used up.
+    TryNow,
+    /// Somebody else was quicker to get what only one may have. The task is not begun.
+    Taken {
+        run: RunId,
+        name: String,
+        held_by: String,
     },
     /// The deadline has come, or may have.
     Time,

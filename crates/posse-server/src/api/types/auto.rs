@@ -2,13 +2,15 @@
 
 use jiff::Timestamp;
 use posse_core::auto::settings::Mode;
+use posse_core::plan::config::Config;
 use posse_core::rounds::config::Notifications;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::MeansIn;
-use crate::auto::entry::{Entry, GateSpec};
+use crate::auto::entry::Entry;
 use crate::backlog::Shelves;
+use crate::plans::entry::ConfigFile;
 
 /// A pipeline to begin. Configuration and environment are resolved by whoever asks.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -29,16 +31,21 @@ pub struct AutoIn {
     /// Items to be taken up again, whatever became of them.
     #[serde(default)]
     pub retry: Vec<String>,
-    /// The directories of the backlog, within the project: `defects`, `features`, `completed`, `failed`.
+    /// The directories of the backlog, within the project: `defects`, `features`, `completed`, `failed`; as configured
+    /// unless given.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub shelves: Option<Shelves>,
+    /// What the user and the project have configured; see docs/configuration.md.
     #[serde(default)]
     #[schema(value_type = Object)]
-    pub shelves: Shelves,
-    /// Where plans go, within the project; `.posse/plans` unless given.
+    pub config: Config,
+    /// The project's file of it.
     #[serde(default)]
-    pub plans: Option<String>,
-    /// Where designs go, within the project; `docs/plans` unless given.
+    pub config_file: Option<ConfigFile>,
+    /// When the operator asked for it; now unless given. A stop file from before that is not meant for this pipeline.
     #[serde(default)]
-    pub designs: Option<String>,
+    pub asked: Option<Timestamp>,
     /// Whose sessions carry it out; `claude_code` unless given.
     #[serde(default)]
     pub provider: Option<String>,
@@ -48,9 +55,6 @@ pub struct AutoIn {
     /// The branch that gathers the results; the one that is checked out unless given.
     #[serde(default)]
     pub branch: Option<String>,
-    /// Commands that check the work of every task.
-    #[serde(default)]
-    pub gates: Vec<GateSpec>,
     /// Files of the project that say how things are done there. Those that are not there are left out.
     #[serde(default)]
     pub conventions: Vec<String>,
@@ -60,9 +64,6 @@ pub struct AutoIn {
     /// What this pipeline may spend, in US dollars.
     #[serde(default)]
     pub cap_usd: Option<f64>,
-    /// What may be spent within the last hours, whatever the pipeline.
-    #[serde(default)]
-    pub window: Option<WindowIn>,
     #[serde(default)]
     pub limits: AutoLimitsIn,
     #[serde(default)]
@@ -72,14 +73,7 @@ pub struct AutoIn {
     pub means: MeansIn,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WindowIn {
-    pub hours: u64,
-    pub limit_usd: f64,
-}
-
-/// What bounds a pipeline. What is not given is as usual.
+/// What bounds a pipeline. What is not given is as configured.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AutoLimitsIn {

@@ -5,10 +5,12 @@ use posse_core::auto::settings::Mode;
 use posse_core::rounds::config::{Config as LoopConfig, Notifications};
 use posse_server::api::types::{AutoIn, AutoLimitsIn, MeansIn};
 use posse_server::auto::view::AutoView;
+use posse_server::backlog::Shelves;
 use posse_server::record::Backend;
 
 use super::{Where, dry_run, follow, slug};
 use crate::client::{self, Client, Repeat};
+use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::{launch, plan};
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -63,14 +65,17 @@ pub(crate) struct RunArgs {
 }
 
 pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
-    let sandbox = args.sandbox()?;
+    let asked = jiff::Timestamp::now();
+    let configured = configuration::load(&args.place.project()?)?;
+    let sandbox = args.sandbox(configured.config().sandbox.enabled)?;
     if args.dry_run {
         return dry_run::run(&args, ui);
     }
     if sandbox == Sandbox::Off {
         ui.say("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
     }
-    let body = args.wanted(sandbox)?;
+    configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    let body = args.wanted(sandbox, configured, asked)?;
     let mut client = Client::connect().await?;
     let view: AutoView = match client.post("/auto", &body, Repeat::Safe).await {
         // Who asks again because the answer was lost is told of its own.
@@ -94,14 +99,14 @@ pub(super) fn means() -> MeansIn {
 }
 
 impl RunArgs {
-    fn sandbox(&self) -> Result<Sandbox, Error> {
+    fn sandbox(&self, configured: bool) -> Result<Sandbox, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
         let switches = Switches {
             no_sandbox: self.no_sandbox,
             variable: set.as_deref(),
             legacy_variable: legacy.as_deref(),
-            config: None,
+            config: Some(configured),
         };
         Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
     }
@@ -121,7 +126,7 @@ impl RunArgs {
         if self.mode() == Mode::Once { limit.min(1) } else { limit }
     }
 
-    fn wanted(&self, sandbox: Sandbox) -> Result<AutoIn, Error> {
+    fn wanted(&self, sandbox: Sandbox, configured: Loaded, asked: jiff::Timestamp) -> Result<AutoIn, Error> {
         let project = self.place.project()?;
         let name = |typed: &String| slug(typed).map(String::from);
         Ok(AutoIn {
@@ -130,17 +135,16 @@ impl RunArgs {
             item: self.item.as_ref().map(name).transpose()?,
             max_items: self.max_items,
             retry: self.retry.iter().map(name).collect::<Result<_, _>>()?,
-            shelves: self.place.shelves(),
-            plans: None,
-            designs: None,
+            shelves: self.place.backlog_dir.as_deref().map(Shelves::below),
+            config: configured.resolved.config,
+            config_file: configured.file,
+            asked: Some(asked),
             provider: Some(self.provider.clone()),
             no_sandbox: sandbox == Sandbox::Off,
             branch: self.branch.clone(),
-            gates: Vec::new(),
             conventions: CONVENTIONS.map(str::to_owned).to_vec(),
             no_wait: self.no_wait,
             cap_usd: self.budget_cap,
-            window: None,
             limits: AutoLimitsIn::default(),
             notifications: self.notifications()?,
             means: means(),
