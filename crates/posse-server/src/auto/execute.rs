@@ -83,6 +83,7 @@ impl Doing {
             reset: Vec::new(),
             single: false,
             try_now: false,
+            allow_dirty: false,
             given: Given { workers: None, no_wait, cap_usd, budget: BudgetMeta::default(), item_limit_usd },
             notifications: self.spec.notifications.clone(),
             config: self.spec.config.clone(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use posse_agents::headless::agent_file;
 use posse_core::auto::words::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
@@ -51,6 +52,8 @@ pub(super) fn ground_of(spec: &Spec, state: &Path, item: Option<&Slug>) -> Groun
         state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
         plan_slug: plan_slug(item.map_or("auto", Slug::as_str), spec.id.as_str()),
         branch: spec.branch.clone(),
+        // Planners and verifiers never work in the checkout, wherever tasks do.
+        isolation: Isolation::Worktree,
         plan_file: None,
     }
 }
