@@ -6,6 +6,8 @@
 
 pub mod aftermath;
 pub mod audit;
+pub mod auto;
+pub mod backlog;
 pub mod delivery;
 pub mod detect;
 pub mod frame;

@@ -23,14 +23,14 @@
 
 pub mod breaker;
 pub mod budget;
-mod check;
+pub(crate) mod check;
 pub mod checkout;
 pub mod config;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
 pub mod escalate;
-mod fields;
+pub(crate) mod fields;
 pub mod file;
 #[cfg(test)]
 mod file_tests;
@@ -70,7 +70,7 @@ mod span;
 pub mod usage;
 pub mod verdict;
 mod writes;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use fields::duration;
 pub use file::Plan;

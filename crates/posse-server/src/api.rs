@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod audit;
+mod auto;
 pub(crate) mod door;
 mod error;
 mod events;
@@ -41,6 +42,7 @@ pub use error::ApiError;
 use door::Door;
 use listen::{Defaults, Listeners};
 
+use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
 use crate::plans::Plans;
@@ -69,6 +71,7 @@ pub(crate) struct App {
     pub(crate) first_starts: Arc<FirstStarts>,
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
+    pub(crate) autos: Autos,
 }
 
 impl App {
@@ -125,6 +128,13 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(plans::clean))
         .routes(routes!(plans::session))
         .routes(routes!(plans::session_log))
+        .routes(routes!(auto::list, auto::begin))
+        .routes(routes!(auto::show))
+        .routes(routes!(auto::go_on))
+        .routes(routes!(auto::stop))
+        .routes(routes!(auto::retry))
+        .routes(routes!(auto::why))
+        .routes(routes!(auto::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

@@ -235,6 +235,35 @@ impl WorkTree {
         Ok(tree != line(self.git(None, &["rev-parse", "--verify", &base], b"").await?)?)
     }
 
+    /// Commits these as they are in the work tree, without those, and nothing else; `None` if that is what HEAD says. The
+    /// user's index is not touched: `stage` brings it up to date.
+    pub(crate) async fn commit_only<'a>(
+        &self,
+        add: impl IntoIterator<Item = &'a GitPath>,
+        remove: impl IntoIterator<Item = &'a GitPath>,
+        message: &str,
+    ) -> Result<Option<String>, GitError> {
+        let draft = self.draft().await?;
+        self.stage(Some(&draft), add, remove).await?;
+        if self.differs(&draft).await? { self.commit(&draft, message).await.map(Some) } else { Ok(None) }
+    }
+
+    /// What git calls a file in here.
+    pub(crate) fn path_of(&self, file: &Path) -> Result<GitPath, GitError> {
+        let outside = || GitError::Child(format!("{} is not in {}", file.display(), self.root.display()));
+        let within = file.strip_prefix(&self.root).map_err(|_| outside())?;
+        Ok(GitPath(within.as_os_str().as_bytes().to_vec()))
+    }
+
+    /// Whether the user does not want git to see this.
+    pub(crate) async fn ignores(&self, path: &GitPath) -> Result<bool, GitError> {
+        let call = self.git(None, &["check-ignore", "-z", "--stdin"], &joined([path])).await?;
+        match call.status.code() {
+            Some(1) => Ok(false),
+            _ => success(call).map(|said| !said.is_empty()),
+        }
+    }
+
     /// The paths in which a draft, or the user's index, and a commit differ.
     pub(crate) async fn unlike(&self, draft: Option<&Draft>, commit: &str) -> Result<BTreeSet<GitPath>, GitError> {
         let index = draft.map(Draft::index);

@@ -8,25 +8,25 @@
 
 mod adopt;
 pub mod areas;
-mod begin;
-mod briefing;
-mod doing;
+pub(crate) mod begin;
+pub(crate) mod briefing;
+pub(crate) mod doing;
 mod driver;
 pub mod entry;
-mod facts;
+pub(crate) mod facts;
 mod keep;
 mod keeping;
 mod ledger;
 mod logs;
 mod others;
 mod place;
-mod plan_file;
+pub(crate) mod plan_file;
 mod report;
 pub mod said;
-mod session;
+pub(crate) mod session;
 pub(crate) mod stop_file;
 pub mod view;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ impl Plans {
     }
 
     /// Tells a run that somebody is there who knows the environment.
-    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
@@ -355,6 +355,26 @@ impl Plans {
     /// What sessions have used, oldest first.
     pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, PlanError> {
         self.read(move |database| store::usage(database, &of)).await
+    }
+
+    /// The run of this file that began last, if it began at this time or later.
+    pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
+        let file = file.to_owned();
+        let Some(id) = self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? else {
+            return Ok(None);
+        };
+        let view = self.show(id).await?;
+        Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
+    }
+
+    /// No session of this provider before then: somebody outside of plans has found out.
+    pub(crate) fn hold(&self, provider: &str, hold: &Hold) {
+        self.shared.hold_all(provider, hold);
+    }
+
+    /// Until when sessions of this provider wait for the quota.
+    pub(crate) fn held(&self, provider: &str, now: Wall) -> Option<Hold> {
+        self.shared.held(provider, now)
     }
 
     /// All runs, newest first.

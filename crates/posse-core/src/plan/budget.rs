@@ -145,6 +145,22 @@ impl Total {
         self.api_seconds += usage.api_seconds.unwrap_or(0.0);
     }
 
+    /// All the sessions of another sum.
+    pub fn add_total(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.cost_usd += other.cost_usd;
+        self.cost_unknown += other.cost_unknown;
+        self.tokens_unknown += other.tokens_unknown;
+        self.partial += other.partial;
+        self.turns += other.turns;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_creation_tokens += other.cache_creation_tokens;
+        self.api_seconds += other.api_seconds;
+        self.seconds += other.seconds;
+    }
+
     /// The cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
     pub fn cost(&self) -> String {
         match (self.cost_unknown, self.sessions) {

@@ -89,11 +89,11 @@ pub fn build(brief: &Brief<'_>) -> String {
     out
 }
 
-fn heading(out: &mut String, title: &str) {
+pub(crate) fn heading(out: &mut String, title: &str) {
     let _ = writeln!(out, "## {title}\n");
 }
 
-fn role(out: &mut String, role: &str) {
+pub(crate) fn role(out: &mut String, role: &str) {
     let _ = writeln!(out, "{}\n", role.trim());
 }
 
@@ -342,7 +342,7 @@ pub fn build_validation(brief: &ValidatorBrief<'_>) -> String {
 }
 
 /// A text that cannot be mistaken for ours: in a fence that is longer than any inside.
-fn data(text: &str) -> String {
+pub(crate) fn data(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
     format!("{fence}text\n{}\n{fence}\n\n", text.trim_end())

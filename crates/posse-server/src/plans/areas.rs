@@ -414,6 +414,6 @@ mod in_place_tests;
 #[cfg(test)]
 mod landing_tests;
 #[cfg(test)]
-mod property_tests;
+pub(crate) mod property_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -357,7 +357,7 @@ fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Ev
 }
 
 /// A report that is too long to be one is none.
-fn read_report(path: &Path) -> Option<String> {
+pub(crate) fn read_report(path: &Path) -> Option<String> {
     let size = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     if size > REPORT {
         return Some(format!("{size} bytes are no report"));

@@ -47,7 +47,7 @@ impl PlanFile {
 }
 
 /// Writes beside it and renames, so that nobody ever reads half of it. Who may read it stays as it was.
-pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".posse-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;

@@ -38,28 +38,28 @@ const STDERR: u64 = 64 << 10;
 const PIECE: usize = 64 << 10;
 
 /// A session to start.
-pub(super) struct Order {
+pub(crate) struct Order {
     /// Its name for ever.
-    pub(super) name: Name,
+    pub(crate) name: Name,
     /// What it is shown under.
-    pub(super) group: Name,
+    pub(crate) group: Name,
     /// Not needed by a session that runs already.
-    pub(super) spawn: Result<Spawn, String>,
+    pub(crate) spawn: Result<Spawn, String>,
     /// A directory of its own.
-    pub(super) files: PathBuf,
-    pub(super) texts: Arc<Texts>,
+    pub(crate) files: PathBuf,
+    pub(crate) texts: Arc<Texts>,
     /// How long it may take, and how long it may say nothing.
-    pub(super) timeout: Duration,
-    pub(super) idle: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) idle: Duration,
 }
 
 /// How a session ended, and what it said.
 #[derive(Debug)]
-pub(super) struct Over {
-    pub(super) ended: Ended,
-    pub(super) facts: Facts,
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    pub(crate) facts: Facts,
     /// The end of its standard error.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// What is written down when it is over.
@@ -70,16 +70,16 @@ struct Note {
 
 /// Where sessions are run.
 #[derive(Clone)]
-pub(super) struct Sessions {
-    pub(super) app: App,
-    pub(super) files: WatchedFiles,
+pub(crate) struct Sessions {
+    pub(crate) app: App,
+    pub(crate) files: WatchedFiles,
     /// This program.
-    pub(super) executable: PathBuf,
+    pub(crate) executable: PathBuf,
 }
 
 impl Sessions {
     /// Runs a session to its end, or goes on with the one of this name. `stop` ends it.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         order: Order,
         means: Option<Means>,
@@ -119,7 +119,7 @@ impl Sessions {
     }
 
     /// Whether a session of this name was begun: it runs, or has left a note.
-    pub(super) async fn is_known(&self, name: &Name, files: &Path) -> bool {
+    pub(crate) async fn is_known(&self, name: &Name, files: &Path) -> bool {
         files.join(NOTE).exists() || self.find(name).await.is_some()
     }
 

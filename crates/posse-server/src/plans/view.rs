@@ -264,9 +264,14 @@ pub(super) fn said(plan: RunId, run: &machine::RunId) -> serde_json::Value {
     serde_json::json!({ "plan_run": plan.as_str(), "session": run.to_string(), "task": run.task })
 }
 
-/// The name of a session's terminal. Dots, which ids of tasks have and names of terminals may not, become `_`.
+/// The name of a session's terminal.
 pub(super) fn terminal_name(plan: RunId, run: &machine::RunId) -> String {
-    let name: String = format!("plan-{plan}-{run}").chars().map(|c| if c == '.' { '_' } else { c }).collect();
+    fitting(&format!("plan-{plan}-{run}"))
+}
+
+/// As a name for a terminal. Dots, which ids have and names of terminals may not, become `_`.
+pub(crate) fn fitting(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c == '.' { '_' } else { c }).collect();
     if name.chars().count() <= posse_core::ids::NAME_MAX {
         return name;
     }

@@ -16,7 +16,7 @@ pub(super) const WAITS: &str = "the daemon was restarted, and nobody is there wh
 /// A plan of so many tasks tells of each that is done (spec §15.1).
 const MANY: usize = 6;
 
-pub(super) fn log(run: RunId, level: Level, text: &str) {
+pub(crate) fn log(run: RunId, level: Level, text: &str) {
     match level {
         Level::Detail => tracing::debug!(%run, "{text}"),
         Level::Info => tracing::info!(%run, "{text}"),
@@ -109,7 +109,7 @@ pub(super) fn gate_not_run(why: &str) -> GateFailure {
 }
 
 /// What a session does, in a few words.
-pub(super) fn heard(event: &Said) -> Option<String> {
+pub(crate) fn heard(event: &Said) -> Option<String> {
     let text = match event {
         Said::Said(text) => text.lines().next()?.to_owned(),
         Said::ToolUse { name, summary, .. } => format!("{name} {summary}"),

@@ -1,13 +1,13 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
 mod clean;
-mod configuration;
-mod draw;
+pub(super) mod configuration;
+pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
-mod live;
+pub(super) mod live;
 mod log;
 mod news;
 mod run;
@@ -15,6 +15,8 @@ mod said;
 mod usage;
 mod why;
 mod words;
+
+pub(super) use run::exit;
 
 use std::path::{Path, PathBuf};
 
@@ -121,6 +123,9 @@ enum Command {
     /// Make the directories, a sample plan and a configuration
     #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
+    /// The same as `posse auto items`
+    #[command(hide = true)]
+    Items(super::auto::items::Args),
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -138,6 +143,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Config(args) => configuration::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
+        Command::Items(args) => super::auto::items::run(&args, ui),
     }
 }
 

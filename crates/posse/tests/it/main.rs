@@ -5,6 +5,8 @@
 mod agents;
 mod attach;
 mod audit;
+mod auto_items;
+mod auto_run;
 mod bad_input;
 mod basics;
 mod cli;

@@ -119,7 +119,7 @@ pub(super) fn state(repo: &Repo) -> State {
 }
 
 /// A git that was told to end is still there for a moment.
-pub(super) fn wait_for_gits(place: &Path) {
+pub(crate) fn wait_for_gits(place: &Path) {
     let within =
         |process: fs::DirEntry| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
     let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&std::process::id().to_string());

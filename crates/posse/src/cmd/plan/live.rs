@@ -12,7 +12,7 @@ use crate::ui::{Colour, cut, plain, took};
 const ABOVE: usize = 4;
 
 /// The picture: never higher or wider than the window. What does not fit is told in numbers, and what runs is always there.
-pub(super) fn picture(view: &PlanView, now: jiff::Timestamp, rows: usize, columns: usize) -> Vec<Row> {
+pub(crate) fn picture(view: &PlanView, now: jiff::Timestamp, rows: usize, columns: usize) -> Vec<Row> {
     let mut head = head(view, now, columns);
     let room = rows.saturating_sub(head.len() + ABOVE).max(1);
     let names = names(view, columns);

@@ -264,7 +264,7 @@ fn over(view: &PlanView, ui: &Ui) -> Exit {
 }
 
 /// The exit codes of `RunOutcome::exit_code`, as ours.
-fn exit(outcome: RunOutcome) -> Exit {
+pub(crate) fn exit(outcome: RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Verified | RunOutcome::CompletedWithWarnings => Exit::Ok,
         RunOutcome::Failed => Exit::Failed,
