@@ -315,7 +315,7 @@ impl Night {
             assert!(self.journal.len() < 20_000, "it does not come to an end");
             let at = self.journal.len();
             let stop = stops && self.world.dice(&format!("stop {at}"), 400) == 0;
-            let how = if at % 2 == 0 { StopHow::Now } else { StopHow::AfterTask };
+            let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
             let next = if stop { Some(Event::Stop(how)) } else { queue.pop_front() };
             let event = match next {
                 Some(event) => event,
