@@ -179,7 +179,7 @@ impl Plans {
 
     /// A person answers a task that asked, of a plan that runs or not.
     pub(crate) async fn answer(&self, file: &str, task: &str, answer: String) -> Result<(), PlanError> {
-        let asks = |record: &Record, id: &TaskId| match record.status {
+        let asks = |record: &Record, id: &TaskId, _| match record.status {
             TaskStatus::Suspended => Ok(()),
             _ => Err(PlanError::NotAsking(id.clone())),
         };
@@ -198,8 +198,10 @@ impl Plans {
 
     /// A person wants a task to be tried again from the beginning.
     pub(crate) async fn retry(&self, file: &str, task: &str) -> Result<(), PlanError> {
-        let rests = |record: &Record, id: &TaskId| match record.status {
+        // While a run goes on, what is completed is being validated or merged.
+        let rests = |record: &Record, id: &TaskId, runs| match record.status {
             TaskStatus::InProgress => Err(PlanError::Busy(id.clone())),
+            TaskStatus::Completed if runs => Err(PlanError::Busy(id.clone())),
             _ => Ok(()),
         };
         self.change(file, task, rests, |task| Event::Retry { task }, |record| *record = Record::default()).await
@@ -210,7 +212,7 @@ impl Plans {
         &self,
         file: &str,
         task: &str,
-        may: impl Fn(&Record, &TaskId) -> Result<(), PlanError>,
+        may: impl Fn(&Record, &TaskId, bool) -> Result<(), PlanError>,
         event: impl FnOnce(TaskId) -> Event,
         edit: impl FnOnce(&mut Record),
     ) -> Result<(), PlanError> {
@@ -220,7 +222,7 @@ impl Plans {
         if let Some(id) = self.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
-            may(&found.record, &found.id)?;
+            may(&found.record, &found.id, true)?;
             if self.tell(id, event(found.id)).await {
                 return Ok(());
             }
@@ -234,7 +236,7 @@ impl Plans {
         if record.status == TaskStatus::InProgress {
             record.status = TaskStatus::Pending;
         }
-        may(record, &id)?;
+        may(record, &id, false)?;
         edit(record);
         let written =
             write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
@@ -328,7 +330,7 @@ impl Plans {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let ground = Ground {
             directory: spec.directory.clone().into(),
-            state: self.state_of(spec.id),
+            state: self.state_of(spec.areas.unwrap_or(spec.id)),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
             plan_file: Some(spec.file.clone().into()),

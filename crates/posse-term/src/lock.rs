@@ -105,4 +105,18 @@ mod tests {
         drop(first);
         acquire(&path, Duration::from_secs(10)).unwrap();
     }
+
+    /// T88: the file names a process that lives, but it is another one that got the number of the holder.
+    #[test]
+    fn a_number_in_the_file_holds_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let (started, boot_id) = (jiff::Timestamp::UNIX_EPOCH, "another boot".to_owned());
+        let stale = Holder { pid: std::process::id(), started, boot_id };
+        std::fs::write(&path, serde_json::to_string(&stale).unwrap()).unwrap();
+        let lock = acquire(&path, Duration::ZERO).unwrap();
+        let holder: Holder = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_ne!((holder.started, &holder.boot_id), (stale.started, &stale.boot_id));
+        drop(lock);
+    }
 }

@@ -10,6 +10,8 @@
 mod fate;
 mod go_on;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -80,6 +82,13 @@ enum Stage {
     Merge,
     /// Done, but it could not be merged. Waits for a person.
     Unmerged,
+}
+
+impl Stage {
+    /// Nothing is on its way: what waits for a validator waits for us, and what waits to be merged for a person.
+    fn waits(&self) -> bool {
+        matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

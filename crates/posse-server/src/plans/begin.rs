@@ -69,6 +69,7 @@ pub(super) fn spec(
         settings,
         starts: last.map(|last| last.starts.clone()).unwrap_or_default(),
         spent: last.map(Ledger::spent).unwrap_or_default(),
+        areas: last.map(|last| last.spec.areas.unwrap_or(last.spec.id)),
         directory: wanted.directory.to_string_lossy().into_owned(),
         provider: wanted.provider,
         program,

@@ -34,6 +34,10 @@ pub struct Spec {
     /// The program. Absolute.
     pub program: String,
     pub sandbox: Sandbox,
+    /// The run of this plan in whose directory the work areas are: the first. What an earlier run left unmerged is found
+    /// there. `None`: this one.
+    #[serde(default)]
+    pub areas: Option<RunId>,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
     /// The project's own agents, as they were written then: name, text.

@@ -11,15 +11,15 @@ use crate::env;
 use crate::loop_actor::when;
 
 /// A project with one commit, a plan outside of it, and who carries it out.
-struct Scene {
-    claude: ScriptedClaude,
-    plan: PathBuf,
+pub(crate) struct Scene {
+    pub(crate) claude: ScriptedClaude,
+    pub(crate) plan: PathBuf,
     /// Goes last: it ends all that runs.
-    env: TestEnv,
+    pub(crate) env: TestEnv,
 }
 
 impl Scene {
-    fn new(plan: &str) -> Self {
+    pub(crate) fn new(plan: &str) -> Self {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -37,13 +37,13 @@ impl Scene {
     }
 
     #[track_caller]
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.env.command(["plan"]);
         command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
         command
@@ -51,38 +51,38 @@ impl Scene {
 
     /// Runs a `posse plan` command with the plan as its first argument: exit code, and what it said.
     #[track_caller]
-    fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
+    pub(crate) fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
         let mut arguments = vec![command, self.plan.to_str().unwrap()];
         arguments.extend(more);
         said(&self.command(&arguments).output().unwrap())
     }
 
     /// Begins to run it, and goes on.
-    fn begin(&self, more: &[&str]) -> Child {
+    pub(crate) fn begin(&self, more: &[&str]) -> Child {
         let mut command = self.command(&["run", self.plan.to_str().unwrap()]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    fn file(&self, name: &str) -> Option<String> {
+    pub(crate) fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.env.work().join(name)).ok()
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         fs::read_to_string(&self.plan).unwrap()
     }
 }
 
-fn said(output: &Output) -> (i32, String) {
+pub(crate) fn said(output: &Output) -> (i32, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
 }
 
 #[track_caller]
-fn ended(child: Child) -> (i32, String) {
+pub(crate) fn ended(child: Child) -> (i32, String) {
     said(&child.wait_with_output().unwrap())
 }
 
-const TWO: &str = "\
+pub(crate) const TWO: &str = "\
 # Two tasks.
 meta:
   name: Two
@@ -99,7 +99,7 @@ sections:
         depends_on: ['1.1']
 ";
 
-const ONE: &str = "\
+pub(crate) const ONE: &str = "\
 meta: {name: One, backoff_base: 1}
 sections:
   - id: s
@@ -108,6 +108,7 @@ sections:
         name: Write a
 ";
 
+/// T07, T10, T37, T47: and nothing of it is in the way of what the user has not committed.
 #[test]
 fn a_plan_is_carried_out_and_merged() {
     let scene = Scene::new(TWO);
@@ -138,6 +139,7 @@ fn a_plan_is_carried_out_and_merged() {
     assert_eq!(first.stdin, "/dev/null");
     assert_eq!(first.variable("CLAUDECODE"), None);
     assert_eq!(first.flag("--permission-mode"), Some("acceptEdits"));
+    assert_eq!(first.arguments[first.arguments.len() - 2], "--", "no list swallows the prompt: {first:?}");
     assert_ne!(first.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
     assert!(!first.arguments.contains(&scene.env.work().to_str().unwrap().to_owned()), "{first:?}");
     assert!(first.prompt().contains("Write the file a.") && first.prompt().contains("fresh start"), "{first:?}");
@@ -147,6 +149,7 @@ fn a_plan_is_carried_out_and_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }
 
+/// T43.
 #[test]
 fn who_says_done_and_did_nothing_has_failed() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 2"));
@@ -167,6 +170,7 @@ fn who_says_done_and_did_nothing_has_failed() {
     assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
 }
 
+/// T49.
 #[test]
 fn what_a_check_finds_is_told_to_the_next_attempt() {
     let gates = "meta: {name: One, backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
@@ -182,6 +186,7 @@ fn what_a_check_finds_is_told_to_the_next_attempt() {
     assert!(scene.text().contains("attempts: 2"), "{}", scene.text());
 }
 
+/// T29, T90.
 #[test]
 fn a_question_waits_for_its_answer() {
     let scene = Scene::new(ONE);
@@ -200,6 +205,7 @@ fn a_question_waits_for_its_answer() {
     assert!(second.prompt().contains("Which colour?") && second.prompt().contains("blue of course"), "{second:?}");
 }
 
+/// T84 without a pipeline, and T85.
 #[test]
 fn stop_lets_what_runs_finish_or_ends_it() {
     let scene = Scene::new(TWO);
@@ -261,6 +267,7 @@ fn a_run_that_nobody_follows_waits_for_its_environment() {
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }
 
+/// T23.
 #[test]
 fn a_session_may_add_tasks_but_not_vouch_for_others() {
     let scene = Scene::new(ONE);
@@ -273,6 +280,7 @@ fn a_session_may_add_tasks_but_not_vouch_for_others() {
     assert!(scene.text().contains("id: more"), "{}", scene.text());
 }
 
+/// T16, T48.
 #[test]
 fn what_cannot_be_run_says_so_before_anything_is_touched() {
     let scene = Scene::new(ONE);
@@ -289,6 +297,7 @@ fn what_cannot_be_run_says_so_before_anything_is_touched() {
     assert_eq!((code, scene.claude.sessions()), (5, 0), "{text}");
 }
 
+/// T07 and T38.
 #[test]
 fn a_validator_looks_at_the_work_before_it_is_merged() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
@@ -304,6 +313,8 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
+    assert_eq!((validator.stdin.as_str(), validator.variable("CLAUDECODE")), ("/dev/null", None));
+    assert_eq!(validator.arguments[validator.arguments.len() - 2], "--", "{:?}", validator.arguments);
     assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }

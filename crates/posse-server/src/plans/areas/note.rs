@@ -34,7 +34,7 @@ impl Note {
 }
 
 impl Areas {
-    fn note_path(&self, run: &RunId) -> PathBuf {
+    pub(super) fn note_path(&self, run: &RunId) -> PathBuf {
         self.state.join("areas").join(format!("{}.json", work_of(run)))
     }
 

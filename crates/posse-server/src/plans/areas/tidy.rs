@@ -27,18 +27,7 @@ impl Areas {
             if file.file_stem().is_some_and(|name| in_use.contains(name.to_string_lossy().as_ref())) {
                 continue;
             }
-            let _list = self.list.lock().await;
-            if let Some(why) = self.why_kept(&note, &tip).await? {
-                kept.push(Kept { directory: note.directory, branch: note.branch, why });
-                continue;
-            }
-            match self.remove(&note, &tip).await {
-                Ok(()) => std::fs::remove_file(&file).map_err(|error| AreaError::Write { path: file, error })?,
-                Err(AreaError::Git(error @ GitError::Failed { .. })) => {
-                    kept.push(Kept { directory: note.directory, branch: note.branch, why: error.to_string() });
-                }
-                Err(error) => return Err(error),
-            }
+            kept.extend(self.tidy_one(file, note, &tip).await?);
         }
         let bench = self.bench_directory();
         if in_use.is_empty() && bench.exists() {
@@ -47,6 +36,34 @@ impl Areas {
             git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&bench)?]).await?;
         }
         Ok(kept)
+    }
+
+    /// Removes the area of a session whose work is merged, while others may be at work.
+    pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+        let Some(note) = self.note(run)? else { return Ok(None) };
+        let tip = self.tip().await?;
+        self.tidy_one(self.note_path(run), note, &tip).await
+    }
+
+    async fn tidy_one(&self, file: PathBuf, note: Note, tip: &str) -> Result<Option<Kept>, AreaError> {
+        let _list = self.list.lock().await;
+        if let Some(why) = self.why_kept(&note, tip).await? {
+            return Ok(Some(Kept { directory: note.directory, branch: note.branch, why }));
+        }
+        match self.remove(&note, tip).await {
+            Ok(()) => {}
+            Err(AreaError::Git(error @ GitError::Failed { .. })) => {
+                return Ok(Some(Kept { directory: note.directory, branch: note.branch, why: error.to_string() }));
+            }
+            Err(error) => return Err(error),
+        }
+        match std::fs::remove_file(&file) {
+            // Somebody else was here too.
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(AreaError::Write { path: file, error })
+            }
+            _ => Ok(None),
+        }
     }
 
     async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<String>, AreaError> {
