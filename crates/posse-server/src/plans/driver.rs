@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::plan::budget::Usage;
 use posse_core::plan::Plan;
+use posse_core::plan::budget::Usage;
 use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
@@ -74,7 +74,19 @@ impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
         let Parts { ledger, seq, app, doing, told, commands, heard } = parts;
         let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
-        Self { ledger, seq, app, doing, file, told, commands, heard, stops: BTreeMap::new(), waiting: Vec::new(), merged: Vec::new() }
+        Self {
+            ledger,
+            seq,
+            app,
+            doing,
+            file,
+            told,
+            commands,
+            heard,
+            stops: BTreeMap::new(),
+            waiting: Vec::new(),
+            merged: Vec::new(),
+        }
     }
 
     /// Goes on until the run is over.

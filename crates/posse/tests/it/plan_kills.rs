@@ -135,8 +135,16 @@ enum Victim {
 }
 
 /// The moments where something is between the journal and the world.
-const MOMENTS: [&str; 8] =
-    ["started", "area_ready", "launched", "session_ended", "validator_ended", "gates_ended", "merge_ended", "plan_edited"];
+const MOMENTS: [&str; 8] = [
+    "started",
+    "area_ready",
+    "launched",
+    "session_ended",
+    "validator_ended",
+    "gates_ended",
+    "merge_ended",
+    "plan_edited",
+];
 
 struct Disturbed {
     scene: Scene,
@@ -192,7 +200,11 @@ impl Disturbed {
         let beside = self.scene.plan.with_extension("swp");
         loop {
             let before = self.scene.text();
-            let edited = before.replacen("      - {id: left,", "      - {id: late, name: Late}  # by hand\n      - {id: left,", 1);
+            let edited = before.replacen(
+                "      - {id: left,",
+                "      - {id: late, name: Late}  # by hand\n      - {id: left,",
+                1,
+            );
             assert_ne!(before, edited);
             fs::write(&beside, edited).unwrap();
             if self.scene.text() == before {
@@ -237,7 +249,11 @@ impl Disturbed {
             lines[lines.len().saturating_sub(60)..].join("\n")
         };
         let (journal, log) = (journal.collect::<String>(), tail(&self.scene.env.places().log()));
-        format!("journal:\n{journal}\nfollowed:\n{}\nplan:\n{}\ndaemon:\n{log}", tail(&self.followed), self.scene.text())
+        format!(
+            "journal:\n{journal}\nfollowed:\n{}\nplan:\n{}\ndaemon:\n{log}",
+            tail(&self.followed),
+            self.scene.text()
+        )
     }
 
     // ---- the killer ----
@@ -311,7 +327,12 @@ impl Disturbed {
         let plan = scene.text();
         assert!(plan.starts_with("# Kept by hand.\n") && plan.contains("# by hand"), "{}", told());
         assert_eq!(plan.matches("status: verified").count(), TASKS.len(), "{}", told());
-        assert_eq!(plan.matches("attempts: 1,").count() + plan.matches("attempts: 1}").count(), TASKS.len(), "{}", told());
+        assert_eq!(
+            plan.matches("attempts: 1,").count() + plan.matches("attempts: 1}").count(),
+            TASKS.len(),
+            "{}",
+            told()
+        );
         for task in TASKS {
             assert_eq!(scene.file(task), Some(format!("{task}\n")), "{}", told());
             assert_eq!(scene.git(&["log", "--format=%H", "main", "--", task]).lines().count(), 1, "{task} came twice");
@@ -349,7 +370,8 @@ impl Disturbed {
         }
         let sessions = |task: &str| (1..99).take_while(|number| self.scene.claude.session(task, *number).exists());
         for task in TASKS {
-            let finished = sessions(task).filter(|n| self.scene.claude.session(task, *n).join("finished").exists()).count();
+            let finished =
+                sessions(task).filter(|n| self.scene.claude.session(task, *n).join("finished").exists()).count();
             let expected = match task {
                 "asks" | "judged" => 2,
                 _ => 1,

@@ -99,7 +99,8 @@ fn a_person_and_a_session_edit_the_plan_at_once() {
     }
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
-    let edited = scene.text().replacen("      - id: '1.2'", "      - {id: mine, name: By hand}  # mine\n      - id: '1.2'", 1);
+    let edited =
+        scene.text().replacen("      - id: '1.2'", "      - {id: mine, name: By hand}  # mine\n      - id: '1.2'", 1);
     fs::write(&scene.plan, edited).unwrap();
     scene.claude.open_gate("gate");
     let (code, text) = ended(run);
@@ -131,7 +132,10 @@ fn a_prompt_of_300_kib_goes_into_a_file() {
     let description: String = (0..300).map(|_| format!("          {line}\n")).collect();
     let plan = ONE.replace("name: Write a\n", &format!("name: Write a\n        description: |\n{description}"));
     let scene = Scene::new(&plan);
-    scene.claude.play("t", "cp \"$(dirname \"$POSSE_RESULT_FILE\")/prompt.md\" \"$me/prompt\"\ncommit a a\nreport completed done");
+    scene.claude.play(
+        "t",
+        "cp \"$(dirname \"$POSSE_RESULT_FILE\")/prompt.md\" \"$me/prompt\"\ncommit a a\nreport completed done",
+    );
     let (code, text) = scene.plan("run", &[]);
     assert_eq!(code, 0, "{text}");
     let called = scene.claude.called("t", 1).unwrap();
@@ -182,7 +186,8 @@ fn reports_that_prove_nothing() {
 /// T45, T75: a session that does not want to end, and what it used until then.
 #[test]
 fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
-    let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        timeout: 2s\n        max_attempts: 1"));
+    let scene =
+        Scene::new(&ONE.replace("name: Write a", "name: Write a\n        timeout: 2s\n        max_attempts: 1"));
     scene.claude.gate("never");
     let play = "trap '' TERM HUP\necho $$ > \"$me/pid\"\n(trap '' TERM HUP; exec sleep 600) &\necho $! > \"$me/child\"\nsay working\nawait never";
     scene.claude.play("t", play);
@@ -272,7 +277,9 @@ fn kill_both(scene: &Scene) {
     let (keeper, daemon) = (scene.env.keeper_pid().unwrap(), scene.env.daemon_pid());
     env::kill(daemon);
     env::kill(keeper);
-    assert!(process::ends_within(keeper, Duration::from_secs(10)) && process::ends_within(daemon, Duration::from_secs(10)));
+    assert!(
+        process::ends_within(keeper, Duration::from_secs(10)) && process::ends_within(daemon, Duration::from_secs(10))
+    );
 }
 
 /// T86: what nobody holds any more is ended, costs no attempt, and is done once more.

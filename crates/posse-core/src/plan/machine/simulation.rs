@@ -123,7 +123,8 @@ impl Sim {
         let answers = answers.filter(|(due, _)| *due < i64::MAX);
         let time = self.run.deadline().map(|deadline| (deadline.0, Next::Time));
         let all = deeds.chain(act).chain(answers).chain(time);
-        all.min_by_key(|(due, _)| *due).unwrap_or_else(|| panic!("nothing to do and nothing to wait for: {:?}", self.run))
+        all.min_by_key(|(due, _)| *due)
+            .unwrap_or_else(|| panic!("nothing to do and nothing to wait for: {:?}", self.run))
     }
 
     /// Tasks that ask, since when, and how long it takes to answer.
@@ -348,9 +349,11 @@ impl Sim {
                 let landed = |event: &Event| merged(event).is_some_and(is);
                 let validators = if self.run.plan().validates(task) { 2 } else { 0 };
                 let passed = (0..validators).all(|number| {
-                    happened(&|event| matches!(event, Event::ValidatorEnded { run, judgement, outcome: Outcome::Done(_), .. }
+                    happened(&|event| {
+                        matches!(event, Event::ValidatorEnded { run, judgement, outcome: Outcome::Done(_), .. }
                         if is(run) && matches!(run.part, Part::Validation { validator, .. } if validator == number)
-                            && matches!(judgement.verdict, Verdict::Pass | Verdict::Warn)))
+                            && matches!(judgement.verdict, Verdict::Pass | Verdict::Warn))
+                    })
                 });
                 happened(&worked) && happened(&green) && happened(&landed) && passed
             };
@@ -387,31 +390,39 @@ fn undisturbed(seed: u64) -> (Vec<Sim>, Sim) {
     }
 }
 
-/// Worlds that go well and worlds that do not; `every_run_comes_to_an_end` says what there is in them.
-const SEEDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
+/// Small worlds in which about everything happens; `every_run_comes_to_an_end` says what.
+const SEEDS: [u64; 3] = [11, 17, 22];
 
 #[test]
 fn killed_at_every_write_it_goes_on_as_if_nothing_had_been() {
-    for seed in SEEDS {
-        let (moments, end) = undisturbed(seed);
-        let history = end.history();
-        for (at, before) in moments.iter().enumerate() {
-            for dies in DEATHS {
-                let mut sim = before.clone();
-                let mut more = sim.step(Some(dies));
-                // All the way for some; for the others until every effect of this step has come back.
-                let far = if at % 10 == 0 { usize::MAX } else { 8 };
-                let mut steps = 0;
-                while more && steps < far {
-                    more = sim.step(None);
-                    steps += 1;
-                }
-                let now = sim.history();
-                assert!(history.starts_with(&now), "seed {seed}, killed at {at}, {dies:?}: another history\n{:#?}", now.last());
-                if !more {
-                    assert_eq!(sim.world.names(), end.world.names(), "seed {seed}, killed at {at}, {dies:?}");
-                    assert_eq!(sim.run.state(), end.run.state(), "seed {seed}, killed at {at}, {dies:?}");
-                }
+    SEEDS.into_iter().for_each(killed_at_every_write);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn killed_at_every_write_in_many_worlds() {
+    (0..60).for_each(killed_at_every_write);
+}
+
+fn killed_at_every_write(seed: u64) {
+    let (moments, end) = undisturbed(seed);
+    let history = end.history();
+    for (at, before) in moments.iter().enumerate() {
+        for dies in DEATHS {
+            let mut sim = before.clone();
+            let mut more = sim.step(Some(dies));
+            // All the way for some. For the others a few steps: the same run in the same world goes the same way.
+            let far = if at % 25 == 0 { usize::MAX } else { 4 };
+            let mut steps = 0;
+            while more && steps < far {
+                more = sim.step(None);
+                steps += 1;
+            }
+            let (now, moment) = (sim.history(), format!("seed {seed}, killed at {at}, {dies:?}"));
+            assert!(history.starts_with(&now), "{moment}: another history\n{:#?}", now.last());
+            if !more {
+                assert_eq!(sim.world.names(), end.world.names(), "{moment}");
+                assert_eq!(sim.run.state(), end.run.state(), "{moment}");
             }
         }
     }
@@ -421,13 +432,13 @@ fn killed_at_every_write_it_goes_on_as_if_nothing_had_been() {
 /// holds.
 #[test]
 fn whatever_happens_while_nobody_looks() {
-    for seed in 0..40 {
+    for seed in 0..10 {
         let mut sim = Sim::new(seed);
         let (mut more, mut steps) = (true, 0_u64);
         while more {
             assert!(steps < 3000, "it does not come to an end");
             steps += 1;
-            let dice = sim.world.dice(&format!("death {steps}"), 5) as usize;
+            let dice = sim.world.dice(&format!("death {steps}"), 12) as usize;
             more = sim.step(DEATHS.get(dice).copied());
             if dice < DEATHS.len() && more {
                 sim.clock += sim.world.dice(&format!("downtime {steps}"), 2_000_000) as i64;
@@ -440,7 +451,7 @@ fn whatever_happens_while_nobody_looks() {
 #[test]
 fn every_run_comes_to_an_end() {
     let (mut ends, mut seen) = (BTreeSet::new(), BTreeSet::new());
-    for seed in 0..60 {
+    for seed in 0..30 {
         let (_, sim) = undisturbed(seed);
         ends.extend(sim.rounds.iter().map(|(_, outcome)| format!("{outcome:?}")));
         seen.extend(sim.history().iter().map(|(event, _)| kind(event)));
@@ -448,12 +459,14 @@ fn every_run_comes_to_an_end() {
     for outcome in ["Verified", "CompletedWithWarnings", "Failed", "Deadlocked", "Suspended", "Stopped"] {
         assert!(ends.contains(outcome), "no {outcome} in {ends:?}");
     }
-    for event in ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "area_failed", "interrupted"] {
+    for event in
+        ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "area_failed", "interrupted"]
+    {
         assert!(seen.contains(event), "no {event} in {seen:?}");
     }
     let dying: BTreeSet<&str> =
         SEEDS.iter().flat_map(|seed| undisturbed(*seed).1.history()).map(|(event, _)| kind(&event)).collect();
-    for event in ["answered", "retry", "plan_edited", "stop", "limited", "fail"] {
+    for event in ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "interrupted"] {
         assert!(dying.contains(event), "nobody dies around {event}: {dying:?}");
     }
 }
@@ -466,7 +479,9 @@ fn kind(event: &Event) -> &'static str {
         Event::Stop(_) => "stop",
         Event::AreaFailed { .. } => "area_failed",
         Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } => "not_now",
-        Event::ValidatorEnded { judgement, outcome: Outcome::Done(_), .. } if judgement.verdict == Verdict::Fail => "fail",
+        Event::ValidatorEnded { judgement, outcome: Outcome::Done(_), .. } if judgement.verdict == Verdict::Fail => {
+            "fail"
+        }
         Event::SessionEnded { outcome, .. } | Event::ValidatorEnded { outcome, .. } => match outcome {
             Outcome::Limited(_) => "limited",
             Outcome::Interrupted => "interrupted",

@@ -59,9 +59,7 @@ impl Areas {
         }
         match std::fs::remove_file(&file) {
             // Somebody else was here too.
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(AreaError::Write { path: file, error })
-            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(AreaError::Write { path: file, error }),
             _ => Ok(None),
         }
     }
