@@ -368,10 +368,12 @@ impl Disturbed {
                 _ => {}
             }
         }
-        let sessions = |task: &str| (1..99).take_while(|number| self.scene.claude.session(task, *number).exists());
+        let sessions = |task: &'static str| {
+            let paths = (1..99).map(move |number| self.scene.claude.session(task, number));
+            paths.take_while(|path| path.exists())
+        };
         for task in TASKS {
-            let finished =
-                sessions(task).filter(|n| self.scene.claude.session(task, *n).join("finished").exists()).count();
+            let finished = sessions(task).filter(|session| session.join("finished").exists()).count();
             let expected = match task {
                 "asks" | "judged" => 2,
                 _ => 1,

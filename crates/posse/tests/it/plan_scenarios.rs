@@ -145,7 +145,7 @@ fn a_prompt_of_300_kib_goes_into_a_file() {
     assert_eq!(prompt.matches(&line).count(), 300);
 }
 
-/// T40 to T44: who says done, and what of it is believed. Each has one attempt.
+/// T40, T41, T42, T43, T44: who says done, and what of it is believed. Each has one attempt.
 #[test]
 fn reports_that_prove_nothing() {
     let plays = [
