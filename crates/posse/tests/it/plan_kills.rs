@@ -106,7 +106,15 @@ fn users(scene: &Scene) -> Users {
 fn leave_work_about(scene: &Scene) {
     let put = |name: &str, text: &str| fs::write(scene.env.work().join(name), text).unwrap();
     let shared: String = TASKS.iter().map(|task| format!("{task}: open\n\n\n\n")).collect();
-    for (name, text) in [("shared", shared.as_str()), ("both", "one\n"), ("gone", "one\n"), (".gitignore", "*.log\n")] {
+    let agent = ".claude/agents/frontend-coder.md";
+    fs::create_dir_all(scene.env.work().join(".claude/agents")).unwrap();
+    for (name, text) in [
+        ("shared", shared.as_str()),
+        ("both", "one\n"),
+        ("gone", "one\n"),
+        (".gitignore", "*.log\n"),
+        (agent, "---\nname: frontend-coder\n---\nYou write pages.\n"),
+    ] {
         put(name, text);
         scene.git(&["add", "--", name]);
     }
