@@ -3,12 +3,12 @@
 use std::path::Path;
 
 /// A file of this repository; empty if it is not there.
-pub fn read(file: &str) -> String {
+pub(crate) fn read(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap_or_default()
 }
 
 /// A test with what is said above it, or why there is none.
-pub fn test_text(source: &str, name: &str) -> Result<String, String> {
+pub(crate) fn test_text(source: &str, name: &str) -> Result<String, String> {
     let head = source.find(&format!("fn {name}(")).ok_or("there is no such function")?;
     let begins = source[..head].rfind("\n\n").map_or(0, |at| at + 2);
     if !source[begins..head].contains("test]") {
@@ -21,7 +21,7 @@ pub fn test_text(source: &str, name: &str) -> Result<String, String> {
 }
 
 /// Whether one of these marks is there: `S-7` or `s_7_`, and not `S-70`.
-pub fn speaks_of(text: &str, marks: &[String]) -> bool {
+pub(crate) fn speaks_of(text: &str, marks: &[String]) -> bool {
     let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_digit());
     marks.iter().any(|mark| text.match_indices(mark.as_str()).any(|(at, _)| is_whole(&text[at + mark.len()..])))
 }

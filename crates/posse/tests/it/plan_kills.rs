@@ -58,7 +58,7 @@ fn plays(scene: &Scene) {
     let work = |task: &str| {
         // All of them change one file too, each at its own place.
         format!(
-            "say working\nsleep 0.2\nsed -i 's/^{task}:.*/{task}: done/' shared\ncommit {task} {task}\ngit commit -q -am shared\nsay nearly\nsleep 0.1\nreport completed done\n: > \"$me/finished\"\n"
+            "say working\nsleep 0.6\nsed -i 's/^{task}:.*/{task}: done/' shared\ncommit {task} {task}\ngit commit -q -am shared\nsay nearly\nsleep 0.3\nreport completed done\n: > \"$me/finished\"\n"
         )
     };
     for task in TASKS {
@@ -143,9 +143,11 @@ enum Victim {
 }
 
 /// The moments where something is between the journal and the world.
-const MOMENTS: [&str; 8] = [
+const MOMENTS: [&str; 10] = [
     "started",
     "area_ready",
+    "launched",
+    "launched",
     "launched",
     "session_ended",
     "validator_ended",
@@ -304,6 +306,8 @@ impl Disturbed {
         while done < kills && !self.over.load(Ordering::Relaxed) {
             let wanted = (random.below(3) > 0).then(|| MOMENTS[random.below(MOMENTS.len() as u64) as usize]);
             let after = match wanted {
+                // While the session works, for the most part.
+                Some("launched") => random.below(900),
                 Some(_) => random.below(60) * random.below(2),
                 None => random.below(500),
             };
