@@ -19,6 +19,7 @@ mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 
@@ -58,6 +59,8 @@ pub struct Run {
     outcome: Option<RunOutcome>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
+    /// The plan file as it should be, once somebody has asked: to put it together takes longer than all decisions.
+    mirrored: OnceLock<String>,
 }
 
 /// A task on its way.
@@ -145,6 +148,7 @@ impl Run {
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
+            mirrored: OnceLock::new(),
         })
     }
 
@@ -171,7 +175,11 @@ impl Run {
 
     /// The plan file as it should be now.
     pub fn mirror(&self) -> Result<String, NotWritten> {
-        write(&self.text, &self.state, &self.mark)
+        if let Some(known) = self.mirrored.get() {
+            return Ok(known.clone());
+        }
+        let text = write(&self.text, &self.state, &self.mark)?;
+        Ok(self.mirrored.get_or_init(|| text).clone())
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
@@ -191,6 +199,9 @@ impl Run {
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
+        if effects.contains(&Effect::WritePlan) {
+            self.mirrored = OnceLock::new();
+        }
         let answered =
             |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
         self.outstanding.extend(effects.iter().filter(answered).cloned());

@@ -105,9 +105,17 @@ impl Driver {
             effects.extend(self.happen(Event::Started).await?);
         }
         loop {
+            // The file is for people, and takes its time: it is written once for all of this, when the rest is on its way.
+            let mut behind = false;
             while let Some(effect) = effects.pop_front() {
-                let more = self.begin(effect).await?;
-                effects.extend(more);
+                behind |= effect == Effect::WritePlan;
+                if effect != Effect::WritePlan {
+                    effects.extend(self.begin(effect).await?);
+                }
+            }
+            if behind {
+                effects.extend(self.write_plan().await?);
+                continue;
             }
             if self.ledger.ended.is_some() {
                 return self.close().await;
@@ -257,7 +265,8 @@ impl Driver {
                 self.doing.clone().begin(effect, self.ledger.run.clone());
                 Ok(Vec::new())
             }
-            Effect::WritePlan => self.write_plan().await,
+            // Written when nothing else is left to do.
+            Effect::WritePlan => Ok(vec![effect]),
             Effect::Notify(notice) => {
                 let (level, text) = words::notice(&notice);
                 if let Some(notice) = words::told(&notice, &self.ledger) {

@@ -268,38 +268,45 @@ fn check(bench: &Bench) -> Result<Row, BenchError> {
 
 /// A plan of many tasks must cost no more at its end than at its beginning.
 fn many(bench: &Bench) -> Result<Vec<Row>, BenchError> {
-    let (tasks, few) = bench.choose((200, 50), (1000, 100));
+    let (tasks, few) = bench.choose((60, 20), (1000, 100));
     bench.go_on()?;
     let stage = Stage::open(bench, tasks)?;
     stage.env.run(["serve"]).ok();
     let daemon = stage.env.daemon_pid();
     let mut events = stage.env.http().events(None).map_err(BenchError::io("listen to the daemon"))?;
     let listener = std::thread::spawn(move || {
-        let (mut merged, mut at_few) = (0, None);
+        let (mut merged, mut at) = (0, Vec::new());
         while let Ok(Some(event)) = events.next_event() {
             if event["data"]["event"].get("merge_ended").is_some() {
                 merged += 1;
-                if merged == few {
-                    at_few = process::memory(daemon);
+                if [few, tasks - few, tasks].contains(&merged) {
+                    at.push((process::memory(daemon)?, process::effort(daemon)?.0 as f64 * 10.0));
                 }
                 if merged == tasks {
                     break;
                 }
             }
         }
-        (at_few, process::memory(daemon))
+        Some(at)
     });
+    let before = process::effort(daemon).map_or(0.0, |(ticks, _)| ticks as f64 * 10.0);
     stage.run()?;
-    let (Ok((Some(at_few), Some(at_end))), gaps) = (listener.join(), stage.gaps(tasks)?) else {
-        return Err(BenchError::Missing { what: "memory", found: 0, expected: 2 });
+    let gaps = stage.gaps(tasks)?;
+    let at = listener.join().ok().flatten().unwrap_or_default();
+    let [(at_few, cpu_few), (_, cpu_late), (at_end, cpu_end)] = at[..] else {
+        return Err(BenchError::Missing { what: "looks at the daemon", found: at.len(), expected: 3 });
     };
     let grown = (at_end as f64 - at_few as f64) / (tasks - few) as f64;
+    let each = |from: f64, to: f64| (to - from) / few as f64;
     let name = format!("a plan of {tasks} tasks");
     let ours = |gaps: &[Gap]| median(gaps.iter().map(|gap| gap.ours).collect());
     Ok(vec![
         Row::new(format!("{name}: beyond git and the agent between two tasks, p50"), "ms")
             .figure_within("at the beginning", ours(&gaps[..few]), BETWEEN)
             .figure_within("at the end", ours(&gaps[gaps.len() - few..]), BETWEEN),
+        Row::new(format!("{name}: processor time of the daemon for one task"), "ms")
+            .figure("at the beginning", each(before, cpu_few))
+            .figure("at the end", each(cpu_late, cpu_end)),
         Row::new(format!("{name}: memory of the daemon"), "MB")
             .figure("at the beginning", at_few as f64 / 1e6)
             .figure("at the end", at_end as f64 / 1e6)
