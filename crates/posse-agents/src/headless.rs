@@ -13,6 +13,7 @@ pub mod check;
 pub mod claude;
 pub mod codex;
 pub mod command;
+mod configured;
 pub mod event;
 pub mod explain;
 mod fields;
@@ -47,4 +48,11 @@ pub enum Dialect {
     Claude,
     /// `codex exec --json`
     Codex,
+}
+
+impl Dialect {
+    /// Whether sessions say what they cost. What is not said cannot be limited.
+    pub fn tells_costs(self) -> bool {
+        self == Dialect::Claude
+    }
 }

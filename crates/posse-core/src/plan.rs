@@ -10,7 +10,11 @@
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
 //! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
 //!   called, `landing` what is in the way when it is merged.
-//! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again.
+//! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
+//!   how long work is kept that was not merged.
+//! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again; `usage` sums
+//!   up what all of it has used.
+//! - `config` is what the project and the user say about all plans, `settings` what follows from it for one run.
 //! - `prompt` is what a session is told.
 //! - `machine` is a run of a plan: all of the above, fed with events.
 //!
@@ -19,6 +23,8 @@
 pub mod breaker;
 pub mod budget;
 mod check;
+pub mod checkout;
+pub mod config;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
@@ -29,6 +35,8 @@ pub mod file;
 mod file_tests;
 pub mod gates;
 mod ids;
+pub mod isolation;
+pub mod keep;
 pub mod landing;
 pub mod limits;
 #[cfg(test)]
@@ -57,6 +65,7 @@ pub mod select;
 mod select_tests;
 pub mod settings;
 mod span;
+pub mod usage;
 pub mod verdict;
 mod writes;
 mod yaml;

@@ -110,6 +110,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::resume))
         .routes(routes!(runs::journal))
         .routes(routes!(plans::list, plans::begin))
+        .routes(routes!(plans::usage))
         .routes(routes!(plans::answer))
         .routes(routes!(plans::retry))
         .routes(routes!(plans::show))

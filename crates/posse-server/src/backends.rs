@@ -103,9 +103,14 @@ impl Backends {
         Ok(())
     }
 
-    async fn connect_tmux(&self, server: TmuxServer) -> Result<(), tmux::TmuxError> {
+    /// Whether an earlier daemon has left anything on this server.
+    pub(crate) async fn tmux_is_there(&self, server: &TmuxServer) -> bool {
+        tmux::is_there(&self.tmux_settings(server.clone())).await
+    }
+
+    fn tmux_settings(&self, server: TmuxServer) -> tmux::Settings {
         let places = &self.settings.places;
-        let settings = tmux::Settings {
+        tmux::Settings {
             socket: match server {
                 TmuxServer::Private => Socket::Private(places.tmux_socket()),
                 TmuxServer::User { name, directory } => Socket::User { name, directory },
@@ -113,23 +118,32 @@ impl Backends {
             state: places.tmux_state(),
             shim: vec![self.settings.executable.clone().into_os_string(), "shim".into()],
             history: HistoryLimit::default(),
-        };
-        let (link, mut events) = tmux::start(settings).await?;
-        let summaries = list(&link, &mut events).await;
+        }
+    }
+
+    async fn connect_tmux(&self, server: TmuxServer) -> Result<(), tmux::TmuxError> {
+        let (link, mut events) = tmux::start(self.tmux_settings(server)).await?;
+        let (summaries, earlier) = list(&link, &mut events).await;
         self.tell(Backend::Tmux, News::Up(link, summaries));
+        for event in earlier {
+            forward(Backend::Tmux, event, &self.routes, &self.hub);
+        }
         tokio::spawn(follow_tmux(events, self.routes.clone(), self.hub.clone()));
         Ok(())
     }
 }
 
-async fn list(link: &Link, events: &mut mpsc::UnboundedReceiver<Event>) -> Vec<Summary> {
+/// What is there, and what was told before that.
+async fn list(link: &Link, events: &mut mpsc::UnboundedReceiver<Event>) -> (Vec<Summary>, Vec<Event>) {
     link.send(Request::List);
+    let mut earlier = Vec::new();
     while let Some(event) = events.recv().await {
-        if let Event::Listed { summaries } = event {
-            return summaries;
+        match event {
+            Event::Listed { summaries } => return (summaries, earlier),
+            event => earlier.push(event),
         }
     }
-    Vec::new()
+    (Vec::new(), earlier)
 }
 
 async fn follow_keeper(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<Message>) {

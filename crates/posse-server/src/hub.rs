@@ -73,6 +73,8 @@ pub(crate) struct Hub {
     recorder: Recorder,
     links: BTreeMap<Backend, Link>,
     tmux_server: TmuxServer,
+    /// An earlier daemon has left something there.
+    tmux_is_there: bool,
     leaving_tmux: Option<Leaving>,
     /// Why there is no keeper.
     keeper_problem: Option<String>,
@@ -113,6 +115,7 @@ pub(crate) struct Parts {
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
     pub(crate) want: mpsc::UnboundedSender<Want>,
     pub(crate) tmux_server: TmuxServer,
+    pub(crate) tmux_is_there: bool,
     pub(crate) providers: Arc<Providers>,
     pub(crate) files: WatchedFiles,
     pub(crate) executable: PathBuf,
@@ -131,6 +134,7 @@ impl Hub {
             recorder: parts.recorder,
             links: BTreeMap::new(),
             tmux_server: parts.tmux_server,
+            tmux_is_there: parts.tmux_is_there,
             leaving_tmux: None,
             keeper_problem: None,
             disk_problem: None,
@@ -159,7 +163,8 @@ impl Hub {
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
         self.tidy();
-        if self.running().any(|entry| entry.record.backend == Backend::Tmux) {
+        // Also without a terminal that runs: a server of ours may have outlived the last one, and it is ours to end.
+        if self.tmux_is_there || self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);
         }
         while let Some(message) = queue.recv().await {

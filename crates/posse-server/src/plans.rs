@@ -13,10 +13,14 @@ mod doing;
 mod driver;
 pub mod entry;
 mod facts;
+mod keep;
 mod ledger;
+mod others;
+mod place;
 mod plan_file;
 mod report;
 mod session;
+pub(crate) mod stop_file;
 pub mod view;
 mod words;
 
@@ -25,26 +29,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posse_core::ids::RunId;
+use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::file::Isolation;
+use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::{self, Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use crate::api::App;
 use crate::runs::Means;
-use crate::store::{self, Kind, StoreError};
+use crate::store::{self, Kind, StoreError, UsageOf};
 use crate::watched_files::WatchedFiles;
 use areas::{AreaError, Areas, Ground};
 pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
 use entry::Entry;
+pub use keep::KeptWork;
 use ledger::Ledger;
+use others::Shared;
 use session::Sessions;
+use stop_file::StopFiles;
 use view::PlanView;
 pub use words::outcome_word;
+
+/// So many runs are looked at for a quota that is used up.
+const REMEMBERED: usize = 100;
 
 /// What the driver of a run is told by people. Answered when it is written down; a driver that has come to its end does not.
 pub(crate) enum Command {
@@ -117,6 +130,15 @@ pub(crate) struct Plans {
     heard: AllHeard,
     /// Held by whoever looks whether a plan runs, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
+    /// The same, until the runs of the last daemon are taken up: they have what they had.
+    not_taken_up: Arc<Mutex<Option<OwnedMutexGuard<()>>>>,
+    /// What runs share.
+    shared: Shared,
+    pub(crate) stop_files: StopFiles,
+    /// The checkouts in which sessions work, and of which run.
+    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Held by whoever removes what is not needed any more.
+    cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
     /// Where runs keep their files.
@@ -126,22 +148,47 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
-        let (driven, heard, beginning) = Default::default();
-        Self { driven, heard, beginning, files, database, state, executable }
+        let (driven, heard, shared, in_place, cleaning) = Default::default();
+        let beginning: Arc<tokio::sync::Mutex<()>> = Arc::default();
+        let not_taken_up = Arc::new(Mutex::new(beginning.clone().try_lock_owned().ok()));
+        let stop_files = StopFiles::new(files.clone());
+        Self {
+            driven,
+            heard,
+            beginning,
+            not_taken_up,
+            shared,
+            stop_files,
+            in_place,
+            cleaning,
+            files,
+            database,
+            state,
+            executable,
+        }
     }
 
     /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
     pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<PlanView, PlanError> {
         let _beginning = self.beginning.lock().await;
         let file = real_file(&wanted.file)?;
+        if wanted.try_now {
+            self.shared.forget_hold(&wanted.provider);
+        }
         if let Some(id) = self.using(&file).await? {
             self.go_on(app, id, means).await?;
+            if wanted.try_now {
+                self.tell(id, Event::TryNow).await;
+            }
             return self.show(id).await;
         }
         let last = self.last(&file).await?;
-        let spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
+        let mut spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
+        for i in 0..spec.settings.levels.len() {
+            spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
+        }
         let (id, state) = (spec.id, self.state_of(spec.id));
-        let areas = self.areas(&spec).await?;
+        let areas = self.find_place(&mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
@@ -251,21 +298,58 @@ impl Plans {
         driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
     }
 
-    /// Takes up the runs that were going on when the last daemon ended.
+    /// Takes up the runs that were going on when the last daemon ended. Nobody begins another one before.
     pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
+        let not_taken_up = lock(&self.not_taken_up).take();
+        let mut ledgers = Vec::new();
         for id in runs {
-            let _beginning = self.beginning.lock().await;
-            if lock(&self.driven).contains_key(&id) {
-                continue;
-            }
             match self.load(id).await {
-                Ok((ledger, seq)) => {
-                    let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
-                    self.drive(app, ledger, seq, areas, None);
-                }
+                Ok(loaded) => ledgers.push(loaded),
                 Err(error) => tracing::error!("run {id} of a plan cannot be taken up: {error}"),
             }
         }
+        // Of all of them, before the first goes on and wants something.
+        ledgers.iter().for_each(|(ledger, _)| self.shared.adopt(ledger));
+        self.remember_holds().await;
+        for (ledger, seq) in ledgers {
+            let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
+            self.drive(app, ledger, seq, areas, None);
+        }
+        drop(not_taken_up);
+    }
+
+    /// A quota that is used up stays so, whoever found out, and whether or not that run still goes on.
+    async fn remember_holds(&self) {
+        let Ok(views) = self.list(REMEMBERED).await else { return };
+        for view in views {
+            if let Some(hold) = view.hold {
+                let until = Wall(hold.until.as_millisecond());
+                self.shared.hold(&view.provider, &Hold { until, reason: hold.reason, known: true });
+            }
+        }
+    }
+
+    /// What was spent on a level so far, by all that count.
+    async fn spent(&self, level: &Level, spec: &entry::Spec) -> Result<Total, PlanError> {
+        let nothing = UsageOf::default();
+        let of = match level.of {
+            Of::Run => UsageOf { run: Some(spec.id.to_string()), ..nothing },
+            Of::Plan => UsageOf { plan: Some(spec.file.clone()), ..nothing },
+            // A plan that is for no item has spent nothing on one.
+            Of::Item if spec.item.is_none() => return Ok(Total::default()),
+            Of::Item => UsageOf { item: spec.item.clone(), ..nothing },
+            Of::Project => UsageOf { project: Some(spec.directory.clone()), ..nothing },
+            Of::Everything => nothing,
+        };
+        let window = level.window.map(|window| i64::try_from(window.as_millis()).unwrap_or(i64::MAX));
+        let since = window.map(|window| Wall(crate::now().0.saturating_sub(window)));
+        let lines = self.usage(UsageOf { since, ..of }).await?;
+        Ok(Total::of(&lines))
+    }
+
+    /// What sessions have used, oldest first.
+    pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, PlanError> {
+        self.read(move |database| store::usage(database, &of)).await
     }
 
     /// All runs, newest first.
@@ -330,9 +414,10 @@ impl Plans {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let ground = Ground {
             directory: spec.directory.clone().into(),
-            state: self.state_of(spec.areas.unwrap_or(spec.id)),
+            state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
+            isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };
         Ok(Areas::open(ground).await?)
@@ -340,7 +425,10 @@ impl Plans {
 
     /// Drives it from now on.
     fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
-        let id = ledger.spec.id;
+        let (id, file) = (ledger.spec.id, ledger.spec.file.clone());
+        if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
+            lock(&self.in_place).insert(id, areas.root().to_owned());
+        }
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
@@ -354,13 +442,19 @@ impl Plans {
         };
         let heard = Heard { run: id, all: self.heard.clone() };
         let app = app.clone();
-        let driver = Driver::new(driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard });
+        let mine = self.shared.join(&ledger);
+        let spec = &ledger.spec;
+        let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
+        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, mine, stop_files };
+        let driver = Driver::new(parts);
         lock(&self.driven).insert(id, commands);
-        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
-                lock(&driven).remove(&id);
-                lock(&heard).remove(&id);
+                lock(&plans.driven).remove(&id);
+                lock(&plans.heard).remove(&id);
+                lock(&plans.in_place).remove(&id);
+                plans.clean_up(Some(&file)).await;
             }
         });
     }

@@ -4,6 +4,7 @@
 //! crash of the daemon the runs that were going on are taken up again as far as that is possible without the environment
 //! of their agents, which is never stored: a run that must start an agent then stops, and says so.
 
+mod claim;
 mod doing;
 mod driver;
 mod files;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posse_core::ids::RunId;
-use posse_core::run::{Entry, Ledger, Run, Spec};
+use posse_core::run::{Entry, Ledger, Run, Spec, Stop};
 use posse_core::time::Wall;
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,7 +24,9 @@ use crate::record::Backend;
 use crate::store::{self, Kind, StoreError};
 use crate::tmux_server::TmuxServer;
 use crate::watched_files::WatchedFiles;
-use driver::{Driver, Ended};
+use claim::Claim;
+pub(crate) use claim::ClaimError;
+use driver::{Charge, Driver, Ended};
 use view::RunView;
 
 /// What starting an agent takes besides the run's own words. Comes with a request, and is never stored.
@@ -40,7 +43,11 @@ pub(crate) enum Command {
         why: String,
     },
     /// Somebody is there who knows the environment. Answered when that is known; a driver that has come to its end does not.
-    Means(Means, oneshot::Sender<()>),
+    Means {
+        means: Means,
+        hurry: bool,
+        taken: oneshot::Sender<()>,
+    },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +62,8 @@ pub(crate) enum RunError {
         "run {run} goes on in {directory}, and two at once would take each other's answers; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
     )]
     Shared { run: RunId, directory: String },
+    #[error(transparent)]
+    Claimed(#[from] ClaimError),
     #[error("run {0} is over")]
     Over(RunId),
     #[error("run {0} does not go on; there is nothing to stop")]
@@ -98,24 +107,22 @@ impl Runs {
             return Err(RunError::InUse { run, state_file });
         }
         self.alone_in(&spec.directory, spec.id).await?;
+        let claim = Claim::take(&spec, &app.places.home).await?;
         let (run, _) = Run::create(spec.clone(), crate::now());
-        let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(run.ledger(), 1, &entry));
-        let told = view::told(run.ledger().spec.id, 1, &entry);
-        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-        written.map_err(|_| RunError::Stopping)?.map_err(RunError::Disk)?;
+        write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;
         let view = RunView::from(run.ledger());
-        drop(self.drive(app, run, 1, Some(means)));
+        drop(self.drive(app, Charge { run, seq: 1, means: Some(means), hurry: true, claim }));
         Ok(view)
     }
 
     /// Goes on with a run that rests; one that goes on is told that somebody is there. Answered when it goes on: what is
-    /// seen of it afterwards is not the stop that came before.
-    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means) -> Result<RunView, RunError> {
+    /// seen of it afterwards is not the stop that came before. `hurry`: a person says so, and one that is parked tries at once.
+    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means, hurry: bool) -> Result<RunView, RunError> {
         let _beginning = self.beginning.lock().await;
         let driver = self.driven().get(&id).cloned();
         let (taken, answer) = oneshot::channel();
-        let told = driver.is_some_and(|driver| driver.send(Command::Means(means.clone(), taken)).is_ok());
+        let command = Command::Means { means: means.clone(), hurry, taken };
+        let told = driver.is_some_and(|driver| driver.send(command).is_ok());
         if told && answer.await.is_ok() {
             return self.show(id).await;
         }
@@ -126,8 +133,9 @@ impl Runs {
             return Err(RunError::Over(id));
         }
         self.alone_in(&run.ledger().spec.directory, id).await?;
+        let claim = Claim::take(&run.ledger().spec, &app.places.home).await?;
         // An end that comes at once is as good as a beginning: it is written down.
-        let _ = self.drive(app, run, seq, Some(means)).await;
+        let _ = self.drive(app, Charge { run, seq, means: Some(means), hurry, claim }).await;
         self.show(id).await
     }
 
@@ -151,7 +159,10 @@ impl Runs {
             }
             match self.load(id).await {
                 Ok((run, _)) if run.ledger().stopped.is_some() || run.ledger().status().is_over() => {}
-                Ok((run, seq)) => drop(self.drive(app, run, seq, None)),
+                Ok((run, seq)) => match Claim::take(&run.ledger().spec, &app.places.home).await {
+                    Ok(claim) => drop(self.drive(app, Charge { run, seq, means: None, hurry: false, claim })),
+                    Err(error) => rest(app, run.ledger(), seq, &error).await,
+                },
                 Err(error) => tracing::error!("run {id} cannot be taken up: {error}"),
             }
         }
@@ -199,11 +210,11 @@ impl Runs {
     }
 
     /// Drives it from now on. Tells when the run has begun to go on; nothing is told if it could not.
-    fn drive(&self, app: &App, run: Run, seq: i64, means: Option<Means>) -> oneshot::Receiver<()> {
-        let id = run.ledger().spec.id;
+    fn drive(&self, app: &App, charge: Charge) -> oneshot::Receiver<()> {
+        let id = charge.run.ledger().spec.id;
         let (commands, inbox) = mpsc::unbounded_channel();
         let (begun, begins) = oneshot::channel();
-        let driver = Driver::new(run, seq, app.clone(), self.files.clone(), means, inbox, begun);
+        let driver = Driver::new(charge, app.clone(), self.files.clone(), inbox, begun);
         self.driven().insert(id, commands.clone());
         let driven = self.driven.clone();
         tokio::spawn(async move {
@@ -216,5 +227,24 @@ impl Runs {
             }
         });
         begins
+    }
+}
+
+/// Writes down an entry of a run nobody drives.
+async fn write(app: &App, ledger: &Ledger, seq: i64, entry: &Entry) -> Result<(), RunError> {
+    let journal = Box::new(driver::journal_entry(ledger, seq, entry));
+    let told = view::told(ledger.spec.id, seq, entry);
+    let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
+    written.map_err(|_| RunError::Stopping)?.map_err(RunError::Disk)
+}
+
+/// Somebody else uses the files of a run that was going on when the last daemon ended. It is theirs now, or until they are
+/// done with them.
+async fn rest(app: &App, ledger: &Ledger, seq: i64, why: &ClaimError) {
+    let entry = Entry::Stopped { stop: Stop::Asked, why: why.to_string() };
+    let mut after = ledger.clone();
+    after.apply(&entry, crate::now());
+    if let Err(error) = write(app, &after, seq + 1, &entry).await {
+        tracing::error!("run {} cannot be taken up ({why}), and that cannot be written down: {error}", ledger.spec.id);
     }
 }

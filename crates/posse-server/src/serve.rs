@@ -70,7 +70,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 }
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
-    let places = settings.places.clone();
+    let (places, executable) = (settings.places.clone(), settings.executable.clone());
     let (store, found) = store::open(&places.database())?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
@@ -93,6 +93,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         }
     });
     let files = WatchedFiles::start();
+    let backends = Backends { settings, routes: routes.clone(), hub: messages.clone() };
+    let server = found.settings.get(tmux_server::SETTING);
+    let tmux_server = server.and_then(|server| serde_json::from_str(server).ok()).unwrap_or_default();
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -106,12 +109,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         want,
         providers: providers.clone(),
         files: files.clone(),
-        executable: settings.executable.clone(),
-        tmux_server: found
-            .settings
-            .get(tmux_server::SETTING)
-            .and_then(|server| serde_json::from_str(server).ok())
-            .unwrap_or_default(),
+        executable: executable.clone(),
+        tmux_is_there: backends.tmux_is_there(&tmux_server).await,
+        tmux_server,
     });
     let (going_on, plans_going_on) = (found.runs, found.plans);
     let app = App {
@@ -124,7 +124,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         versions: Arc::default(),
         first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
-        plans: Plans::new(files, places.database(), places.plans(), settings.executable.clone()),
+        plans: Plans::new(files, places.database(), places.plans(), executable),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -132,7 +132,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         tracing::error!("cannot listen on {} again: {error}", place.address);
     }
     // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
-    let backends = Backends { settings, routes, hub: messages.clone() };
     backends.connect_keeper().await?;
     tokio::spawn(backends.run(wanted));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
@@ -141,6 +140,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         async move {
             app.runs.take_up(&app, going_on).await;
             app.plans.take_up(&app, plans_going_on).await;
+            app.plans.clean_up(None).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

@@ -7,6 +7,7 @@
 
 mod audit;
 mod runs;
+mod usage;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 use crate::record::{LogEvent, Record};
 pub(crate) use audit::{AuditSlice, Checked, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
+pub(crate) use usage::{UsageOf, usage};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
@@ -32,6 +34,7 @@ const STEPS: &[&str] = &[
     include_str!("store/schema/005.sql"),
     include_str!("store/schema/006.sql"),
     include_str!("store/schema/007.sql"),
+    include_str!("store/schema/008.sql"),
 ];
 
 #[derive(Debug, thiserror::Error)]

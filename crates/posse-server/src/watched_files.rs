@@ -26,6 +26,10 @@ pub(crate) enum Changed {
     Placed,
     /// There is more in it; told only to who asked for that.
     Grown,
+    /// It was made; the same.
+    Appeared,
+    /// Its directory is gone, and nothing will be told any more; the same.
+    Gone,
 }
 
 /// Hears of a file. `false`: nobody is interested any more.
@@ -62,6 +66,18 @@ impl WatchedFiles {
         self.add(file, flags, Box::new(tell));
     }
 
+    /// As `watch`, and also tells when its directory is gone.
+    pub(crate) fn watch_for_good(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(file, flags, Box::new(tell));
+    }
+
+    /// Tells when something of this name is made or moved here, a directory too, or when that cannot be any more.
+    pub(crate) fn watch_appearing(&self, path: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
+        self.add(path, flags, Box::new(tell));
+    }
+
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         if let Some(watcher) = &self.watcher {
             watcher.add(file, flags, tell);
@@ -72,7 +88,13 @@ impl WatchedFiles {
 /// A watched directory, and who wants which file in it.
 struct Directory {
     path: PathBuf,
-    wanted: Vec<(OsString, Tell)>,
+    wanted: Vec<Wanted>,
+}
+
+struct Wanted {
+    name: OsString,
+    flags: WatchFlags,
+    tell: Tell,
 }
 
 struct Watcher {
@@ -87,14 +109,16 @@ impl Watcher {
         let mut changes = inotify::Reader::new(&self.kernel, &mut buffer);
         loop {
             match changes.next() {
+                Ok(change) if change.events().contains(ReadFlags::IGNORED) => self.gone(change.wd()),
                 Ok(change) => {
-                    let how = match change.events() {
-                        events if events.contains(ReadFlags::MOVED_TO) => Changed::Placed,
-                        events if events.contains(ReadFlags::MODIFY) => Changed::Grown,
-                        _ => Changed::Written,
+                    let (how, flag) = match change.events() {
+                        events if events.contains(ReadFlags::MOVED_TO) => (Changed::Placed, WatchFlags::MOVED_TO),
+                        events if events.contains(ReadFlags::MODIFY) => (Changed::Grown, WatchFlags::MODIFY),
+                        events if events.contains(ReadFlags::CREATE) => (Changed::Appeared, WatchFlags::CREATE),
+                        _ => (Changed::Written, WatchFlags::CLOSE_WRITE),
                     };
                     if let Some(name) = change.file_name() {
-                        self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how);
+                        self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how, flag);
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -109,27 +133,37 @@ impl Watcher {
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else { return };
-        let flags = flags | WatchFlags::ONLYDIR;
+        // Others may want to hear of other things in the same directory.
+        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
         // Held while it is added: a change that comes at once must find who wants it.
         let mut watched = self.watched();
-        match inotify::add_watch(&self.kernel, directory, flags) {
+        match inotify::add_watch(&self.kernel, directory, in_kernel) {
             Ok(watch) => {
                 if !tell(file, Changed::Perhaps) {
                     return;
                 }
                 let path = directory.to_owned();
                 let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                directory.wanted.push((name.to_owned(), tell));
+                directory.wanted.push(Wanted { name: name.to_owned(), flags, tell });
             }
             Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
         }
     }
 
-    fn changed(&self, watch: i32, name: &OsStr, how: Changed) {
+    /// The directory is not there any more.
+    fn gone(&self, watch: i32) {
+        let Some(directory) = self.watched().remove(&watch) else { return };
+        for wanted in directory.wanted.iter().filter(|wanted| wanted.flags.contains(WatchFlags::DELETE_SELF)) {
+            (wanted.tell)(&directory.path.join(&wanted.name), Changed::Gone);
+        }
+    }
+
+    fn changed(&self, watch: i32, name: &OsStr, how: Changed, flag: WatchFlags) {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        directory.wanted.retain(|(wanted, tell)| wanted != name || tell(&path, how));
+        let concerns = |wanted: &Wanted| wanted.name == name && wanted.flags.contains(flag);
+        directory.wanted.retain(|wanted| !concerns(wanted) || (wanted.tell)(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);
             let _ = inotify::remove_watch(&self.kernel, watch);

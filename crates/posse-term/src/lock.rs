@@ -1,10 +1,10 @@
-//! One daemon and one keeper per home. The lock is the kernel's, so it dies with its holder; what is written into
-//! the file tells people who holds it.
+//! One daemon and one keeper per home, one run of the loop per project. The lock is the kernel's, so it dies with its
+//! holder; what is written into the file tells people who holds it.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub struct Holder {
     pub pid: u32,
     pub started: jiff::Timestamp,
     pub boot_id: String,
+    /// What for, where that is not plain from the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -23,28 +26,66 @@ pub enum LockError {
     #[error("another one runs for this home{}: stop it with `posse stop`", describe(.0.as_ref()))]
     Held(Option<Holder>),
     #[error("cannot lock {path}: {error}")]
-    Io { path: std::path::PathBuf, error: io::Error },
+    Io { path: PathBuf, error: io::Error },
 }
 
-fn describe(holder: Option<&Holder>) -> String {
+/// Who it is, in brackets.
+pub fn describe(holder: Option<&Holder>) -> String {
     holder.map(|h| format!(" (process {}, since {})", h.pid, h.started.strftime("%F %T UTC"))).unwrap_or_default()
 }
 
 /// Held as long as this value lives.
+#[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// Goes with it: nobody wants to find it in their project.
+    remove: Option<PathBuf>,
 }
 
 impl Lock {
     /// Keeps the lock until the process has ended, so that whoever waits for the lock waits for that.
     pub fn until_exit(self) {
-        std::mem::forget(self.file);
+        std::mem::forget(self);
+    }
+
+    /// Whether the file is still the one that others find.
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        match std::fs::metadata(path) {
+            Ok(found) => Ok(place(found) == place(self.file.metadata()?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is held: whoever waits for this file sees that it is gone, and takes another.
+        if let Some(path) = &self.remove {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
 /// Takes the lock, or says who has it. A holder that is about to end is waited for, for a moment: the kernel closes
 /// a dying process's files one after the other, and the lock may be the last.
 pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, LockError> {
+    take(path, patience, None)
+}
+
+/// The same for a file that goes when the lock does, and says what it was taken for.
+pub fn acquire_for(purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
+    loop {
+        let mut lock = take(path, patience, Some(purpose))?;
+        if lock.is_at(path).map_err(|error| LockError::Io { path: path.to_owned(), error })? {
+            lock.remove = Some(path.to_owned());
+            return Ok(lock);
+        }
+    }
+}
+
+fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, LockError> {
     let io = |error| LockError::Io { path: path.to_owned(), error };
     let mut options = File::options();
     let mut file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map_err(io)?;
@@ -57,13 +98,14 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, LockError> {
         pid: std::process::id(),
         started: jiff::Timestamp::now(),
         boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
+        purpose: purpose.map(str::to_owned),
     };
     // A disk too full for these few bytes is no reason not to run: the lock itself holds.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {
         let text = serde_json::to_string(&holder)?;
         file.write_all(text.as_bytes())
     });
-    Ok(Lock { file })
+    Ok(Lock { file, remove: None })
 }
 
 fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
@@ -106,17 +148,35 @@ mod tests {
         acquire(&path, Duration::from_secs(10)).unwrap();
     }
 
-    /// T88: the file names a process that lives, but it is another one that got the number of the holder.
     #[test]
-    fn a_number_in_the_file_holds_nothing() {
+    fn one_that_was_waited_for_while_its_file_went_is_taken_anew() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let (started, boot_id) = (jiff::Timestamp::UNIX_EPOCH, "another boot".to_owned());
-        let stale = Holder { pid: std::process::id(), started, boot_id };
-        std::fs::write(&path, serde_json::to_string(&stale).unwrap()).unwrap();
-        let lock = acquire(&path, Duration::ZERO).unwrap();
-        let holder: Holder = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_ne!((holder.started, &holder.boot_id), (stale.started, &stale.boot_id));
-        drop(lock);
+        let first = acquire_for("the first", &path, Duration::ZERO).unwrap();
+        let Err(LockError::Held(Some(holder))) = acquire_for("another", &path, Duration::ZERO) else {
+            panic!("the lock was given twice")
+        };
+        assert_eq!(holder.purpose.as_deref(), Some("the first"));
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || acquire_for("the second", &path, Duration::from_secs(30)).unwrap()
+        });
+        drop(first);
+        let second = waiting.join().unwrap();
+        assert!(second.is_at(&path).unwrap(), "others must find the file that is locked");
+        assert!(acquire_for("a third", &path, Duration::ZERO).is_err());
+        drop(second);
+        assert!(!path.exists());
+    }
+
+    /// A number that somebody else has now, or has had all along, holds nothing: only the lock does.
+    #[test]
+    fn t88_what_is_written_in_the_file_does_not_hold_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        drop(acquire(&path, Duration::ZERO).unwrap());
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(left.contains(&format!("\"pid\":{}", std::process::id())), "a living process: {left}");
+        acquire(&path, Duration::ZERO).unwrap();
     }
 }

@@ -87,6 +87,15 @@ pub enum TmuxError {
     State { path: PathBuf, error: io::Error },
 }
 
+/// Whether an earlier daemon has left anything there that must be taken over or ended: a server of our own that runs, or our
+/// session on somebody else's. Nothing is started or changed.
+pub async fn is_there(settings: &Settings) -> bool {
+    match &settings.socket {
+        Socket::Private(path) => tokio::net::UnixStream::connect(path).await.is_ok(),
+        Socket::User { .. } => caller(OsStr::new("tmux"), settings).has_anchor().await,
+    }
+}
+
 /// Connects to the server, starting it if need be. Ends when all links are dropped; terminals go on. The events end
 /// when the server does, after every terminal was said to be lost.
 pub async fn start(settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<Event>), TmuxError> {
@@ -96,14 +105,7 @@ pub async fn start(settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<
 /// The same with another tmux than the one in `PATH`.
 pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc::UnboundedReceiver<Event>), TmuxError> {
     let state = |error| TmuxError::State { path: settings.state.clone(), error };
-    let hash: String = Sha256::digest(settings.state.as_os_str().as_bytes()).iter().take(4).map(hexadecimal).collect();
-    let (server, directory): (Vec<OsString>, _) = match &settings.socket {
-        Socket::Private(path) => (vec!["-S".into(), path.into(), "-f".into(), "/dev/null".into()], None),
-        Socket::User { name, directory } => (vec!["-L".into(), name.into()], directory.clone()),
-    };
-    // No session of ours begins like that.
-    let anchor = format!("_posse_{hash}");
-    let caller = Caller { program: tmux.to_owned(), server, directory, anchor: anchor.clone() };
+    let caller = caller(tmux, &settings);
     check_version(&caller).await?;
 
     let notes = Notes::open(&settings.state).map_err(state)?;
@@ -114,8 +116,8 @@ pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc:
         Socket::User { .. } => (false, Start::Never),
     };
     let config = Config {
-        anchor,
-        tag: hash,
+        anchor: caller.anchor.clone(),
+        tag: tag(&settings.state),
         private: private.then(|| Private { terminal: terminal_name(Path::exists) }),
         shim: settings.shim,
         notes: notes.clone(),
@@ -131,6 +133,20 @@ pub async fn start_with(tmux: &OsStr, settings: Settings) -> Result<(Link, mpsc:
     })?;
     tokio::spawn(ready.run());
     Ok((Link::new(requests), told))
+}
+
+fn caller(tmux: &OsStr, settings: &Settings) -> Caller {
+    let (server, directory): (Vec<OsString>, _) = match &settings.socket {
+        Socket::Private(path) => (vec!["-S".into(), path.into(), "-f".into(), "/dev/null".into()], None),
+        Socket::User { name, directory } => (vec!["-L".into(), name.into()], directory.clone()),
+    };
+    // No session of ours begins like that.
+    Caller { program: tmux.to_owned(), server, directory, anchor: format!("_posse_{}", tag(&settings.state)) }
+}
+
+/// What tells us from others on the same server.
+fn tag(state: &Path) -> String {
+    Sha256::digest(state.as_os_str().as_bytes()).iter().take(4).map(hexadecimal).collect()
 }
 
 /// Whether this is how tmux says that there is no server.

@@ -10,6 +10,7 @@ pub mod agents;
 pub mod bench;
 pub mod conformance;
 pub mod env;
+pub mod files;
 pub mod headless;
 pub mod http;
 pub mod process;

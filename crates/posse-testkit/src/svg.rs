@@ -44,7 +44,7 @@ pub fn picture(bytes: &[u8], size: Size, title: &str) -> String {
     let mut parser = Parser::new(some(size.rows()), some(size.cols()), 0);
     parser.process(bytes);
     let screen = parser.screen();
-    let width = f32::from(size.cols()) * CELL.0 + 2.0 * MARGIN;
+    let width = (f32::from(size.cols()) * CELL.0 + 2.0 * MARGIN).round();
     let height = f32::from(size.rows()) * CELL.1 + 2.0 * MARGIN + TITLE;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::client;
 use crate::error::Error;
 
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// Where terminals live: `embedded` or `tmux`.
@@ -22,6 +22,9 @@ pub(crate) struct Config {
     #[serde(default, rename = "loop")]
     rounds: Rounds,
     notifications: Option<Notifications>,
+    /// What plans go by. Read, with its mistakes, where plans are (`posse_core::plan::config`).
+    #[serde(rename = "plans")]
+    _plans: Option<toml::Table>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

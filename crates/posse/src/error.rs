@@ -96,6 +96,7 @@ impl Error {
             Error::Refused(problem) => match problem.kind.as_str() {
                 "no_program" | "no_tmux" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
+                "locked" => Exit::Locked,
                 "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" | "no_file"
                 | "no_task" => Exit::Usage,
                 _ => Exit::Failed,

@@ -251,7 +251,8 @@ pub(super) fn tool_name(rule: &str) -> &str {
 /// The commands of a line with `&&`, `;` and pipes: each is looked up by itself. What could end a rule is left out.
 fn commands(line: &str) -> impl Iterator<Item = String> {
     let parts = line.split(['&', '|', ';', '\n']).map(str::trim);
-    parts.filter(|part| !part.is_empty() && !part.contains(['(', ')'])).map(str::to_owned)
+    let fits = |part: &&str| !part.is_empty() && !part.contains(['(', ')']) && !part.contains(char::is_control);
+    parts.filter(fits).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::BudgetMeta;
+use super::config::{Config, Whose};
+use super::file::{BudgetMeta, Plan};
+use super::settings::Given;
 use crate::time::Wall;
 
 /// What one session used, as its tool reports it. Costs are estimates of the tool at API prices.
@@ -21,6 +23,30 @@ pub struct Usage {
     pub api_seconds: Option<f64>,
     /// The session was ended before it could say it all; this is what was seen until then.
     pub partial: bool,
+    /// By model, where the tool says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelUsage>,
+    /// There was no session: it could not be started, or need not be. Nothing was used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_session: bool,
+}
+
+/// What one of a session's models used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelUsage {
+    pub model: String,
+    pub cost_usd: Option<f64>,
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_read_tokens: Option<u64>,
+    pub cache_creation_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Of a session that never was.
+    pub fn none() -> Self {
+        Self { no_session: true, ..Self::default() }
+    }
 }
 
 /// What a session was for.
@@ -39,7 +65,11 @@ pub enum Phase {
 pub struct Line {
     pub at: Wall,
     pub run: String,
+    /// The project's directory.
+    #[serde(default)]
+    pub project: Option<String>,
     pub item: Option<String>,
+    /// The plan's file.
     pub plan: Option<String>,
     pub section: Option<String>,
     pub task: Option<String>,
@@ -55,11 +85,14 @@ pub struct Line {
 
 /// A sum over sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Total {
     pub sessions: u32,
     pub cost_usd: f64,
     /// Sessions whose cost nobody knows. The sum is without them.
     pub cost_unknown: u32,
+    /// The same of their tokens.
+    pub tokens_unknown: u32,
     /// Sessions that were ended before they could say all.
     pub partial: u32,
     pub turns: u64,
@@ -89,16 +122,20 @@ impl Total {
         totals
     }
 
-    fn add(&mut self, line: &Line) {
+    pub fn add(&mut self, line: &Line) {
         self.add_usage(&line.usage);
         self.seconds += line.seconds;
     }
 
     /// One more session.
     pub fn add_usage(&mut self, usage: &Usage) {
+        if usage.no_session {
+            return;
+        }
         self.sessions += 1;
         self.cost_usd += usage.cost_usd.unwrap_or(0.0);
         self.cost_unknown += u32::from(usage.cost_usd.is_none());
+        self.tokens_unknown += u32::from(usage.input_tokens.is_none() && usage.output_tokens.is_none());
         self.partial += u32::from(usage.partial);
         self.turns += u64::from(usage.turns.unwrap_or(0));
         self.input_tokens += usage.input_tokens.unwrap_or(0);
@@ -135,12 +172,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What is said on the command line goes before what the plan says. Zero there is said too: no limit.
-    pub fn new(meta: BudgetMeta, given: BudgetMeta) -> Self {
+    /// Of each amount the first that was said. Zero is said too: no limit.
+    pub fn new(said: &[BudgetMeta]) -> Self {
+        let first = |amount: fn(&BudgetMeta) -> Option<f64>| said.iter().find_map(amount);
         Self {
-            ceiling_usd: given.ceiling_usd.or(meta.ceiling_usd).unwrap_or(0.0),
-            percent: given.percent.or(meta.percent).unwrap_or(100.0),
-            reserved_usd: given.reserved_usd.or(meta.reserved_usd).unwrap_or(0.0),
+            ceiling_usd: first(|budget| budget.ceiling_usd).unwrap_or(0.0),
+            percent: first(|budget| budget.percent).unwrap_or(100.0),
+            reserved_usd: first(|budget| budget.reserved_usd).unwrap_or(0.0),
         }
     }
 
@@ -155,12 +193,56 @@ impl Budget {
     }
 }
 
-/// A limit on one level: this invocation, this plan, this item, the last days.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A limit on one level: this run, this plan, this item, the last days.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub name: String,
     pub limit_usd: Option<f64>,
     pub spent: Total,
+    /// Whose sessions count.
+    #[serde(default)]
+    pub of: Of,
+    /// Only those of the last so many days.
+    #[serde(default)]
+    pub window: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    #[default]
+    Run,
+    Plan,
+    Item,
+    Project,
+    Everything,
+}
+
+/// Every level on which something is limited. What was spent is not in it yet.
+pub fn levels(plan: &Plan, config: &Config, given: &Given) -> Vec<Level> {
+    let level = |name: String, limit_usd, of, window| Level { name, limit_usd, spent: Total::default(), of, window };
+    let of_plan = Budget::new(&[given.budget, plan.meta.budget, config.budget]).limit();
+    let mut levels = vec![
+        level("this plan".into(), of_plan, Of::Plan, None),
+        level("this run".into(), given.cap_usd, Of::Run, None),
+        level("this item".into(), given.item_limit_usd, Of::Item, None),
+    ];
+    for window in &config.windows {
+        let (whose, of) = match window.whose {
+            Whose::User => ("everything", Of::Everything),
+            Whose::Project => ("this project", Of::Project),
+        };
+        let name = format!("{whose} in the last {}", super::config::shown_duration(window.window));
+        levels.push(level(name, Some(window.limit_usd), of, Some(window.window)));
+    }
+    levels.retain(|level| level.limit_usd.is_some());
+    levels
+}
+
+/// What may still be spent, on the tightest level. In steps that a command line can say.
+pub fn left(levels: &[Level]) -> Option<f64> {
+    let rests = levels.iter().filter_map(|level| Some(level.limit_usd? - level.spent.cost_usd));
+    rests.min_by(f64::total_cmp).map(|rest| (rest.max(0.0) * 10_000.0).ceil() / 10_000.0)
 }
 
 /// The first level whose money is spent, in words. Asked before every session, whatever it is for.
@@ -186,6 +268,7 @@ mod tests {
         Line {
             at: Wall(at),
             run: "r".into(),
+            project: None,
             item: None,
             plan: Some("p".into()),
             section: None,
@@ -216,6 +299,8 @@ mod tests {
             name: "plan".into(),
             limit_usd: Some(7.0),
             spent: Total::of(&[line(0, Phase::Task, Some(cost))]),
+            of: Of::Plan,
+            window: None,
         };
         assert_eq!(exhausted(&[level(6.99)]), None);
         assert_eq!(exhausted(&[level(7.0)]), Some("plan: 7.00 USD of 7.00 USD are spent".into()));
@@ -225,8 +310,52 @@ mod tests {
     #[test]
     fn what_is_said_on_the_command_line_counts_even_if_it_is_zero() {
         let meta = BudgetMeta { ceiling_usd: Some(5.0), percent: Some(50.0), reserved_usd: None };
-        assert_eq!(Budget::new(meta, BudgetMeta::default()).limit(), Some(2.5));
-        assert_eq!(Budget::new(meta, BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() }).limit(), None);
+        assert_eq!(Budget::new(&[BudgetMeta::default(), meta]).limit(), Some(2.5));
+        assert_eq!(Budget::new(&[BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() }, meta]).limit(), None);
+        assert_eq!(Budget::new(&[BudgetMeta { percent: Some(0.0), ..BudgetMeta::default() }, meta]).limit(), Some(0.0));
+        assert_eq!(Budget::new(&[BudgetMeta { reserved_usd: Some(5.0), ..meta }, meta]).limit(), Some(0.0));
+    }
+
+    /// Command line over plan over configuration, amount by amount; windows beside all of that.
+    #[test]
+    fn every_level_has_its_limit() {
+        let text = |budget: &str| {
+            format!("meta: {{name: p, budget: {{{budget}}}}}\nsections: [{{id: s, tasks: [{{id: t, name: T}}]}}]")
+        };
+        let (plan, _) = Plan::read("p", &text("quota_ceiling_usd: 10")).unwrap();
+        let (silent, _) = Plan::read("p", &text("")).unwrap();
+        let mut config = Config::default();
+        let shown = |plan: &Plan, config: &Config, given: &Given| {
+            let levels = levels(plan, config, given);
+            levels.iter().map(|level| format!("{} {}", level.name, level.limit_usd.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&silent, &config, &Given::default()), [""; 0]);
+        config.budget = BudgetMeta { ceiling_usd: Some(4.0), percent: Some(50.0), reserved_usd: None };
+        assert_eq!(shown(&silent, &config, &Given::default()), ["this plan 2"]);
+        assert_eq!(shown(&plan, &config, &Given::default()), ["this plan 5"]);
+        let budget = BudgetMeta { percent: Some(100.0), ..BudgetMeta::default() };
+        let given = Given { budget, cap_usd: Some(0.0), item_limit_usd: Some(3.0), ..Given::default() };
+        assert_eq!(shown(&plan, &config, &given), ["this plan 10", "this run 0", "this item 3"]);
+        let window = Duration::from_secs(7 * 86_400);
+        config.windows = vec![super::super::config::Window { whose: Whose::User, window, limit_usd: 70.0 }];
+        let lifted = BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() };
+        let given = Given { budget: lifted, ..Given::default() };
+        assert_eq!(shown(&plan, &config, &given), ["everything in the last 7d 70"], "that is not the plan's to lift");
+        let mut all = levels(&plan, &config, &Given { cap_usd: Some(1.0), ..Given::default() });
+        assert_eq!(left(&all), Some(1.0));
+        all[1].spent.cost_usd = 0.333_33;
+        assert_eq!((left(&all), left(&[])), (Some(0.6667), None));
+        all[1].spent.cost_usd = 2.0;
+        assert_eq!(left(&all), Some(0.0));
+    }
+
+    #[test]
+    fn a_session_that_never_was_costs_nothing_and_is_none() {
+        let mut total = Total::default();
+        total.add_usage(&Usage::none());
+        assert_eq!(total, Total::default());
+        let written = serde_json::to_string(&Usage::none()).unwrap();
+        assert_eq!(serde_json::from_str::<Usage>(&written).unwrap(), Usage::none());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Place, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning, read};
 
@@ -76,7 +76,7 @@ impl PlanStatus {
 }
 
 /// Money, in US dollars. Absent and zero both mean no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetMeta {
     pub ceiling_usd: Option<f64>,
     pub percent: Option<f64>,
@@ -148,10 +148,14 @@ pub enum Parallel {
     Workers(u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Where tasks are worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
+    /// Each in a work tree of its own.
+    #[default]
     Worktree,
+    /// In the user's checkout, one after the other.
     InPlace,
 }
 

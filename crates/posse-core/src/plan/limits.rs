@@ -50,15 +50,30 @@ pub struct LimitEvent<'a> {
     pub kind: Option<&'a str>,
 }
 
-/// Added to a reset, because clocks differ.
-const BUFFER: Duration = Duration::from_secs(30);
+/// How long is waited for the quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Waits {
+    /// Added to a reset, because clocks differ.
+    pub buffer: Duration,
+    /// The longest wait.
+    pub max_wait: Duration,
+    /// If nobody says when: the first try.
+    pub probe: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { buffer: Duration::from_secs(30), max_wait: LONGEST, probe: Duration::from_secs(300) }
+    }
+}
+
 /// If the reset is past already: soon, but not at once.
 const JUST_PAST: Duration = Duration::from_secs(60);
 /// No wait is shorter, so that nothing spins, and none is longer: the longest window known is a week.
 const SHORTEST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(8 * 86_400);
-/// If nobody says when: first try, and the longest pause between tries.
-const PROBE: Duration = Duration::from_secs(300);
+/// If nobody says when: the longest pause between tries.
 const PROBE_MAX: Duration = Duration::from_secs(3600);
 /// A time of day that was this short a time ago is meant, not the same tomorrow: no window lasts a day, and sessions need a
 /// moment to end.
@@ -66,14 +81,16 @@ const STILL_MEANT: i64 = 10 * 60;
 
 /// The hold that these signs ask for. `local` is the zone of this machine, for times without one; `probes` is how often in a
 /// row nobody said when the quota comes back.
-pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32) -> Option<Hold> {
+pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits: &Waits) -> Option<Hold> {
+    let known = |reset, reason| known(reset, now, reason, waits);
+    let probe = |reason| probe(now, probes, reason, waits);
     if let Some(event) = signs.event
         && event.status == "rejected"
     {
         let reason = format!("usage limit{}", event.kind.map(|kind| format!(" ({kind})")).unwrap_or_default());
         return Some(match event.resets_at {
-            Some(seconds) => known(Wall(seconds.saturating_mul(1000)), now, reason),
-            None => probe(now, probes, reason),
+            Some(seconds) => known(Wall(seconds.saturating_mul(1000)), reason),
+            None => probe(reason),
         });
     }
     if !signs.failed {
@@ -89,9 +106,9 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32) -> Op
     let reason = if text.trim().is_empty() { "too many requests".to_owned() } else { text.trim().to_owned() };
     Some(match reset(text, now, local) {
         Some(reset) => {
-            known(reset.at, now, if reset.zone_is_a_guess { format!("{reason} (in local time)") } else { reason })
+            known(reset.at, if reset.zone_is_a_guess { format!("{reason} (in local time)") } else { reason })
         }
-        None => probe(now, probes, reason),
+        None => probe(reason),
     })
 }
 
@@ -114,14 +131,14 @@ fn later(now: Wall, by: Duration) -> Wall {
     Wall(now.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
 }
 
-fn known(reset: Wall, now: Wall, reason: String) -> Hold {
-    let until = if reset <= now { later(now, JUST_PAST) } else { later(reset, BUFFER) };
-    Hold { until: until.clamp(later(now, SHORTEST), later(now, LONGEST)), reason, known: true }
+fn known(reset: Wall, now: Wall, reason: String, waits: &Waits) -> Hold {
+    let until = if reset <= now { later(now, JUST_PAST) } else { later(reset, waits.buffer) };
+    Hold { until: until.clamp(later(now, SHORTEST), later(now, waits.max_wait.max(SHORTEST))), reason, known: true }
 }
 
-fn probe(now: Wall, probes: u32, reason: String) -> Hold {
-    let pause = PROBE.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX);
-    Hold { until: later(now, pause), reason, known: false }
+fn probe(now: Wall, probes: u32, reason: String, waits: &Waits) -> Hold {
+    let pause = waits.probe.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX.max(waits.probe));
+    Hold { until: later(now, pause.min(waits.max_wait)), reason, known: false }
 }
 
 /// The line in which a tool says that the quota is used up.

@@ -7,8 +7,14 @@
 //! The way of a task: area, session, gates, validators (if its agent's work is validated), merge, verified. Work that fails
 //! or is found wanting never reaches the merge.
 
+mod after_plan;
+#[cfg(test)]
+mod after_plan_tests;
 mod fate;
 mod go_on;
+mod others;
+#[cfg(test)]
+mod others_tests;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
@@ -23,8 +29,10 @@ use std::sync::OnceLock;
 
 use jiff::Timestamp;
 
-pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, RunId, RunOutcome, StopHow};
+pub use others::Others;
+pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId, RunOutcome, StopHow};
 
+use self::after_plan::AfterPlan;
 use super::breaker::{Breaker, Counts};
 use super::edit::{Mark, NotWritten, write};
 use super::limits::{Hold, longer};
@@ -56,6 +64,7 @@ pub struct Run {
     /// Holds in a row of which nobody knew the end.
     probes: u32,
     stop: Option<StopHow>,
+    after_plan: AfterPlan,
     outcome: Option<RunOutcome>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
@@ -132,6 +141,7 @@ impl Run {
             }
         }
         Ok(Self {
+            after_plan: AfterPlan::at_begin(&plan, &state, &settings),
             plan,
             text: text.to_owned(),
             now: Wall(i64::MIN),
@@ -254,10 +264,14 @@ impl Run {
                     self.merge_ended(&run.task, result, now);
                 }
             }
+            Event::PlanChecked { checks } => self.plan_checked(checks),
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
             Event::Retry { task } => self.retry(&task),
+            Event::Others(others) => self.hear_of_others(others),
+            Event::TryNow => self.try_now(),
+            Event::Taken { run, name, held_by } => self.taken(&run, name, held_by, now),
         }
     }
 
@@ -272,6 +286,7 @@ impl Run {
                 | Effect::EndSession { run: other }
                 | Effect::RunGates { run: other }
                 | Effect::Merge { run: other } => other != run,
+                Effect::CheckPlan => true,
                 Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => false,
             });
         }

@@ -16,7 +16,7 @@ use super::{State, TaskId, TaskStatus};
 pub const DEFAULT_ATTEMPTS: u32 = 3;
 
 /// Sessions at once if the plan may run in parallel and nobody says how many. Each is a program of hundreds of megabytes.
-pub const DEFAULT_WORKERS: usize = 4;
+pub const DEFAULT_WORKERS: u32 = 4;
 
 /// So many tasks of a chain are named, and the last.
 const CHAIN_SHOWN: usize = 8;

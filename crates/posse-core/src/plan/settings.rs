@@ -1,18 +1,29 @@
-//! What a run of a plan goes by: the plan's own words, else the defaults.
+//! What a run of a plan goes by: what the operator says, the plan's own words, the configuration, the defaults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Level;
-use super::file::{Parallel, Plan};
+use super::budget::{Level, levels};
+use super::config::Config;
+use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
 use super::retry::Backoff;
-use super::select::DEFAULT_WORKERS;
 use super::{TaskId, breaker};
 
-/// How long a session may take if nobody says.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// What the operator says for one run: on the command line, else in the environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// Sessions at once; 0: as many as the configuration allows.
+    pub workers: Option<u32>,
+    pub no_wait: bool,
+    /// What the run may spend. Zero is nothing.
+    pub cap_usd: Option<f64>,
+    /// Over what the plan says.
+    pub budget: BudgetMeta,
+    /// What may be spent on the item that the plan is for.
+    pub item_limit_usd: Option<f64>,
+}
 
 /// Kept with the journal: a run is the same again only under the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +36,9 @@ pub struct Settings {
     pub from: Option<TaskId>,
     /// There are commands to check work with.
     pub has_gates: bool,
+    /// Of these, some that look at the plan as a whole, when all is done.
+    #[serde(default)]
+    pub after_plan: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: breaker::Settings,
@@ -41,31 +55,75 @@ pub struct Settings {
 impl Settings {
     /// What the plan says, and the defaults for the rest.
     pub fn of(plan: &Plan) -> Self {
+        Self::merge(&Given::default(), plan, &Config::default())
+    }
+
+    /// Everything that is said about a run, one over the other: the command line and the environment, the plan, the
+    /// configuration, the defaults.
+    pub fn merge(given: &Given, plan: &Plan, config: &Config) -> Self {
         let meta = &plan.meta;
-        let (backoff, breaker) = (Backoff::default(), breaker::Settings::default());
+        let (backoff, gates) = (Backoff::default(), config.gates(plan));
+        let workers = given.workers.or(match meta.parallel {
+            None | Some(Parallel::Off) => Some(1),
+            Some(Parallel::On) => None,
+            Some(Parallel::Workers(n)) => Some(n),
+        });
+        let workers = workers.filter(|workers| *workers > 0).unwrap_or(config.task.max_parallel);
         Self {
-            workers: match meta.parallel {
-                None | Some(Parallel::Off) => 1,
-                Some(Parallel::On) => DEFAULT_WORKERS,
-                Some(Parallel::Workers(n)) => usize::try_from(n).unwrap_or(DEFAULT_WORKERS),
-            },
+            workers: workers.max(1) as usize,
             only: None,
             from: None,
-            has_gates: !meta.gates.is_empty(),
-            timeout: meta.timeout.unwrap_or(DEFAULT_TIMEOUT),
+            has_gates: !gates.is_empty(),
+            after_plan: gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
+            timeout: meta.timeout.unwrap_or(config.task.timeout),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),
                 max: meta.backoff_max.unwrap_or(backoff.max),
             },
             breaker: breaker::Settings {
-                threshold: meta.breaker_threshold.unwrap_or(breaker.threshold),
-                reset: meta.breaker_reset.unwrap_or(breaker.reset),
-                ..breaker
+                threshold: meta.breaker_threshold.unwrap_or(config.breaker.threshold),
+                reset: meta.breaker_reset.unwrap_or(config.breaker.reset),
+                max_trips: config.breaker.max_trips,
             },
-            levels: Vec::new(),
-            no_wait: false,
+            levels: levels(plan, config, given),
+            no_wait: given.no_wait,
             agent_models: BTreeMap::new(),
             taken: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Command line and environment over plan over configuration over default, key by key.
+    #[test]
+    fn who_is_heard() {
+        let plan = |meta: &str| {
+            let text = format!("meta: {{name: p, {meta}}}\nsections: [{{id: s, tasks: [{{id: t, name: T}}]}}]");
+            Plan::read("p", &text).unwrap().0
+        };
+        let mut configured = Config::default();
+        configured.task.timeout = Duration::from_secs(20);
+        configured.task.max_parallel = 7;
+        configured.breaker = breaker::Settings { threshold: 9, reset: Duration::from_secs(8), max_trips: 5 };
+        let given = |workers| Given { workers, ..Given::default() };
+        let (none, default) = (given(None), Config::default());
+        for (name, given, meta, config, timeout, workers, threshold) in [
+            ("default", &none, "", &default, 900, 1, 3),
+            ("configuration", &none, "", &configured, 20, 1, 9),
+            ("configured number", &none, "parallel: true", &configured, 20, 7, 9),
+            ("plan", &none, "timeout_default: 40, parallel: 2, circuit_breaker_threshold: 1", &configured, 40, 2, 1),
+            ("command line", &given(Some(3)), "timeout_default: 40, parallel: 2", &configured, 40, 3, 9),
+            ("as configured", &given(Some(0)), "parallel: 2", &configured, 20, 7, 9),
+            ("one at a time", &given(Some(1)), "parallel: 2", &configured, 20, 1, 9),
+        ] {
+            let settings = Settings::merge(given, &plan(meta), config);
+            let found = (settings.timeout.as_secs(), settings.workers, settings.breaker.threshold);
+            assert_eq!(found, (timeout, workers, threshold), "{name}");
+        }
+        let gates = Config { test_command: Some("make test".into()), ..Config::default() };
+        assert!(!Settings::of(&plan("")).has_gates && Settings::merge(&none, &plan(""), &gates).has_gates);
     }
 }

@@ -230,7 +230,12 @@ impl Ledger {
                 self.stopped = Some((*stop, why.clone()));
             }
             Entry::Resumed => {
-                self.stopped = None;
+                // A person has looked and said that it shall go on: the turn that failed begins anew, as if its prompt had been
+                // sent again. (A crash is no such thing, and to be alone is put right by a program.)
+                let decided = self.stopped.take().is_some_and(|(stop, _)| stop != Stop::Alone);
+                if let (true, Some(failed)) = (decided, &mut self.failed) {
+                    (failed.record.accepts, failed.record.human_told) = (0, false);
+                }
                 // Whoever comes back cannot know what the agents still remember.
                 Role::ALL.into_iter().for_each(|role| self.rounds.forget(role));
             }

@@ -52,6 +52,8 @@ pub struct Run {
     /// What the watched terminal is.
     pub(super) seen: Option<Seen>,
     pub(super) can_start: bool,
+    /// Somebody came who does not want to wait until the model is tried again.
+    pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
     pub(super) out: Vec<Effect>,
@@ -80,11 +82,16 @@ impl Run {
 
     pub fn handle(&mut self, happened: Happened, now: Mono, wall: Wall) -> Vec<Effect> {
         match happened {
-            Happened::Go { alive, adopted, can_start } => {
-                self.can_start = can_start;
+            Happened::Go { alive, adopted, can_start, hurry } => {
+                (self.can_start, self.hurry) = (can_start, hurry);
                 self.go(&alive, adopted, now, wall);
             }
-            Happened::CanStart(can_start) => self.can_start = can_start,
+            Happened::CanStart { hurry } => {
+                (self.can_start, self.hurry) = (true, hurry);
+                if hurry && matches!(self.live, Live::Parked { .. }) {
+                    self.go_between(now, wall);
+                }
+            }
             // What stops it already has its own reason; and what is over cannot be stopped.
             Happened::Stop { why } if !matches!(self.live, Live::Resting | Live::Leaving) => {
                 self.stop(Stop::Asked, &why, wall);
@@ -231,7 +238,15 @@ impl Run {
 
 impl From<Ledger> for Run {
     fn from(ledger: Ledger) -> Self {
-        Self { ledger, live: Live::Resting, seen: None, can_start: false, undelivered: 0, out: Vec::new() }
+        Self {
+            ledger,
+            live: Live::Resting,
+            seen: None,
+            can_start: false,
+            hurry: false,
+            undelivered: 0,
+            out: Vec::new(),
+        }
     }
 }
 

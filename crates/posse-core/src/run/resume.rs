@@ -80,9 +80,10 @@ impl Run {
         }
     }
 
-    fn go_between(&mut self, now: Mono, wall: Wall) {
+    pub(super) fn go_between(&mut self, now: Mono, wall: Wall) {
         // Somebody who comes and says "go on" need not wait.
-        if self.can_start && self.ledger.parked.is_some() {
+        if std::mem::take(&mut self.hurry) && self.ledger.parked.is_some() {
+            self.say(Level::Info, "somebody asked for it: the model is tried again at once", wall);
             self.record(Entry::Unparked, wall);
         }
         if let Some(until) = self.ledger.parked {
@@ -120,12 +121,17 @@ impl Run {
             Look::Ready(text) => {
                 self.say(Level::Info, format!("the answer of the {} has come after all", key.role()), wall);
                 self.record(Entry::Reopened { turn }, wall);
-                self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
-                self.archive();
+                self.take(turn, &text, wall);
             }
             Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
             _ => self.go_between(now, wall),
         }
+    }
+
+    /// Takes an answer as its turn would have: without what is around it.
+    fn take(&mut self, turn: u64, text: &str, wall: Wall) {
+        self.record(Entry::Answered { turn, text: text.trim().to_owned(), from: AnswerFrom::File }, wall);
+        self.archive();
     }
 
     /// Looks at a file that nobody waits for in a turn.
@@ -144,8 +150,7 @@ impl Run {
         match look {
             Look::Ready(text) => {
                 self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"), wall);
-                self.record(Entry::Answered { turn, text, from: AnswerFrom::File }, wall);
-                self.archive();
+                self.take(turn, &text, wall);
             }
             // Somebody may still be writing it.
             Look::Unsettled => {

@@ -73,7 +73,7 @@ impl Bench {
 
     fn go(&mut self, alive: &[TerminalId]) -> Vec<String> {
         let alive = alive.iter().copied().collect();
-        self.happens(Happened::Go { alive, adopted: BTreeMap::new(), can_start: true })
+        self.happens(Happened::Go { alive, adopted: BTreeMap::new(), can_start: true, hurry: true })
     }
 
     fn turn(&mut self, event: Event) -> Vec<String> {
@@ -133,6 +133,17 @@ fn terminal(nth: usize) -> TerminalId {
 
 fn all() -> Vec<TerminalId> {
     (0..5).map(terminal).collect()
+}
+
+/// An agent that asks for a permission.
+fn permission(name: &str) -> Seen {
+    Seen {
+        kind: Some(StatusKind::WaitingUserAnswer),
+        waiting: Some(crate::status::WaitingKind::Permission),
+        question: Some(name.into()),
+        plain_yes: true,
+        ..Seen::default()
+    }
 }
 
 /// An effect in a few words.
@@ -196,7 +207,7 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
     assert_eq!(bench.run.ledger().starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
     let alive = all().into_iter().collect();
     let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
-    let went_on = bench.happens(Happened::Go { alive, adopted, can_start: true });
+    let went_on = bench.happens(Happened::Go { alive, adopted, can_start: true, hurry: true });
     let expected = ["resumed", "terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
     assert_eq!(went_on, expected, "it is not started a second time");
 }
@@ -271,8 +282,10 @@ fn s_200_an_answer_that_came_meanwhile_is_used() {
     let mut bench = Bench::asked("{}");
     bench.dies();
     assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "look at file"]);
-    let answered = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    let answered = bench.turn(Event::File(Look::Ready("\nANALYST_SUMMARY\n".into())));
     assert_eq!(answered, ["said", "answered", "archive"]);
+    let taken = bench.journal.last().map(|(_, entry)| entry.clone());
+    assert!(matches!(taken, Some(Entry::Answered { text, .. }) if text == "ANALYST_SUMMARY"), "as any other");
 }
 
 #[test]
@@ -379,25 +392,18 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
 #[test]
 fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
     let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-    let question = |name: &str| Seen {
-        kind: Some(StatusKind::WaitingUserAnswer),
-        waiting: Some(crate::status::WaitingKind::Permission),
-        question: Some(name.into()),
-        plain_yes: true,
-        ..Seen::default()
-    };
     let seen = |seen| Happened::Status { terminal: terminal(0), seen };
-    assert_eq!(bench.happens(seen(question("a"))), ["accepting", "accept 1"]);
+    assert_eq!(bench.happens(seen(permission("a"))), ["accepting", "accept 1"]);
     assert_eq!(bench.turn(Event::Accepted(Ok(()))), ["accepted"]);
     bench.now += Duration::from_secs(6);
-    assert_eq!(bench.happens(seen(question("b"))), ["accepting", "accept 2"]);
+    assert_eq!(bench.happens(seen(permission("b"))), ["accepting", "accept 2"]);
     bench.turn(Event::Accepted(Ok(())));
     // As many as before, when the run is read back.
     bench.dies();
     bench.go(&all());
     assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2);
     bench.now += Duration::from_secs(6);
-    assert_eq!(bench.happens(seen(question("c"))), ["accepting", "accept 3"]);
+    assert_eq!(bench.happens(seen(permission("c"))), ["accepting", "accept 3"]);
     bench.turn(Event::Accepted(Err(turn::AcceptFailure::Refused("409".into()))));
     assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2, "what was refused does not count");
     bench.status(Completed);
@@ -412,4 +418,60 @@ fn roles_are_started_once_each() {
     let started: BTreeSet<String> = bench.go(&[]).into_iter().filter(|words| words.starts_with("start ")).collect();
     let names: BTreeSet<String> = Role::ALL.iter().map(|role| format!("start {role} {role}-feed")).collect();
     assert_eq!(started, names);
+}
+
+#[test]
+fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
+    let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
+    let asks = |n: u32| Happened::Status { terminal: terminal(0), seen: permission(&format!("q{n}")) };
+    for n in 1..=20 {
+        assert_eq!(bench.happens(asks(n)), ["accepting", &format!("accept {n}")]);
+        bench.turn(Event::Accepted(Ok(())));
+        bench.now += Duration::from_secs(6);
+    }
+    let failed = bench.happens(asks(21));
+    assert_eq!(failed[0], "turn failed", "{failed:?}");
+    assert!(bench.last_words().contains("20"), "{}", bench.last_words());
+    // A crash is nobody's decision; whoever resumes it has looked.
+    bench.dies();
+    assert_eq!(bench.go(&all()), ["resumed", "watch"]);
+    assert_eq!(bench.happens(asks(21)), ["reopened", "watch"]);
+    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 0);
+    assert_eq!(bench.happens(asks(21)), ["accepting", "accept 1"], "no prompt was sent, and the turn goes on");
+    bench.turn(Event::Accepted(Ok(())));
+    // Killed and taken up by the next posse, it counts on.
+    bench.dies();
+    let alive = all().into_iter().collect();
+    bench.happens(Happened::Go { alive, adopted: BTreeMap::new(), can_start: false, hurry: false });
+    bench.now += Duration::from_secs(6);
+    assert_eq!(bench.happens(asks(22)), ["accepting", "accept 2"]);
+}
+
+#[test]
+fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
+    let mut bench = Bench::asked("{}");
+    let words = Some("API Error: 529 Overloaded".to_owned());
+    let seen = Seen { kind: Some(StatusKind::Error), words, ..Seen::default() };
+    let parked = bench.happens(Happened::Status { terminal: terminal(0), seen });
+    assert_eq!(parked, ["turn failed", "parked", "said", "notify parked", "mirror RUNNING"]);
+    let until = bench.run.deadline();
+    // Somebody who had lost the connection is back.
+    assert!(bench.happens(Happened::CanStart { hurry: false }).is_empty());
+    assert_eq!(bench.run.deadline(), until);
+    let tried = ["said", "unparked", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+    assert_eq!(bench.happens(Happened::CanStart { hurry: true }), tried);
+    // As after a crash; and nobody who is only back after one hurries it.
+    let alive: BTreeSet<TerminalId> = all().into_iter().collect();
+    for hurry in [false, true] {
+        let mut bench = Bench::asked("{}");
+        let words = Some("API Error: 529 Overloaded".to_owned());
+        let seen = Seen { kind: Some(StatusKind::Error), words, ..Seen::default() };
+        bench.happens(Happened::Status { terminal: terminal(0), seen });
+        bench.dies();
+        let go = Happened::Go { alive: alive.clone(), adopted: BTreeMap::new(), can_start: true, hurry };
+        assert_eq!(bench.happens(go), ["resumed", "watch"]);
+        bench.happens(Happened::Status { terminal: terminal(0), seen: Seen { kind: Some(Idle), ..Seen::default() } });
+        let next = bench.turn(Event::File(Look::Absent));
+        assert_eq!(next, if hurry { &tried[..] } else { &[] }, "hurry: {hurry}");
+    }
 }

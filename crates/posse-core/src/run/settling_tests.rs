@@ -16,7 +16,7 @@ use crate::turn::Seen;
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
     let (mut run, _) = Run::create(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
-    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true };
+    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true, hurry: true };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     for role in Role::ALL {
         run.handle(Happened::TerminalStarted { role, result: Ok(terminal) }, Mono(Duration::ZERO), Wall(0));

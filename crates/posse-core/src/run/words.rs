@@ -20,9 +20,13 @@ pub enum Happened {
         alive: BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
         can_start: bool,
+        /// A person says so: what the run waits for is tried now.
+        hurry: bool,
     },
-    /// Somebody who knows the environment of its agents is there, or has gone.
-    CanStart(bool),
+    /// Somebody is there who knows the environment of its agents. `hurry` as in `Go`.
+    CanStart {
+        hurry: bool,
+    },
     TerminalStarted {
         role: Role,
         result: Result<TerminalId, String>,

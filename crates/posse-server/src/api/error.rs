@@ -13,7 +13,7 @@ use super::types::Problem;
 use crate::hub::{CreateError, SettingError};
 use crate::plans::PlanError;
 use crate::pump::InputError;
-use crate::runs::RunError;
+use crate::runs::{ClaimError, RunError};
 use crate::store::StoreError;
 
 #[derive(Debug, thiserror::Error)]
@@ -166,6 +166,8 @@ impl ApiError {
             Self::Run(RunErrorBox(error)) => match error {
                 RunError::None(_) => (S::NOT_FOUND, "no_run", Some("`posse runs` shows those there are")),
                 RunError::InUse { .. } | RunError::Shared { .. } => (S::CONFLICT, "in_use", None),
+                RunError::Claimed(ClaimError::Held { .. }) => (S::CONFLICT, "locked", None),
+                RunError::Claimed(ClaimError::Io { .. }) => (S::CONFLICT, "disk", Some("put that right and try again")),
                 RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
                 RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),

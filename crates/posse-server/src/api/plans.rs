@@ -5,6 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::plan::machine::StopHow;
+use posse_core::plan::settings::Given;
+use posse_core::plan::usage::Summary;
+use posse_core::time::Wall;
 
 use super::params::{Params, Run};
 use super::runs::means;
@@ -12,6 +15,7 @@ use super::types::{self, Success};
 use super::{ApiError, App, terminals};
 use crate::plans::Wanted;
 use crate::plans::view::PlanView;
+use crate::store::UsageOf;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -40,17 +44,38 @@ pub(super) async fn begin(
         provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,
+        allow_dirty: body.allow_dirty,
         only: body.only,
         from: body.from,
         reset: body.reset,
-        workers: body.workers.map(|workers| workers as usize),
-        no_wait: body.no_wait,
-        cap_usd: body.cap_usd,
-        budget: body.budget.into(),
+        single: body.single,
+        try_now: body.try_now,
+        given: Given {
+            workers: body.workers,
+            no_wait: body.no_wait,
+            cap_usd: body.cap_usd,
+            budget: body.budget.into(),
+            item_limit_usd: None,
+        },
         notifications: body.notifications,
+        config: body.config,
+        config_file: body.config_file,
+        item: None,
+        asked: body.asked.map_or_else(crate::now, |asked| Wall(asked.as_millisecond())),
     };
     let view = app.plans.begin(&app, wanted, means(body.means)?).await?;
     Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// What sessions of plans have used
+///
+/// Every session counts: failed ones, ended ones, validators. What a tool does not say is null, not zero.
+#[utoipa::path(get, path = "/plans/usage", tag = "plans", params(types::UsageQuery),
+    responses((status = 200, description = "In all, by plan, section, task and model, and one by one", body = Object), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn usage(State(app): State<App>, Params(query): Params<types::UsageQuery>) -> Answer<Summary> {
+    let since = query.since.map(|since| Wall(since.as_millisecond()));
+    let of = UsageOf { since, run: query.run, project: query.directory, plan: query.file, item: None };
+    Ok(Json(Summary::of(app.plans.usage(of).await?)))
 }
 
 /// Show a run of a plan

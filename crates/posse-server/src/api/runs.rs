@@ -112,15 +112,18 @@ pub(super) async fn stop(
 
 /// Go on with a run that stopped
 ///
-/// A run that goes on already is told that somebody is there who knows the environment of its agents.
-#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<types::MeansIn>,
+/// A run that goes on already is told that somebody is there who knows the environment of its agents, and one that is parked
+/// tries at once.
+#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<types::ResumeIn>,
     responses((status = 200, description = "It goes on", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn resume(
     State(app): State<App>,
     Run(id): Run,
-    Params(body): Params<types::MeansIn>,
+    Params(body): Params<types::ResumeIn>,
 ) -> Answer<RunView> {
-    Ok(Json(app.runs.resume(&app, id, means(body)?).await?))
+    let types::ResumeIn { environment, backend, tmux_server, patient } = body;
+    let means = means(types::MeansIn { environment, backend, tmux_server })?;
+    Ok(Json(app.runs.resume(&app, id, means, !patient).await?))
 }
 
 /// What happened in a run

@@ -15,8 +15,8 @@ use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-pub use plans::{BudgetIn, PlanIn, PlanJournalView, RetryIn, StopPlan, TaskAnswerIn};
-pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, RunIn, RunsQuery, StopRun};
+pub use plans::{BudgetIn, PlanIn, PlanJournalView, RetryIn, StopPlan, TaskAnswerIn, UsageQuery};
+pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;
 use crate::hub::View;

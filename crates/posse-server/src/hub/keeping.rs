@@ -40,6 +40,9 @@ impl Hub {
             }
         }
         self.end_those_that_waited();
+        if self.stopping.as_ref().is_some_and(|stopping| stopping.resting) {
+            link.send(Request::Rest);
+        }
     }
 
     fn end_those_that_waited(&mut self) {
@@ -88,6 +91,7 @@ impl Hub {
             }
         }
         self.end_those_that_waited();
+        self.rested(backend);
     }
 
     pub(super) fn adopt(&mut self, link: &Link, summary: &Summary) {
@@ -106,6 +110,11 @@ impl Hub {
                 unknown.insert(Entry::new(record))
             }
         };
+        // Ended, and everything is known of it: what is over does not begin again, not even for a moment.
+        let kept = || self.places.screens().join(id.as_str()).exists();
+        if summary.exit.is_some() && entry.record.exit.is_some() && kept() {
+            return;
+        }
         entry.record.pid = Some(summary.pid);
         entry.record.exit = None;
         let (start, end) = summary.main;

@@ -65,7 +65,8 @@ impl Hub {
             stopping.unrested.insert(*backend);
             link.send(Request::Rest);
         }
-        if self.leaving_tmux.is_some() {
+        // One that is just being connected to is told when it is there: it may be a server that only waits for us to end it.
+        if self.leaving_tmux.is_some() || self.wanted.contains(&Backend::Tmux) {
             stopping.unrested.insert(Backend::Tmux);
         }
         let messages = self.messages.clone();

@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use posse_agents::headless::{Sandbox, agent_file};
+use posse_agents::headless::{Dialect, Sandbox, agent_file};
 use posse_core::ids::RunId;
-use posse_core::plan::budget::{Budget, Level, Total};
-use posse_core::plan::file::{BudgetMeta, Isolation, Task};
-use posse_core::plan::settings::Settings;
-use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId};
+use posse_core::plan::config::Config;
+use posse_core::plan::file::Task;
+use posse_core::plan::select::{Limits, select};
+use posse_core::plan::settings::{Given, Settings};
+use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
 
-use super::entry::Spec;
+use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, read};
 use crate::api::App;
 use crate::runs::Means;
-
-/// Where a project keeps its agents.
-const AGENTS: &str = ".claude/agents";
 
 /// A run of a plan that somebody wants.
 pub(crate) struct Wanted {
@@ -28,14 +27,24 @@ pub(crate) struct Wanted {
     pub(crate) provider: String,
     pub(crate) sandbox: Sandbox,
     pub(crate) branch: Option<String>,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub(crate) allow_dirty: bool,
     pub(crate) only: Option<String>,
     pub(crate) from: Option<String>,
     pub(crate) reset: Vec<String>,
-    pub(crate) workers: Option<usize>,
-    pub(crate) no_wait: bool,
-    pub(crate) cap_usd: Option<f64>,
-    pub(crate) budget: BudgetMeta,
+    /// Only the next task that can be started.
+    pub(crate) single: bool,
+    /// Though the quota was used up.
+    pub(crate) try_now: bool,
+    pub(crate) given: Given,
     pub(crate) notifications: Notifications,
+    /// What the user and the project have configured.
+    pub(crate) config: Config,
+    pub(crate) config_file: Option<ConfigFile>,
+    /// The backlog item that the plan is for.
+    pub(crate) item: Option<String>,
+    /// When the operator asked for it.
+    pub(crate) asked: Wall,
 }
 
 /// Everything the run goes by. `last` is the run of this plan before.
@@ -48,44 +57,77 @@ pub(super) fn spec(
 ) -> Result<Spec, PlanError> {
     let text = read(&file)?;
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
-    if plan.meta.isolation == Some(Isolation::InPlace) {
-        let text =
-            "`isolation: in_place` is not supported yet; leave it out, and every task gets a work tree of its own";
-        return Err(PlanError::Wrong(text.into()));
-    }
-    let agents = agents(&wanted.directory)?;
+    let agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
-    let program = program(app, &wanted.provider, means)?;
+    let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let state = state(&plan, last, &wanted.reset)?;
-    let mut settings = settings(&plan, &wanted, last)?;
-    for agent in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
-        if let Some(model) = briefing::agent(&agents, agent).map_err(PlanError::Wrong)?.model {
-            settings.agent_models.insert(agent.to_owned(), model);
-        }
+    let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
+    settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
+    settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
+    if wanted.single && settings.only.is_none() {
+        settings.only = next_task(&plan, &state, settings.from.as_ref());
     }
-    Ok(Spec {
+    let mut remarks = remarks(&wanted, last);
+    if !settings.levels.is_empty() && !tells_costs {
+        remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
+    }
+    let mut spec = Spec {
         id: RunId::from_random(crate::random() as u32),
         state,
         settings,
         starts: last.map(|last| last.starts.clone()).unwrap_or_default(),
-        spent: last.map(Ledger::spent).unwrap_or_default(),
-        areas: last.map(|last| last.spec.areas.unwrap_or(last.spec.id)),
         directory: wanted.directory.to_string_lossy().into_owned(),
         provider: wanted.provider,
         program,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
+        git: GitRules {
+            allow_dirty: wanted.allow_dirty,
+            keep_failed: wanted.config.git.keep_failed,
+            ..GitRules::default()
+        },
         agents,
         notifications: wanted.notifications,
+        config: wanted.config,
+        config_file: wanted.config_file,
+        item: wanted.item,
+        asked: wanted.asked,
+        remarks,
         file,
         text,
-    })
+    };
+    let policy = spec.policy(&plan);
+    for name in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
+        let agent = briefing::agent(&spec.agents, name).map_err(PlanError::Wrong)?;
+        // A profile that does not exist is found now, not when its first session is due.
+        policy.grant(name, Some(&agent)).map_err(|error| PlanError::Wrong(format!("agent {name}: {error}")))?;
+        if let Some(model) = agent.model {
+            spec.settings.agent_models.insert(name.to_owned(), model);
+        }
+    }
+    Ok(spec)
+}
+
+/// What changed in the configuration since the last run of this plan: an agent may have written there.
+fn remarks(wanted: &Wanted, last: Option<&Ledger>) -> Vec<String> {
+    let Some(last) = last.map(|last| &last.spec).filter(|last| last.config_file != wanted.config_file) else {
+        return Vec::new();
+    };
+    let path = wanted.config_file.as_ref().or(last.config_file.as_ref()).map_or("", |file| &file.path);
+    let changes: Vec<String> = last
+        .config
+        .differences(&wanted.config)
+        .into_iter()
+        .map(|(name, was, is)| format!("{name} was {was}, is {is}"))
+        .collect();
+    let changes = if changes.is_empty() { "nothing that counts".to_owned() } else { changes.join("; ") };
+    vec![format!("{path} is not as it was when this plan was last run: {changes}")]
 }
 
 /// The project's agents, as they are now.
-fn agents(project: &Path) -> Result<BTreeMap<String, String>, PlanError> {
+fn agents(directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
     let mut agents = BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir(project.join(AGENTS)) else { return Ok(agents) };
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(agents) };
     for path in
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md"))
     {
@@ -104,23 +146,44 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
     Err(PlanError::Invalid(PlanProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
 }
 
-/// The program of sessions, by its full path: found once, and by whoever asks.
-fn program(app: &App, provider: &str, means: &Means) -> Result<String, PlanError> {
+/// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
+/// And whether it says what sessions cost.
+fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Result<(String, bool), PlanError> {
     let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(PlanError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
     };
-    let program = &launch.program;
+    let dialect = provider.headless.as_ref().map(|texts| texts.dialect);
+    let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = means.environment.get("PATH").map(String::as_str).unwrap_or_default();
     let is_program = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
+    // Joined to a directory, an absolute path is itself.
     let found = path
         .split(':')
-        .filter(|directory| directory.starts_with('/'))
+        .chain(["/"])
+        .filter(|directory| directory.starts_with('/') && (*directory != "/" || program.starts_with('/')))
         .map(|directory| Path::new(directory).join(program))
         .find(is_program);
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
-    found.ok_or_else(|| PlanError::NoProgram { program: program.clone(), install: launch.install.clone() })
+    let found =
+        found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;
+    Ok((found, dialect.is_some_and(Dialect::tells_costs)))
+}
+
+/// The task that would be started next.
+fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId> {
+    let (mut state, none) = (state.clone(), Default::default());
+    for task in plan.tasks() {
+        // Whoever worked on it is gone.
+        let record = state.of(&task.id);
+        if record.status == TaskStatus::InProgress {
+            record.status = TaskStatus::Pending;
+        }
+    }
+    let limits = Limits { workers: 1, only: None, from, resting: &none, validating: &none, taken: &[] };
+    let next = select(plan, &state, &limits);
+    next.validate.into_iter().chain(next.start).next()
 }
 
 /// What has become of the tasks so far. The file says it; if the last run could not write it there, that run.
@@ -137,17 +200,4 @@ fn state(plan: &Plan, last: Option<&Ledger>, reset: &[String]) -> Result<State, 
 
 fn task_of(plan: &Plan, task: &str) -> Result<TaskId, PlanError> {
     plan.task(task).map(|task| task.id.clone()).ok_or_else(|| PlanError::NoTask(task.to_owned()))
-}
-
-fn settings(plan: &Plan, wanted: &Wanted, last: Option<&Ledger>) -> Result<Settings, PlanError> {
-    let mut settings = Settings::of(plan);
-    settings.only = wanted.only.as_deref().map(|task| task_of(plan, task)).transpose()?;
-    settings.from = wanted.from.as_deref().map(|task| task_of(plan, task)).transpose()?;
-    settings.workers = wanted.workers.unwrap_or(settings.workers).max(1);
-    settings.no_wait = wanted.no_wait;
-    let level = |name: &str, limit_usd, spent| Level { name: name.to_owned(), limit_usd, spent };
-    let spent = last.map(Ledger::spent).unwrap_or_default();
-    settings.levels.push(level("this plan", Budget::new(plan.meta.budget, wanted.budget).limit(), spent));
-    settings.levels.push(level("this run", wanted.cap_usd, Total::default()));
-    Ok(settings)
 }

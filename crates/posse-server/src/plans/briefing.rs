@@ -12,7 +12,7 @@ use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
 use posse_core::plan::file::{GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
-use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, ValidatorBrief};
+use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief};
 use posse_core::plan::write_set;
 
 use super::doing::Told;
@@ -31,6 +31,7 @@ pub(super) struct Setting<'a> {
     /// For validators: what changed.
     pub(super) stat: &'a str,
     pub(super) branch_before: Option<&'a str>,
+    pub(super) in_place: Option<InPlace<'a>>,
 }
 
 pub(super) struct Briefing {
@@ -69,7 +70,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
     let role = agent(&spec.agents, &launch.agent)?;
-    let policy = Policy::default();
+    let policy = spec.policy(run.plan());
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
     std::fs::DirBuilder::new()
@@ -101,7 +102,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
             argument
         }
     };
-    let spawn = spawn(setting, &briefing, &policy, &results, id, launch, &argument);
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &argument);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -144,7 +145,8 @@ fn prompt(
 ) -> String {
     let plan = run.plan();
     let record = run.state().get(&id.task).cloned().unwrap_or_default();
-    let of_task = plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
+    let all_gates = setting.spec.gates(plan);
+    let of_task = all_gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
     if id.part != Part::Work {
         let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), "passed".to_owned())).collect();
         return prompt::build_validation(&ValidatorBrief {
@@ -182,6 +184,7 @@ fn prompt(
             siblings: &launch.siblings,
             write_set: &write_set,
         }),
+        in_place: setting.in_place,
         item: item.as_deref(),
         gates: &gates,
         report: if briefing.reports_in_file { Channel::File(&report) } else { Channel::LastMessage },
@@ -207,7 +210,7 @@ fn spawn(
     policy: &Policy,
     results: &Path,
     id: &RunId,
-    launch: &Launch,
+    (launch, run): (&Launch, &Run),
     argument: &str,
 ) -> Result<Spawn, String> {
     let Setting { spec, provider, area, .. } = setting;
@@ -231,8 +234,10 @@ fn spawn(
         ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
         ("POSSE_RESULT_FILE".to_owned(), report.clone()),
     ]);
-    let asked = Asked { prompt: argument, model: launch.model.as_deref(), max_turns: None, max_budget_usd: None };
-    let unset = provider.manifest.unset_for_sessions();
+    let model = launch.model.as_deref().map(|model| spec.config.model(model));
+    let asked = Asked { prompt: argument, model, max_turns: None, max_budget_usd: run.money_left() };
+    let mut unset = provider.manifest.unset_for_sessions();
+    unset.extend(spec.config.env_strip.iter().cloned());
     let spawn = Spawn::new(&spec.program, &request, &asked, set, unset).map_err(|error| error.to_string())?;
     let files = [report.as_str()];
     let deliverables = match briefing.reports_in_file && spec.sandbox == Sandbox::On {

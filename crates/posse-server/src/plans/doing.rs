@@ -9,11 +9,16 @@ use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
 use posse_core::ids::Name;
-use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, Run, RunId};
+use posse_core::plan::budget::Usage;
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
 use posse_core::plan::names::CommitWords;
-use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Outcome, decide};
+use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Failure, Outcome, decide};
+use posse_core::plan::prompt::InPlace;
 use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
+use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -26,8 +31,6 @@ use super::words;
 use crate::child::{self, Leftovers};
 use crate::runs::Means;
 
-/// A session that says nothing for so long is ended (spec §4.4).
-const IDLE: Duration = Duration::from_secs(10 * 60);
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
 /// Texts of plans are merged in an instant.
@@ -66,10 +69,11 @@ impl Doing {
     pub(super) fn begin(self, effect: Effect, run: Run) {
         tokio::spawn(async move {
             let event = match effect {
-                Effect::MakeArea { run } => match self.make_area(&run).await {
-                    Ok(_) => Event::AreaReady { run },
-                    Err(why) => Event::AreaFailed { run, why },
+                Effect::MakeArea { run: id } => match self.make_area(&id, &run).await {
+                    Ok(_) => Event::AreaReady { run: id },
+                    Err(why) => Event::AreaFailed { run: id, why },
                 },
+                Effect::CheckPlan => Event::PlanChecked { checks: self.check_plan(&run).await },
                 Effect::RunGates { run: id } => {
                     let failed = match self.area(&id) {
                         Ok((areas, area)) => areas.check(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
@@ -91,10 +95,20 @@ impl Doing {
         });
     }
 
-    async fn make_area(&self, run: &RunId) -> Result<Area, String> {
-        let areas = self.areas.clone()?;
-        let tip = areas.tip().await.map_err(|error| error.to_string())?;
-        areas.make(run, &tip).await.map_err(|error| error.to_string())
+    async fn make_area(&self, id: &RunId, run: &Run) -> Result<Area, String> {
+        self.areas.clone()?.begin(id, &self.gates(run)).await.map_err(|error| error.to_string())
+    }
+
+    async fn check_plan(&self, run: &Run) -> Vec<PlanCheck> {
+        let gates = self.gates(run);
+        match &self.areas {
+            Ok(areas) => areas.check_plan(self.spec.git.base.as_deref(), &gates).await,
+            Err(why) => {
+                let red = || GateVerdict::Red(words::gate_not_run(why));
+                let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
+                of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect()
+            }
+        }
     }
 
     fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
@@ -113,10 +127,10 @@ impl Doing {
         }
     }
 
-    /// The checks of the plan, as it was when the run began: sessions cannot change these.
+    /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
     fn gates(&self, run: &Run) -> Gates {
         let environment = self.means.iter().flat_map(|means| means.environment.clone()).collect();
-        Gates { commands: run.plan().meta.gates.clone(), limit: GATE, environment }
+        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment }
     }
 
     /// What can go of the work areas, goes. What is kept, and why.
@@ -202,7 +216,9 @@ impl Doing {
             Part::Validation { .. } => areas.work(&area).await.map_err(|error| error.to_string())?.stat,
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
-        let branch_before = areas.find(&before).ok().map(|area| area.branch);
+        let in_place = self.spec.git.isolation == Isolation::InPlace;
+        let branch_before = areas.find(&before).ok().map(|area| area.branch).filter(|_| !in_place);
+        let not_its_own = areas.not_its_own(&area).map_err(|error| error.to_string())?;
         let files = self.files(id);
         let setting = briefing::Setting {
             spec: &self.spec,
@@ -211,12 +227,14 @@ impl Doing {
             files: &files,
             stat: &stat,
             branch_before: branch_before.as_deref(),
+            in_place: in_place.then_some(InPlace { branch: &area.branch, not_yours: &not_its_own }),
         };
         let briefing = briefing::write(&setting, id, launch, run)?;
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
         let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let spawn = briefing.spawn.clone();
-        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle: IDLE };
+        let idle = self.spec.config.task.idle_timeout;
+        let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle };
         Ok((order, briefing, area))
     }
 
@@ -233,11 +251,23 @@ impl Doing {
             left_work: false,
             deliverables: &[],
         };
-        ended(id, decide(&evidence), no_verdict(), Default::default())
+        ended(id, decide(&evidence), no_verdict(), Usage::none())
+    }
+
+    /// What it did to the user's checkout that it must not have done, if it worked there.
+    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, String> {
+        let areas = self.areas.clone()?;
+        let traces = areas.session_over(id, area).await.map_err(|error| error.to_string())?;
+        for note in traces.notes {
+            let text = format!("task {}: {note}", id.task);
+            let _ = self.told.send(Told::Entry(Entry::Said { level: Level::Warning, text }));
+        }
+        Ok(traces.trespass)
     }
 
     /// What came of it.
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
+        let traces = self.traces(id, area).await;
         let work = match &self.areas {
             Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
             Err(why) => Err(why.clone()),
@@ -249,7 +279,8 @@ impl Doing {
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes());
+        let waits = &self.spec.config.rate_limit;
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes(), waits);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
@@ -264,7 +295,17 @@ impl Doing {
             left_work,
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
-        let mut outcome = decide(&evidence);
+        let mut outcome = match traces {
+            Ok(None) => decide(&evidence),
+            Ok(Some(trespass)) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+            Err(why) => Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}"))),
+        };
+        // Not the task's fault: what it may spend is what is left of the budget.
+        // One that cannot say what it spent would be started for ever.
+        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
+        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+            outcome = Outcome::Interrupted;
+        }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {
@@ -279,8 +320,16 @@ impl Doing {
                 outcome = Outcome::Done(report);
             }
         }
-        ended(id, outcome, judgement, over.facts.usage())
+        let usage = match over.ended {
+            Ended::NotStarted(_) => Usage::none(),
+            _ => over.facts.usage(),
+        };
+        ended(id, outcome, judgement, usage)
     }
+}
+
+fn failure(kind: FailedHow, message: String) -> Failure {
+    Failure { kind, message, denials: Vec::new(), output: None }
 }
 
 fn in_words(id: &RunId, words: &str) -> Report {
@@ -305,7 +354,7 @@ fn no_verdict() -> Judgement {
     Judgement { verdict: Verdict::Error, findings: Vec::new() }
 }
 
-fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: posse_core::plan::budget::Usage) -> Event {
+fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Event {
     let run = id.clone();
     match id.part {
         Part::Work => Event::SessionEnded { run, outcome, usage },

@@ -3,6 +3,9 @@
 //! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal and the plan's
 //! file are waited for, because they have an order.
 
+mod others;
+mod stopping;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +13,7 @@ use std::time::Duration;
 use posse_core::plan::Plan;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
@@ -19,7 +23,9 @@ use tokio::sync::{mpsc, watch};
 use super::doing::{Doing, Told};
 use super::entry::Entry;
 use super::ledger::Ledger;
+use super::others::Mine;
 use super::plan_file::PlanFile;
+use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Heard, report, words};
 use crate::api::App;
@@ -45,6 +51,9 @@ pub(super) struct Driver {
     stops: BTreeMap<RunId, watch::Sender<bool>>,
     /// What nobody can do who does not know the environment.
     waiting: Vec<Effect>,
+    /// This run among the others.
+    mine: Mine,
+    stop_files: StopWatch,
     /// Areas whose work is merged. They go when there is time: while the next session works, or at the end.
     merged: Vec<RunId>,
 }
@@ -68,25 +77,16 @@ pub(super) struct Parts {
     pub(super) told: mpsc::UnboundedReceiver<Told>,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) heard: Heard,
+    pub(super) mine: Mine,
+    pub(super) stop_files: StopWatch,
 }
 
 impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, heard } = parts;
+        let Parts { ledger, seq, app, doing, told, commands, heard, mine, stop_files } = parts;
         let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
-        Self {
-            ledger,
-            seq,
-            app,
-            doing,
-            file,
-            told,
-            commands,
-            heard,
-            stops: BTreeMap::new(),
-            waiting: Vec::new(),
-            merged: Vec::new(),
-        }
+        let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { ledger, seq, app, doing, file, told, commands, heard, stops, waiting, mine, stop_files, merged }
     }
 
     /// Goes on until the run is over.
@@ -102,7 +102,15 @@ impl Driver {
         let mut effects: VecDeque<Effect> = self.ledger.run.outstanding().iter().cloned().collect();
         effects.push_front(Effect::WritePlan);
         if self.seq == 1 {
+            self.say_first().await?;
+        }
+        effects.extend(self.look_for_stop_file().await?);
+        effects.extend(self.hear_of_others(true).await?);
+        if !self.ledger.started {
             effects.extend(self.happen(Event::Started).await?);
+            if let Some(text) = self.ledger.spec.git.warning.clone() {
+                effects.extend(self.record(Entry::Said { level: Level::Warning, text }).await?);
+            }
         }
         loop {
             // The file is for people, and takes its time: it is written once for all of this, when the rest is on its way.
@@ -176,6 +184,11 @@ impl Driver {
                     Ok(std::mem::take(&mut self.waiting))
                 }
             },
+            news = self.mine.news.recv() => self.hear_news(news.ok_or(Stopping)?).await,
+            stirred = self.stop_files.stirred.recv() => {
+                stirred.ok_or(Stopping)?;
+                self.look_for_stop_file().await
+            }
             () = due => self.happen(Event::Time).await,
         }
     }
@@ -249,19 +262,27 @@ impl Driver {
             tokio::time::sleep(DISK_RETRY).await;
         }
         (self.ledger, self.seq) = (ledger, seq);
+        self.tell_others(&entry);
         Ok(effects)
     }
 
     /// Begins one thing. What becomes of it happens later; what must be done besides is given back.
     async fn begin(&mut self, effect: Effect) -> Result<Vec<Effect>, Stopping> {
+        if let Effect::MakeArea { run } = &effect
+            && let Some(taken) = self.in_the_way(run)
+        {
+            return self.happen(taken).await;
+        }
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
-            Effect::RunGates { .. } | Effect::Merge { .. } if self.doing.means.is_none() && self.has_gates() => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
+                if self.doing.means.is_none() && self.runs_gates(&effect) =>
+            {
                 self.waiting.push(effect);
                 Ok(Vec::new())
             }
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => {
                 self.doing.clone().begin(effect, self.ledger.run.clone());
                 Ok(Vec::new())
             }
@@ -280,8 +301,11 @@ impl Driver {
         }
     }
 
-    fn has_gates(&self) -> bool {
-        self.ledger.spec.settings.has_gates
+    fn runs_gates(&self, effect: &Effect) -> bool {
+        let spec = &self.ledger.spec;
+        // Where sessions work in the user's checkout, the checks are run before them too.
+        let makes_area = matches!(effect, Effect::MakeArea { .. }) && spec.git.isolation == Isolation::Worktree;
+        spec.settings.has_gates && !makes_area
     }
 
     async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {
@@ -307,7 +331,7 @@ impl Driver {
             return Ok(Vec::new());
         }
         self.waiting.retain(|effect| !waits(effect));
-        let (run, outcome, usage) = (run.clone(), Outcome::Interrupted, Usage::default());
+        let (run, outcome, usage) = (run.clone(), Outcome::Interrupted, Usage::none());
         self.happen(match run.part {
             Part::Work => Event::SessionEnded { run, outcome, usage },
             Part::Validation { .. } => {
@@ -374,6 +398,9 @@ impl Driver {
                 None
             }
         };
+        if let Err(error) = report::write_usage(&self.ledger, &self.doing.state) {
+            tracing::warn!("{error}");
+        }
         if let Some(notice) = words::ended(&self.ledger) {
             let channels = self.ledger.spec.notifications.clone();
             tokio::spawn(async move { notify::notify(&channels, notice).await });
@@ -398,5 +425,14 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
         },
+        usage: ledger.lines.last().filter(|line| line.at == ledger.changed && is_end(entry)).cloned(),
+    }
+}
+
+/// Whether it tells of the end of a session.
+fn is_end(entry: &Entry) -> bool {
+    match entry {
+        Entry::Happened { event } => matches!(**event, Event::SessionEnded { .. } | Event::ValidatorEnded { .. }),
+        _ => false,
     }
 }

@@ -1,16 +1,21 @@
 //! What the journal of a plan's run is made of.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use posse_agents::headless::Sandbox;
+use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
-use posse_core::plan::budget::Total;
+use posse_core::plan::config::Config;
+use posse_core::plan::file::{Gate, Isolation};
+use posse_core::plan::keep::DEFAULT_KEEP;
 use posse_core::plan::machine::{self, Event};
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{State, TaskId};
+use posse_core::plan::{Plan, State, TaskId};
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Everything a run was begun with. It goes by this and not by what files say later: a session must not be able to change
 /// how it is guarded.
@@ -25,8 +30,6 @@ pub struct Spec {
     pub settings: Settings,
     /// How often tasks were started in earlier runs.
     pub starts: BTreeMap<TaskId, u32>,
-    /// What earlier runs of this plan have used.
-    pub spent: Total,
     /// The project. Absolute, without links.
     pub directory: String,
     /// Whose sessions they are: `claude_code`, `codex`.
@@ -34,15 +37,77 @@ pub struct Spec {
     /// The program. Absolute.
     pub program: String,
     pub sandbox: Sandbox,
-    /// The run of this plan in whose directory the work areas are: the first. What an earlier run left unmerged is found
-    /// there. `None`: this one.
-    #[serde(default)]
-    pub areas: Option<RunId>,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
+    /// Where tasks are worked on, and how long what is not merged is kept.
+    #[serde(default)]
+    pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     pub notifications: Notifications,
+    /// What the user and the project had configured.
+    #[serde(default)]
+    pub config: Config,
+    /// The project's file of it, if there was one.
+    #[serde(default)]
+    pub config_file: Option<ConfigFile>,
+    /// The backlog item that the plan is for.
+    #[serde(default)]
+    pub item: Option<String>,
+    /// When the operator asked for it. A stop file from before that is not meant for this run.
+    #[serde(default)]
+    pub asked: Wall,
+    /// What people should know before it begins.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A file as it was when a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    pub path: String,
+    /// In hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Spec {
+    /// Every command that checks work in this run.
+    pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
+        self.config.gates(plan)
+    }
+
+    /// What sessions may do at most.
+    pub fn policy(&self, plan: &Plan) -> Policy {
+        let commands = self.gates(plan).into_iter().map(|gate| gate.command).collect();
+        Policy::configured(&self.config.sandbox, commands)
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitRules {
+    pub isolation: Isolation,
+    /// Why it is another one than the plan says.
+    pub warning: Option<String>,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub allow_dirty: bool,
+    /// How long work is kept that was not merged, when its task is done.
+    pub keep_failed: Duration,
+    /// The commit that the plan began with, in this run or an earlier one.
+    pub base: Option<String>,
+}
+
+impl Default for GitRules {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::Worktree,
+            warning: None,
+            allow_dirty: false,
+            keep_failed: DEFAULT_KEEP,
+            base: None,
+        }
+    }
 }
 
 /// One entry.

@@ -3,8 +3,8 @@
 use jiff::tz::TimeZone;
 use posse_agents::headless::Event;
 use posse_agents::headless::event::{End, Limit, LimitSource, Reason, Usage as Used};
-use posse_core::plan::budget::Usage;
-use posse_core::plan::limits::{Hold, LimitEvent, Signs, detect};
+use posse_core::plan::budget::{ModelUsage, Usage};
+use posse_core::plan::limits::{Hold, LimitEvent, Signs, Waits, detect};
 use posse_core::plan::outcome::{Denial, ToolResult};
 use posse_core::time::Wall;
 
@@ -73,11 +73,26 @@ impl Facts {
             cache_creation_tokens: tokens.cache_write,
             api_seconds: self.end.as_ref().and_then(|end| end.api_ms).map(|ms| ms as f64 / 1000.0),
             partial: self.end.is_none(),
+            models: self.usage.iter().flat_map(|usage| &usage.models).map(model_usage).collect(),
+            no_session: false,
         }
     }
 
+    /// It may not spend more than it was told.
+    pub(super) fn out_of_money(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.reason == Reason::MaxBudget)
+    }
+
     /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
-    pub(super) fn limit(&self, failed: bool, stderr: &str, now: Wall, zone: &TimeZone, probes: u32) -> Option<Hold> {
+    pub(super) fn limit(
+        &self,
+        failed: bool,
+        stderr: &str,
+        now: Wall,
+        zone: &TimeZone,
+        probes: u32,
+        waits: &Waits,
+    ) -> Option<Hold> {
         let structured = self.limit.as_ref().filter(|limit| limit.source == LimitSource::Structured);
         let event = structured.map(|limit| LimitEvent {
             status: "rejected",
@@ -95,6 +110,17 @@ impl Facts {
         let failed = failed || ended.is_some_and(|end| !end.ok);
         let result_text = ended.map_or(said, |end| if said.is_empty() { &end.text } else { said });
         let event = event.filter(|_| failed);
-        detect(&Signs { event, failed, api_status, error_type: None, stderr, result_text }, now, zone, probes)
+        detect(&Signs { event, failed, api_status, error_type: None, stderr, result_text }, now, zone, probes, waits)
+    }
+}
+
+fn model_usage(used: &posse_agents::headless::event::ModelUsage) -> ModelUsage {
+    ModelUsage {
+        model: used.model.clone(),
+        cost_usd: used.cost_usd,
+        input_tokens: used.tokens.input,
+        output_tokens: used.tokens.output,
+        cache_read_tokens: used.tokens.cache_read,
+        cache_creation_tokens: used.tokens.cache_write,
     }
 }

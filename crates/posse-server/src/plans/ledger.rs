@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use posse_core::plan::budget::Total;
-use posse_core::plan::machine::{self, Effect, Event, Run, RunOutcome};
+use posse_core::plan::budget::{Line, Phase, Total, Usage};
+use posse_core::plan::machine::{self, Effect, Event, Part, Run, RunOutcome};
+use posse_core::plan::outcome::Outcome;
+use posse_core::plan::verdict::Verdict;
 use posse_core::plan::{PlanProblems, TaskId};
 use posse_core::time::Wall;
 
@@ -15,8 +17,11 @@ pub(crate) struct Ledger {
     pub(crate) run: Run,
     /// How often tasks were started, in this run and before.
     pub(crate) starts: BTreeMap<TaskId, u32>,
-    /// What the sessions of this run have used.
+    /// What the sessions of this run have used, in all and one by one.
     pub(crate) total: Total,
+    pub(crate) lines: Vec<Line>,
+    /// It was told to begin.
+    pub(crate) started: bool,
     /// Sessions that run: what was said of them when they were launched.
     pub(crate) launched: BTreeMap<machine::RunId, Launched>,
     pub(crate) ended: Option<(RunOutcome, String)>,
@@ -45,6 +50,8 @@ impl Ledger {
             spec,
             run,
             total: Total::default(),
+            lines: Vec::new(),
+            started: false,
             launched: BTreeMap::new(),
             ended: None,
             closed: false,
@@ -81,9 +88,17 @@ impl Ledger {
                 Vec::new()
             }
             Entry::Happened { event } => {
-                if let Event::SessionEnded { run, usage, .. } | Event::ValidatorEnded { run, usage, .. } = &**event {
-                    self.total.add_usage(usage);
-                    self.launched.remove(run);
+                match &**event {
+                    Event::Started => self.started = true,
+                    Event::SessionEnded { run, usage, outcome } => self.used(run, usage, outcome_word(outcome), at),
+                    Event::ValidatorEnded { run, usage, judgement, outcome } => {
+                        let word = match outcome {
+                            Outcome::Done(_) => verdict_word(judgement.verdict),
+                            outcome => outcome_word(outcome),
+                        };
+                        self.used(run, usage, word, at);
+                    }
+                    _ => {}
                 }
                 let effects = self.run.handle((**event).clone(), at);
                 for effect in &effects {
@@ -98,21 +113,52 @@ impl Ledger {
         }
     }
 
-    /// All that this plan has used, in all its runs.
-    pub(crate) fn spent(&self) -> Total {
-        let (before, now) = (&self.spec.spent, &self.total);
-        Total {
-            sessions: before.sessions + now.sessions,
-            cost_usd: before.cost_usd + now.cost_usd,
-            cost_unknown: before.cost_unknown + now.cost_unknown,
-            partial: before.partial + now.partial,
-            turns: before.turns + now.turns,
-            input_tokens: before.input_tokens + now.input_tokens,
-            output_tokens: before.output_tokens + now.output_tokens,
-            cache_read_tokens: before.cache_read_tokens + now.cache_read_tokens,
-            cache_creation_tokens: before.cache_creation_tokens + now.cache_creation_tokens,
-            api_seconds: before.api_seconds + now.api_seconds,
-            seconds: before.seconds + now.seconds,
+    /// One more session is over.
+    fn used(&mut self, run: &machine::RunId, usage: &Usage, outcome: &str, at: Wall) {
+        let launched = self.launched.remove(run);
+        if usage.no_session {
+            return;
         }
+        let agent = self.run.plan().task(run.task.as_str()).map(|task| task.agent().to_owned());
+        #[allow(clippy::cast_precision_loss)] // Seconds for people.
+        let seconds = launched.as_ref().map_or(0.0, |launched| (at.0 - launched.at.0) as f64 / 1000.0);
+        let line = Line {
+            at,
+            run: self.spec.id.to_string(),
+            project: Some(self.spec.directory.clone()),
+            item: self.spec.item.clone(),
+            plan: Some(self.spec.file.clone()),
+            section: self.run.plan().section_of(&run.task).map(|section| section.id.clone()),
+            task: Some(run.task.to_string()),
+            attempt: launched.as_ref().map(|launched| launched.attempt),
+            phase: if run.part == Part::Work { Phase::Task } else { Phase::Validation },
+            agent: launched.as_ref().map(|launched| launched.agent.clone()).or(agent).unwrap_or_default(),
+            model: launched.and_then(|launched| launched.model),
+            outcome: outcome.to_owned(),
+            seconds,
+            usage: usage.clone(),
+        };
+        self.total.add(&line);
+        self.lines.push(line);
+    }
+}
+
+fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(_) => "done",
+        Outcome::Failed(_) => "failed",
+        Outcome::Infra(_) => "not_run",
+        Outcome::Suspended { .. } => "asked",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Limited(_) => "limited",
+    }
+}
+
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "fail",
+        Verdict::Error => "no_verdict",
     }
 }

@@ -1,13 +1,23 @@
 //! The report of a run, in Markdown.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use posse_agents::headless::Sandbox;
-use posse_core::plan::file::GateWhen;
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::names::plan_slug;
+use posse_core::plan::usage::{COSTS, Summary};
 use posse_core::plan::{Record, TaskStatus};
 
 use super::ledger::Ledger;
 use super::words::outcome_word;
+
+/// What every session of the run has used, beside the report.
+pub(super) fn write_usage(ledger: &Ledger, state: &Path) -> std::io::Result<()> {
+    let name = format!("{}-usage.json", plan_slug(&ledger.run.plan().name, &ledger.spec.file));
+    let text = serde_json::to_vec_pretty(&Summary::of(ledger.lines.clone()))?;
+    crate::serve::write_private(&state.join(name), &text)
+}
 
 /// What was done, what it cost, what is open.
 pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
@@ -20,12 +30,24 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     let minutes = took.as_secs().max(0) / 60;
     let _ = writeln!(out, "- Run {} of {}, {minutes} min", ledger.spec.id, ledger.spec.file);
     let total = &ledger.total;
-    let _ = writeln!(out, "- {} sessions, {} (an estimate of the tool at API prices)", total.sessions, total.cost());
+    let _ = writeln!(out, "- {} sessions, {} ({COSTS})", total.sessions, total.cost());
+    for level in ledger.run.levels() {
+        let Some(limit) = level.limit_usd else { continue };
+        let _ = writeln!(out, "- {}: {} of {limit:.2} USD", line(&level.name), level.spent.cost());
+    }
+    if let Some(file) = &ledger.spec.config_file {
+        let _ = writeln!(out, "- Configuration: {} (sha256 {})", line(&file.path), file.sha256);
+    }
     if ledger.spec.sandbox == Sandbox::Off {
         out.push_str("- **The sandbox was off: sessions could do everything.**\n");
     }
-    for gate in plan.meta.gates.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
-        let _ = writeln!(out, "- Check `{}` (after_plan): not run", line(&gate.name));
+    if ledger.spec.git.isolation == Isolation::InPlace {
+        out.push_str("- Sessions worked in the checkout itself.\n");
+    }
+    for gate in ledger.spec.gates(plan).iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
+        let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
+        let said = said.map_or("not run".into(), |check| check.verdict.to_string());
+        let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
     for section in &plan.sections {
         let _ = writeln!(out, "\n## {} {}\n", line(&section.id), line(&section.name));

@@ -42,6 +42,15 @@ pub struct PlanView {
     /// What its sessions have used.
     #[schema(value_type = Object)]
     pub used: Total,
+    /// Limits on money, and what is spent of them, by this run and by all others that count.
+    #[serde(default)]
+    pub limits: Vec<LimitView>,
+    /// Things that only one may have, that this plan needs, and that other runs hold.
+    #[serde(default)]
+    pub taken: Vec<TakenView>,
+    /// Whose sessions carry it out.
+    #[serde(default)]
+    pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
@@ -100,6 +109,21 @@ pub struct SessionView {
     pub doing: Option<String>,
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitView {
+    /// On what.
+    pub name: String,
+    pub limit_usd: f64,
+    #[schema(value_type = Object)]
+    pub spent: Total,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TakenView {
+    pub name: String,
+    pub held_by: String,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HoldView {
     pub until: jiff::Timestamp,
@@ -138,6 +162,22 @@ impl PlanView {
                 .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
             waits: ledger.waits,
             used: ledger.total.clone(),
+            limits: ledger
+                .run
+                .levels()
+                .iter()
+                .filter_map(|level| {
+                    let (name, spent) = (level.name.clone(), level.spent.clone());
+                    Some(LimitView { name, limit_usd: level.limit_usd?, spent })
+                })
+                .collect(),
+            taken: ledger
+                .run
+                .taken_by_others()
+                .iter()
+                .map(|(name, held_by)| TakenView { name: name.clone(), held_by: held_by.clone() })
+                .collect(),
+            provider: ledger.spec.provider.clone(),
             sandbox: ledger.spec.sandbox,
             created: crate::timestamp(ledger.begun),
             changed: crate::timestamp(ledger.changed),

@@ -17,6 +17,7 @@ use posse_core::status::StatusKind;
 use posse_core::turn;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use super::claim::Claim;
 use super::doing::{self, Doing};
 use super::files::RunFiles;
 use super::view::{self, RunView};
@@ -47,6 +48,9 @@ pub(super) struct Driver {
     events: broadcast::Receiver<Arc<LogEvent>>,
     /// What starting an agent takes. Never stored.
     means: Option<Means>,
+    hurry: bool,
+    /// As long as it drives.
+    _claim: Claim,
     /// The terminal whose status is told, and the status it had when its turn began.
     watching: Option<TerminalId>,
     first_epoch: Option<u64>,
@@ -66,16 +70,27 @@ pub(super) enum Ended {
     Stopping,
 }
 
+/// A run to drive.
+pub(super) struct Charge {
+    pub(super) run: Run,
+    /// The last entry's number.
+    pub(super) seq: i64,
+    pub(super) means: Option<Means>,
+    /// A person said so just now.
+    pub(super) hurry: bool,
+    /// Nobody else uses its files.
+    pub(super) claim: Claim,
+}
+
 impl Driver {
     pub(super) fn new(
-        run: Run,
-        seq: i64,
+        charge: Charge,
         app: App,
         watched_files: WatchedFiles,
-        means: Option<Means>,
         commands: mpsc::UnboundedReceiver<Command>,
         begun: oneshot::Sender<()>,
     ) -> Self {
+        let Charge { run, seq, means, hurry, claim } = charge;
         let (happened, inbox) = mpsc::unbounded_channel();
         let spec = &run.ledger().spec;
         Self {
@@ -91,6 +106,8 @@ impl Driver {
             inbox,
             commands,
             means,
+            hurry,
+            _claim: claim,
             watching: None,
             first_epoch: None,
             watched_turn: 0,
@@ -103,7 +120,7 @@ impl Driver {
     /// Goes on until the run is over or rests.
     pub(super) async fn drive(mut self) -> Ended {
         let (alive, adopted) = self.living().await;
-        let go = Happened::Go { alive, adopted, can_start: self.means.is_some() };
+        let go = Happened::Go { alive, adopted, can_start: self.means.is_some(), hurry: self.hurry };
         let mut next = Some(go);
         loop {
             let happened = match next.take() {
@@ -156,10 +173,10 @@ impl Driver {
                 happened = self.inbox.recv() => return happened,
                 command = self.commands.recv() => match command? {
                     Command::Stop { why } => return Some(Happened::Stop { why }),
-                    Command::Means(means, taken) => {
+                    Command::Means { means, hurry, taken } => {
                         self.means = Some(means);
                         let _ = taken.send(());
-                        return Some(Happened::CanStart(true));
+                        return Some(Happened::CanStart { hurry });
                     }
                 },
                 event = self.events.recv() => match event {
@@ -292,5 +309,6 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> Journal
             created: ledger.begun,
             view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
         },
+        usage: None,
     }
 }

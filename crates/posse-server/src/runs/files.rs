@@ -39,12 +39,7 @@ impl RunFiles {
     pub(super) fn prepare(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.responses)?;
         fs_err::create_dir_all(&self.archive)?;
-        // What is below .tmp is nobody's work: git need not see it.
-        let ignore = self.archive.with_file_name(".gitignore");
-        if !ignore.exists() {
-            fs_err::write(ignore, "*\n")?;
-        }
-        Ok(())
+        self.archive.parent().map_or(Ok(()), ignore_in_git)
     }
 
     pub(super) fn response(&self, key: Key) -> PathBuf {
@@ -140,6 +135,16 @@ impl RunFiles {
             _ => {}
         }
     }
+}
+
+/// Makes the directory below which nothing is anybody's work: git need not see it.
+pub(super) fn ignore_in_git(tmp: &Path) -> io::Result<()> {
+    fs_err::create_dir_all(tmp)?;
+    let ignore = tmp.join(".gitignore");
+    if !ignore.exists() {
+        fs_err::write(ignore, "*\n")?;
+    }
+    Ok(())
 }
 
 /// `None`: it is no regular file.

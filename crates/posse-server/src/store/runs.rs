@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use posse_core::ids::RunId;
+use posse_core::plan::budget::Line;
 use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
@@ -35,6 +36,8 @@ pub(crate) struct JournalEntry {
     /// JSON.
     pub(crate) entry: String,
     pub(crate) row: RunRow,
+    /// What a session has used, if the entry tells of the end of one.
+    pub(crate) usage: Option<Line>,
 }
 
 /// A run as it is now.
@@ -66,7 +69,7 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
         entry.at.0,
         row.view
     ])?;
-    Ok(())
+    super::usage::append(transaction, entry)
 }
 
 /// The runs that were going on when the last daemon ended.

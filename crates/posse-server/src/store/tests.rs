@@ -145,3 +145,54 @@ fn old_events_and_too_many_go() {
     assert_eq!(figures(&path).unwrap().events, 0);
     assert!(matches!(write(&writer, vec![event("y", None)]), Outcome::Written(seqs) if seqs == [101]), "numbers go on");
 }
+
+/// Every total is a sum over these; none is ever changed.
+#[test]
+fn what_sessions_use_is_written_with_the_journal_and_stays() {
+    use posse_core::plan::budget::{Phase, Total, Usage};
+    use posse_core::time::Wall;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    let (writer, _) = open(&path).unwrap();
+    let id = |number: u32| posse_core::ids::RunId::from_random(number);
+    let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
+        let row = RunRow {
+            id: id(run),
+            kind: Kind::Plan,
+            status: "running".into(),
+            state_file: plan.into(),
+            created: Wall(0),
+            view: "{}".into(),
+        };
+        let line = posse_core::plan::budget::Line {
+            at: Wall(at),
+            run: id(run).to_string(),
+            project: Some("/p".into()),
+            item: None,
+            plan: Some(plan.into()),
+            section: None,
+            task: Some("t".into()),
+            attempt: Some(1),
+            phase: Phase::Task,
+            agent: "coder".into(),
+            model: None,
+            outcome: "done".into(),
+            seconds: 1.0,
+            usage: Usage { cost_usd: cost, ..Usage::default() },
+        };
+        let entry = JournalEntry { run: id(run), seq, at: Wall(at), entry: "{}".into(), row, usage: Some(line) };
+        vec![Change::Journal(Box::new(entry))]
+    };
+    assert!(matches!(write(&writer, entry(1, 1, 10, "/p/a", Some(1.0))), Outcome::Written(_)));
+    assert!(matches!(write(&writer, entry(1, 2, 20, "/p/a", None)), Outcome::Written(_)));
+    assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(0.5))), Outcome::Written(_)));
+    assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(9.0))), Outcome::Refused(_)), "nothing is said twice");
+    let total = |of: UsageOf| Total::of(&usage(&path, &of).unwrap());
+    let all = total(UsageOf::default());
+    assert_eq!((all.sessions, all.cost_usd, all.cost_unknown), (3, 1.5, 1));
+    assert_eq!(total(UsageOf { plan: Some("/p/a".into()), ..UsageOf::default() }).sessions, 2);
+    assert_eq!(total(UsageOf { since: Some(Wall(20)), ..UsageOf::default() }).sessions, 2);
+    assert_eq!(total(UsageOf { run: Some(id(2).to_string()), ..UsageOf::default() }).cost_usd, 0.5);
+    assert_eq!(total(UsageOf { project: Some("/q".into()), ..UsageOf::default() }).sessions, 0);
+}

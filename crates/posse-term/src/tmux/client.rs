@@ -100,6 +100,11 @@ impl Caller {
         }
     }
 
+    /// Whether our session is there.
+    pub(super) async fn has_anchor(&self) -> bool {
+        self.ask(&["has-session", "-t", &format!("={}", self.anchor)]).await.is_some()
+    }
+
     /// What a command that needs no connection answers; `None` if it failed.
     async fn ask(&self, words: &[&str]) -> Option<String> {
         let mut command = self.command();

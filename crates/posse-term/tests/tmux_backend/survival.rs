@@ -179,3 +179,26 @@ async fn what_a_dead_server_left_is_lost_once() {
     let mut client = stage.connect().await;
     assert_eq!(client.list().await, []);
 }
+
+/// The notes of a terminal went, and the wish to close its pane was lost: killed between the two, nobody would ever find it.
+#[tokio::test]
+async fn a_pane_without_notes_is_ended_by_the_next_daemon() {
+    for stage in [Stage::new(), Stage::of_a_user()] {
+        let Some(stage) = stage else { return };
+        let mut client = stage.connect().await;
+        for number in 1..=2 {
+            client.spawn(id(number), script("echo ready; exec cat")).await;
+            client.until_text(id(number), "ready").await;
+        }
+        drop(client);
+        std::fs::remove_file(stage.path("state").join(format!("{}.terminal", id(1)))).unwrap();
+        let mut client = stage.connect().await;
+        assert_eq!(client.list().await.iter().map(|summary| summary.id).collect::<Vec<_>>(), [id(2)]);
+        let marks = || stage.tmux(&["list-panes", "-a", "-F", "#{@posse_id}"]);
+        client.until_outside("the end of its pane", || !marks().contains(id(1).as_str())).await;
+        let ended = |event: &Event| matches!(event, Event::Ended { id: of, .. } if *of == id(1));
+        assert!(client.heard.iter().any(ended), "whoever ends its family is told");
+        assert!(marks().contains(id(2).as_str()), "and nobody else's is closed");
+        assert!(stage.tmux(&["list-sessions", "-F", "#{session_name}"]).contains("guard"));
+    }
+}

@@ -85,7 +85,7 @@ fn query(show: &Show, terminal: Option<TerminalId>) -> String {
 }
 
 /// Text as it may stand in a query.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
@@ -94,7 +94,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// A point in time, as people say it.
-fn when(text: &str, now: &Zoned) -> Result<Timestamp, String> {
+pub(super) fn when(text: &str, now: &Zoned) -> Result<Timestamp, String> {
     let zoned = |at: civil::DateTime| at.to_zoned(now.time_zone().clone()).map(|at| at.timestamp());
     let ago = text.parse::<Span>().ok().filter(|_| !text.starts_with(['-', '+', 'P']));
     let at = if let Some(ago) = ago {

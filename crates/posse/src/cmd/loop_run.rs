@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use posse_core::ids::RunId;
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::Config as LoopConfig;
-use posse_server::api::types::{MeansIn, RunIn};
+use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::Providers;
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
@@ -119,7 +119,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
         if view.status.is_over() {
             return over(&view, ui).map(Course::Done);
         }
-        let view = resume(&mut client, id, &means).await?;
+        let view = resume(&mut client, id, &means, false).await?;
         return Ok(Course::follow(client, view, means));
     }
     let wanted = args.wanted(ui)?;
@@ -161,7 +161,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
                 ui.say("warning: the prompt given is not the one this run began with; the run keeps its own");
             }
-            let view = resume(&mut client, view.id, &wanted.means).await?;
+            let view = resume(&mut client, view.id, &wanted.means, false).await?;
             Ok(Course::follow(client, view, wanted.means))
         }
     }
@@ -190,8 +190,9 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
     Ok(Course::follow(client, view, wanted.means))
 }
 
-async fn resume(client: &mut Client, id: RunId, means: &MeansIn) -> Result<RunView, Error> {
-    client.post(&format!("/runs/{id}/resume"), means, Repeat::Safe).await
+/// `patient`: nobody asks for it, only the connection was lost.
+async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
+    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient), Repeat::Safe).await
 }
 
 /// Follows it to its end, or lets it go.

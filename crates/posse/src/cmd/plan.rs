@@ -1,19 +1,22 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
+mod configuration;
 mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
 mod run;
+mod usage;
 mod words;
 
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
+use posse_core::plan::config::Config;
 use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, select};
-use posse_core::plan::settings::Settings;
+use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, PlanProblems, Problem, State, Warning};
 use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
@@ -22,9 +25,6 @@ use serde_json::json;
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
-
-/// Where the project keeps its agents.
-const AGENTS: &str = ".claude/agents";
 
 /// Plans: tasks in YAML, each for a fresh headless session
 #[derive(Debug, clap::Args)]
@@ -38,6 +38,8 @@ Examples:
   posse plan stop plan.yaml          let what runs finish, and start nothing more
   posse plan answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
+  posse plan config                  what is configured here, and who says so
+  posse plan usage --since 7d        what sessions have used
 
 Exit codes: 0 in order, 5 the plan is not valid; of `run`: see `posse plan run --help`.")]
 pub(crate) struct Args {
@@ -92,7 +94,11 @@ enum Command {
     },
     /// What sessions of an agent may do, flag by flag
     Flags(flags::Args),
-    /// Make the directories and a sample plan
+    /// What is configured for plans here, and where each value comes from
+    Config(configuration::Args),
+    /// What sessions have used: money, tokens, time
+    Usage(usage::Args),
+    /// Make the directories, a sample plan and a configuration
     Init(init::Args),
 }
 
@@ -106,6 +112,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
         Command::Flags(args) => flags::run(&args, ui),
+        Command::Config(args) => configuration::run(&args, ui),
+        Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
     }
 }
@@ -121,9 +129,10 @@ async fn running(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
 
 async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
     let run = running(&file).await?.map(|(_, view)| view);
+    let config = configuration::load(Path::new("."))?;
     with_plan(&file, ui, |plan, state| {
         let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
-        let selection = selection(plan, &state);
+        let selection = selection(plan, &state, config.config(), run.as_ref());
         ui.answer(&json!({ "plan": plan, "state": state, "selection": selection, "run": run }), || {
             let mut text = draw::tree(plan, &state, &selection, ui);
             if let Some(run) = &run {
@@ -137,6 +146,7 @@ async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
 
 async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
     let run = running(&file).await?.map(|(_, view)| view);
+    let config = configuration::load(Path::new("."))?;
     with_plan(&file, ui, |plan, state| {
         let Some(task) = plan.task(&task) else {
             return Err(Error::Failed {
@@ -145,7 +155,7 @@ async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
             });
         };
         let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
-        let selection = selection(plan, &state);
+        let selection = selection(plan, &state, config.config(), run.as_ref());
         let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
         ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
             draw::why(task, &state, &selection)
@@ -198,26 +208,46 @@ fn read(file: &Path) -> Result<String, Error> {
 fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
-    let (problems, warnings, tasks) = problems(&name, &text, Path::new("."));
-    ui.answer(&json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks }), || {
+    let project = Path::new(".");
+    let configured = configuration::ProjectFile::find(project)?;
+    let (config_problems, config_warnings) = match configured.as_ref().map(configuration::ProjectFile::read) {
+        Some(Err(wrong)) => (wrong.problems, wrong.warnings),
+        Some(Ok((_, warnings))) => (Vec::new(), warnings),
+        None => (Vec::new(), Vec::new()),
+    };
+    // What the rest says can be looked at even so.
+    let config = configuration::load(project).map(|loaded| loaded.config().clone()).unwrap_or_default();
+    let (problems, warnings, tasks) = problems(&name, &text, project, &config);
+    let in_order = problems.is_empty() && config_problems.is_empty();
+    let configuration = configured
+        .as_ref()
+        .map(|file| json!({ "file": file.name, "problems": config_problems, "warnings": config_warnings }));
+    let answer = json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks, "configuration": configuration });
+    ui.answer(&answer, || {
         let mut shown: String =
             problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect();
         shown.extend(warnings.iter().map(|warning| draw::problem(&name, &text, warning, "warning", ui)));
-        if problems.is_empty() {
+        if let Some(file) = &configured {
+            let draw = |problem, word| draw::problem(&file.name, &file.text, problem, word, ui);
+            shown.extend(config_problems.iter().map(|problem| draw(problem, "error")));
+            shown.extend(config_warnings.iter().map(|warning| draw(warning, "warning")));
+        }
+        if in_order {
             shown.push_str(&format!("{name} is in order: {tasks} tasks\n"));
         }
         shown
     });
-    Ok(if problems.is_empty() { Exit::Ok } else { Exit::Invalid })
+    Ok(if in_order { Exit::Ok } else { Exit::Invalid })
 }
 
 /// Problems, warnings, and how many tasks there are.
-fn problems(name: &str, text: &str, project: &Path) -> (Vec<Problem>, Vec<Warning>, usize) {
+fn problems(name: &str, text: &str, project: &Path, config: &Config) -> (Vec<Problem>, Vec<Warning>, usize) {
     match Plan::read(name, text) {
         Err(PlanProblems { problems, warnings, .. }) => (problems, warnings, 0),
         Ok((plan, warnings)) => {
             let agent_exists = |name: &str| {
-                project.join(AGENTS).join(format!("{name}.md")).exists() || agent_file::built_in(name).is_some()
+                project.join(&config.agents_dir).join(format!("{name}.md")).exists()
+                    || agent_file::built_in(name).is_some()
             };
             (plan.missing(agent_exists, |path| project.join(path).exists()), warnings, plan.tasks().count())
         }
@@ -225,10 +255,10 @@ fn problems(name: &str, text: &str, project: &Path) -> (Vec<Problem>, Vec<Warnin
 }
 
 /// Shows what is wrong with a plan, if something is.
-fn shows_problems(file: &Path, project: &Path, ui: &Ui) -> Result<bool, Error> {
+fn shows_problems(file: &Path, project: &Path, config: &Config, ui: &Ui) -> Result<bool, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
-    let (problems, ..) = problems(&name, &text, project);
+    let (problems, ..) = problems(&name, &text, project, config);
     if problems.is_empty() {
         return Ok(false);
     }
@@ -254,11 +284,12 @@ fn with_plan(file: &Path, ui: &Ui, then: impl FnOnce(&Plan, &State) -> Result<Ex
     }
 }
 
-fn selection(plan: &Plan, state: &State) -> Selection {
-    let (none, settings) = (Default::default(), Settings::of(plan));
-    select(
-        plan,
-        state,
-        &Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &[] },
-    )
+/// What may start, and why the rest may not. What others hold only a run that goes on knows.
+fn selection(plan: &Plan, state: &State, config: &Config, run: Option<&PlanView>) -> Selection {
+    let (none, settings) = (Default::default(), Settings::merge(&Given::default(), plan, config));
+    let taken = run.map(|run| run.taken.iter().map(|taken| (taken.name.clone(), taken.held_by.clone())).collect());
+    let taken: Vec<(String, String)> = taken.unwrap_or_default();
+    let limits =
+        Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &taken };
+    select(plan, state, &limits)
 }

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use posse_core::turn::{failure, files};
 use posse_testkit::TestEnv;
+use posse_testkit::files::when_changed;
 use posse_testkit::http::Events;
 use serde_json::{Value, json};
 
 use crate::agents::actor;
 use crate::env;
 
+const PATIENCE: Duration = Duration::from_secs(20);
 const PROVIDERS: [(&str, &str); 2] = [("claude_code", "claude"), ("codex", "codex")];
 
 /// An agent of the loop, and what posse tells of it.
@@ -77,7 +79,7 @@ impl Scene {
     /// What the agent wrote down of this kind, `count` of them and no more. It does so a moment after it has shown it.
     #[track_caller]
     fn records(&self, event: &str, count: usize) -> Vec<Value> {
-        let records = when(event, || {
+        let records = when_changed(self.log.parent().unwrap(), event, PATIENCE, || {
             let log = fs::read_to_string(&self.log).ok()?;
             let lines = log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\"")));
             let records: Vec<Value> = lines.map_while(|line| serde_json::from_str(line).ok()).collect();
@@ -100,10 +102,10 @@ fn prompt(file: &Path) -> String {
     format!("You are one of five agents. Round 1, cycle 1.\n\n{background}\n{instruction}")
 }
 
-/// Files have no events of their own here; looking again costs little.
+/// Looks until it is so, where nothing tells of it.
 #[track_caller]
 pub(crate) fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let give_up = Instant::now() + Duration::from_secs(20);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -323,7 +325,9 @@ fn an_answer_may_be_forgotten_come_late_or_in_pieces() {
         assert!(!file.exists(), "forgotten");
         scene.ask_for("test_result.md");
         scene.until("completed");
-        assert!(when("the answer", || fs::read_to_string(&file).ok()).starts_with("RESULT: PASS"));
+        let answer = || fs::read_to_string(&file).ok().filter(|text| !text.is_empty());
+        let answer = when_changed(file.parent().unwrap(), "the answer", PATIENCE, answer);
+        assert!(answer.starts_with("RESULT: PASS"), "{answer}");
         let (ended, wrote) = (&scene.records("turn_ended", 2)[1], &scene.records("wrote", 1)[0]);
         assert!(ended["ns"].as_u64() < wrote["ns"].as_u64(), "{provider}: written after the turn");
         fs::remove_file(&file).unwrap();

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
+use posse_testkit::files::when_changed;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -132,7 +133,38 @@ impl Play {
     /// Waits for as many of these.
     #[track_caller]
     fn until_recorded(&self, kind: &str, count: usize) -> Vec<Value> {
-        when(&format!("{count} × {kind}"), || Some(self.records(kind)).filter(|records| records.len() >= count))
+        let enough = || Some(self.records(kind)).filter(|records| records.len() >= count);
+        when_changed(self.log.parent().unwrap(), &format!("{count} × {kind}"), PATIENCE, enough)
+    }
+
+    /// Looks whenever the daemon tells something, until it is so. One that died is waited for.
+    #[track_caller]
+    fn when_told<T>(&self, what: &str, look: impl Fn(&Value) -> Option<T>) -> T {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            self.env.run(["serve"]).ok();
+            let Ok(mut events) = self.env.http().events(None) else { continue };
+            loop {
+                let terminals = self.env.run(["ls", "--json"]).json();
+                if let Some(seen) = look(&terminals) {
+                    return seen;
+                }
+                assert!(Instant::now() < give_up, "never came: {what}; there is {terminals:#}");
+                if !matches!(events.next_event(), Ok(Some(_))) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Waits until all terminals have ended, as many as there are.
+    #[track_caller]
+    fn until_all_have_left(&self, count: usize) {
+        self.when_told("all have left", |terminals| {
+            let terminals = terminals.as_array().unwrap();
+            assert_eq!(terminals.len(), count);
+            terminals.iter().all(|terminal| terminal["exit"] != Value::Null).then_some(())
+        });
     }
 
     fn state(&self) -> Option<Value> {
@@ -244,7 +276,7 @@ impl Followed {
     }
 }
 
-/// Looks until it is so. Files and processes have no events here; looking again costs little.
+/// Looks until it is so, where nothing tells of it: a process, somebody else's daemon.
 #[track_caller]
 fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;

@@ -340,3 +340,38 @@ fn many_who_start_it_at_once_get_the_same_daemon() {
     });
     assert!(started.iter().all(|pid| pid == &started[0]), "{started:?}");
 }
+
+/// The last terminal is over, and the daemon dies before it has let the tmux server go. Nothing runs any more that would
+/// make the next one look there; it does all the same, and leaves nothing behind.
+#[test]
+fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
+    if !on_tmux() {
+        return;
+    }
+    for deleted in [false, true] {
+        let env = env();
+        let id = env.launch(&["sh", "-c", "echo ready; read line"]);
+        text_when(&env, id, |text| text.contains("ready"));
+        let server = posse_testkit::process::all().into_iter().find(|process| {
+            process.command.iter().any(|word| word == "new-session")
+                && process.parent != Some(env.daemon_pid())
+                && process.variable("POSSE_HOME").as_deref() == env.places().home.to_str()
+        });
+        let server = server.expect("a tmux server of ours").pid;
+        match deleted {
+            true => drop(env.run(["kill", id.as_str()]).ok()),
+            false => {
+                env.run(["send", id.as_str(), "go"]).ok();
+                env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
+            }
+        }
+        env.kill_daemon();
+        // At once: the next one may still be on its way to tmux.
+        env.run(["stop", "--all"]).ok();
+        assert!(
+            posse_testkit::process::ends_within(server, Duration::from_secs(10)),
+            "the tmux server was left behind"
+        );
+        assert!(!env.places().tmux_socket().exists());
+    }
+}

@@ -209,3 +209,17 @@ fn a_server_that_does_not_run_is_not_started() {
     assert!(command.status().unwrap().success());
     assert!(user.sessions("work").contains(&"posse-v".to_owned()));
 }
+
+/// Killed when nothing of ours runs any more: the next daemon finds our session all the same, and takes it with it.
+#[test]
+fn an_anchor_that_a_killed_daemon_left_goes_with_the_next_one() {
+    let Some(user) = User::new() else { return };
+    let before = user.theirs();
+    let id = user.launch("default", "one");
+    user.posse(&["kill", id.as_str()]).ok();
+    assert_eq!(user.sessions("default").len(), 2, "{:?}", user.sessions("default"));
+    user.env.kill_daemon();
+    user.env.run(["stop", "--all"]).ok();
+    assert_eq!(user.sessions("default"), ["theirs"]);
+    user.is_as_before(&before);
+}

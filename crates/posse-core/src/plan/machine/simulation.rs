@@ -25,7 +25,7 @@ const PLAN: &str = "meta:
   parallel: 3
   circuit_breaker_threshold: 6
   validation: {enabled: true, run_after: [tester], validators: [v, w]}
-  gates: [{cmd: make}]
+  gates: [{cmd: make}, {cmd: make e2e, when: after_plan}]
 sections:
   - id: one
     tasks:
@@ -346,9 +346,14 @@ impl Sim {
     fn check_evidence(&self) {
         let history = self.history();
         let happened = |fits: &dyn Fn(&Event) -> bool| history.iter().any(|(event, _)| fits(event));
+        let succeeded = self.rounds.last().is_some_and(|(_, outcome)| outcome.is_success());
+        assert!(
+            !succeeded || happened(&|event| matches!(event, Event::PlanChecked { .. })),
+            "nobody looked at the whole"
+        );
         for task in self.run.plan().tasks() {
             let status = self.run.state().status(&task.id);
-            if self.rounds.last().is_some_and(|(_, outcome)| outcome.is_success()) {
+            if succeeded {
                 assert!(matches!(status, TaskStatus::Verified | TaskStatus::Skipped), "{}: {status}", task.id);
             }
             if status != TaskStatus::Verified {

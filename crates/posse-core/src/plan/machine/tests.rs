@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Effect, Event, GateFailure, MergeResult, Notice, Part, Run, RunId, RunOutcome, StopHow};
-use crate::plan::budget::{Level, Total, Usage};
+use crate::plan::budget::{Level, Usage};
 use crate::plan::limits::Hold;
 use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
 use crate::plan::report::{Report, Said};
@@ -327,7 +327,7 @@ fn a_limit_ends_the_run_if_nobody_wants_to_wait() {
 
 #[test]
 fn t73_the_money_is_spent() {
-    let level = Level { name: "plan".into(), limit_usd: Some(2.0), spent: Total::default() };
+    let level = Level { name: "plan".into(), limit_usd: Some(2.0), ..Level::default() };
     let mut run =
         Table::new("", "{id: a, name: A},\n{id: b, name: B},\n{id: c, name: C}", |s| s.levels = vec![level.clone()]);
     run.session("a", done());

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Others;
 use crate::plan::TaskId;
 use crate::plan::budget::Usage;
+use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
 use crate::plan::verdict::Judgement;
 
@@ -72,6 +74,10 @@ pub enum Event {
         run: RunId,
         result: MergeResult,
     },
+    /// The commands that look at the plan as a whole are through.
+    PlanChecked {
+        checks: Vec<PlanCheck>,
+    },
     /// The plan file is not as we left it (`ours`) any more.
     PlanEdited {
         ours: String,
@@ -87,6 +93,16 @@ pub enum Event {
     Retry {
         task: TaskId,
     },
+    /// What other runs have, have used, and wait for has changed.
+    Others(Others),
+    /// A person wants it to be tried at once, though the quota was used up.
+    TryNow,
+    /// Somebody else was quicker to get what only one may have. The task is not begun.
+    Taken {
+        run: RunId,
+        name: String,
+        held_by: String,
+    },
     /// The deadline has come, or may have.
     Time,
 }
@@ -97,6 +113,13 @@ pub struct GateFailure {
     pub message: String,
     /// The last lines it printed.
     pub output: String,
+}
+
+/// What a command says about the plan as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCheck {
+    pub gate: String,
+    pub verdict: GateVerdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +174,8 @@ pub enum Effect {
     Merge {
         run: RunId,
     },
+    /// Run the commands that look at the plan as a whole. Answered by `PlanChecked`.
+    CheckPlan,
     /// The plan file is behind: write `Run::mirror` into it. Not answered; several may be done at once.
     WritePlan,
     Notify(Notice),

@@ -1,14 +1,15 @@
 //! What travels about runs of plans.
 
 use jiff::Timestamp;
+use posse_core::plan::config::Config;
 use posse_core::plan::file::BudgetMeta;
 use posse_core::plan::machine::StopHow;
 use posse_core::rounds::config::Notifications;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::MeansIn;
-use crate::plans::entry::Entry;
+use crate::plans::entry::{ConfigFile, Entry};
 
 /// A run of a plan to begin, or to go on with if one uses the file. Configuration and environment are resolved by whoever
 /// asks.
@@ -28,6 +29,9 @@ pub struct PlanIn {
     /// The branch that gathers the results; the one that is checked out unless given.
     #[serde(default)]
     pub branch: Option<String>,
+    /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
+    #[serde(default)]
+    pub allow_dirty: bool,
     /// Only this task.
     #[serde(default)]
     pub only: Option<String>,
@@ -43,6 +47,12 @@ pub struct PlanIn {
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
+    /// Only the next task that can be started.
+    #[serde(default)]
+    pub single: bool,
+    /// Start sessions though the quota was found to be used up.
+    #[serde(default)]
+    pub try_now: bool,
     /// What this run may spend, in US dollars.
     #[serde(default)]
     pub cap_usd: Option<f64>,
@@ -52,8 +62,33 @@ pub struct PlanIn {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
+    /// What the user and the project have configured, as `posse plan config --json` shows it.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub config: Config,
+    /// The project's file of it. If it is not as in the last run of this plan, the run says so.
+    #[serde(default)]
+    pub config_file: Option<ConfigFile>,
+    /// When the operator asked for it; now unless given. A stop file from before is not meant for this run.
+    #[serde(default)]
+    pub asked: Option<Timestamp>,
     #[serde(default)]
     pub means: MeansIn,
+}
+
+/// Which sessions. What is not said does not matter.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UsageQuery {
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// Of this run of a plan.
+    pub run: Option<String>,
+    /// Of plans of this project. Absolute.
+    pub directory: Option<String>,
+    /// Of this plan. Absolute, without links.
+    pub file: Option<String>,
 }
 
 /// Money, in US dollars.

@@ -65,6 +65,29 @@ pub struct MeansIn {
     pub tmux_server: Option<TmuxServer>,
 }
 
+/// As [`MeansIn`], to go on with a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeIn {
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Where the terminals live; embedded unless given.
+    #[serde(default)]
+    pub backend: Option<Backend>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux_server: Option<TmuxServer>,
+    /// A run that is parked stays so: nobody has asked for it, only the connection was lost.
+    #[serde(default)]
+    pub patient: bool,
+}
+
+impl ResumeIn {
+    pub fn new(means: &MeansIn, patient: bool) -> Self {
+        let MeansIn { environment, backend, tmux_server } = means.clone();
+        Self { environment, backend, tmux_server, patient }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRun {

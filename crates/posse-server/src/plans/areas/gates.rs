@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::plan::file::{Gate, GateWhen};
+use posse_core::plan::file::{Gate, GateWhen, Isolation};
 use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
 use posse_core::plan::machine::GateFailure;
 use posse_core::plan::names::CommitWords;
@@ -26,6 +26,9 @@ use crate::git;
 /// The most that is kept of what a command printed.
 const KEPT: usize = 1 << 20;
 
+/// A check of the whole plan that cannot be made (its server does not run, for example) exits with this, as test suites do.
+const NOT_RUN: i32 = 77;
+
 #[derive(Clone, Debug)]
 pub struct Gates {
     pub commands: Vec<Gate>,
@@ -37,10 +40,18 @@ pub struct Gates {
 
 /// Where a command is run.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+pub(super) enum Place<'a> {
     Area(&'a Path),
     /// On the bench, with the files of this commit.
     Bench(&'a str),
+}
+
+/// What the work was built on.
+#[derive(Clone, Copy)]
+pub(super) enum Base<'a> {
+    Commit(&'a str),
+    /// These files, on which the commands were run before the work began.
+    Seen(&'a str),
 }
 
 impl Areas {
@@ -48,8 +59,11 @@ impl Areas {
     pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
         let checked = async {
             let sealed = self.seal(area, words).await?;
+            if self.isolation == Isolation::InPlace {
+                return self.check_in_place(area, gates).await;
+            }
             let tree = self.tree_of(&sealed).await?;
-            self.first_red(&tree, &area.base, gates, Place::Area(&area.directory)).await
+            self.first_red(&tree, Base::Commit(&area.base), gates, Place::Area(&area.directory)).await
         };
         match checked.await {
             Ok(failure) => failure,
@@ -68,27 +82,18 @@ impl Areas {
         gates: &Gates,
     ) -> Result<Option<GateFailure>, AreaError> {
         let tree = self.tree_of(&landing.result).await?;
-        self.first_red(&tree, &landing.onto, gates, Place::Bench(&landing.result)).await
+        self.first_red(&tree, Base::Commit(&landing.onto), gates, Place::Bench(&landing.result)).await
     }
 
-    async fn first_red(
+    pub(super) async fn first_red(
         &self,
         tree: &str,
-        base: &str,
+        base: Base<'_>,
         gates: &Gates,
         place: Place<'_>,
     ) -> Result<Option<GateFailure>, AreaError> {
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
-            if self.said(tree, gate)?.is_some_and(|run| run.result == GateResult::Passed) {
-                continue;
-            }
-            let run = self.run(gate, gates, place).await?;
-            self.keep(tree, gate, &run)?;
-            if run.result == GateResult::Passed {
-                continue;
-            }
-            let before = self.baseline(base, gate, gates).await?;
-            match compare(Some(&before), &run) {
+            match self.verdict(tree, base, gate, gates, place).await? {
                 GateVerdict::Red(failure) => return Ok(Some(failure)),
                 GateVerdict::KnownRed(known) => tracing::debug!("{}: red as before: {}", gate.name, known.join(", ")),
                 GateVerdict::NotRun(why) => tracing::warn!("{}: not run: {why}", gate.name),
@@ -98,18 +103,43 @@ impl Areas {
         Ok(None)
     }
 
-    /// What a command says about the commit that work began with.
-    async fn baseline(&self, base: &str, gate: &Gate, gates: &Gates) -> Result<GateRun, AreaError> {
-        let tree = self.tree_of(base).await?;
-        if let Some(known) = self.said(&tree, gate)? {
-            return Ok(known);
+    /// What a command says about these files, compared with what it says about those that the work was built on.
+    pub(super) async fn verdict(
+        &self,
+        tree: &str,
+        base: Base<'_>,
+        gate: &Gate,
+        gates: &Gates,
+        place: Place<'_>,
+    ) -> Result<GateVerdict, AreaError> {
+        let passed = |run: &GateRun| run.result == GateResult::Passed;
+        if self.said(tree, gate)?.as_ref().is_some_and(passed) {
+            return Ok(GateVerdict::Green);
         }
-        let run = self.run(gate, gates, Place::Bench(base)).await?;
-        self.keep(&tree, gate, &run)?;
-        Ok(run)
+        let run = self.run(gate, gates, place).await?;
+        self.keep(tree, gate, &run)?;
+        if passed(&run) {
+            return Ok(GateVerdict::Green);
+        }
+        let before = self.baseline(base, gate, gates).await?;
+        Ok(compare(before.as_ref(), &run))
     }
 
-    async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
+    /// What a command says about what the work was built on.
+    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, AreaError> {
+        let (tree, commit) = match base {
+            Base::Seen(tree) => return self.said(tree, gate),
+            Base::Commit(commit) => (self.tree_of(commit).await?, commit),
+        };
+        if let Some(known) = self.said(&tree, gate)? {
+            return Ok(Some(known));
+        }
+        let run = self.run(gate, gates, Place::Bench(commit)).await?;
+        self.keep(&tree, gate, &run)?;
+        Ok(Some(run))
+    }
+
+    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
         let commit = match place {
             Place::Area(directory) => return Ok(run(gate, gates, directory).await),
             Place::Bench(commit) => commit,
@@ -138,11 +168,11 @@ impl Areas {
     }
 
     /// What a command said about these files.
-    fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
+    pub(super) fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
         note::read(&self.kept_at(tree, gate))
     }
 
-    fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
+    pub(super) fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
         let path = self.kept_at(tree, gate);
         note::write(&path, run).map_err(|error| AreaError::Write { path, error })
     }
@@ -165,6 +195,10 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
             let output = output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..].to_owned();
             let result = match ended.status.code() {
                 Some(0) => GateResult::Passed,
+                // Only where it is told and not a pass. A check of a task that may be left out would be none.
+                Some(NOT_RUN) if gate.when == GateWhen::AfterPlan => {
+                    GateResult::NotRun(format!("it says that it cannot be run here (exit code {NOT_RUN})"))
+                }
                 Some(code) => GateResult::Failed(format!("exited with {code}")),
                 None => GateResult::Failed(ended.status.to_string()),
             };

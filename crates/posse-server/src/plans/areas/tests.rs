@@ -57,6 +57,7 @@ impl Repo {
             state: self.place.path().join("state"),
             plan_slug: "p-1".into(),
             branch: None,
+            isolation: Isolation::Worktree,
             plan_file: None,
         }
     }

@@ -31,7 +31,15 @@ impl Machine {
             let id = survey.panes.get(&pane).and_then(|pane| pane.id);
             self.panes.contains_key(&pane) || id.is_some_and(|id| self.terminals.contains_key(&id))
         };
-        for window in survey.strays(anchor, ours) {
+        let strays = survey.strays(anchor, ours);
+        let only_in = self.config.private.is_none().then_some(anchor);
+        for (id, pane) in survey.orphans(only_in, |id| self.terminals.contains_key(&id)) {
+            self.problem(format!("{id} runs in tmux and nobody knows it: it is ended"));
+            self.close(Line::new("kill-pane -t").pane(pane));
+            // Whatever has left the pane is found by whoever hears this.
+            self.tell(Event::Ended { id, left: 0 });
+        }
+        for window in strays {
             let line = Line::new("unlink-window -t").text(format!("{anchor}:{window}"));
             self.send(line, Purpose::Nothing);
         }

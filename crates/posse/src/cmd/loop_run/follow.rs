@@ -131,7 +131,7 @@ impl Follower<'_> {
 
     /// Goes on with it, unless it has come to its end meanwhile: then there is nothing to go on with, and the end is shown.
     async fn resume(&mut self) -> Result<(), Error> {
-        match resume(&mut self.client, self.id, &self.means).await {
+        match resume(&mut self.client, self.id, &self.means, true).await {
             Err(Error::Refused(problem)) if problem.kind == "over" => Ok(()),
             other => other.map(drop),
         }

@@ -91,6 +91,12 @@ pub(super) fn run(view: &PlanView) -> String {
         let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
         text.push_str(&format!("  no session before {until}: {}\n", plain(&hold.reason)));
     }
+    for taken in &view.taken {
+        text.push_str(&format!("  {} is held by {}\n", plain(&taken.name), plain(&taken.held_by)));
+    }
+    for limit in &view.limits {
+        text.push_str(&format!("  {}: {} of {:.2} USD\n", plain(&limit.name), limit.spent.cost(), limit.limit_usd));
+    }
     if view.waits {
         text.push_str(&format!("  waits: `posse plan run {}` goes on with it\n", view.file));
     }

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
 use posse_agents::manifest;
+use posse_core::plan::config::Config;
 use posse_core::plan::escalate::model;
+use posse_core::plan::file::Gate;
 use posse_core::plan::select::{Limits, select};
-use posse_core::plan::settings::Settings;
+use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, State, TaskStatus};
 use serde::Serialize;
 use serde_json::json;
@@ -28,14 +30,22 @@ struct Step {
     flags: Vec<String>,
 }
 
-pub(super) fn run(file: &Path, provider: &str, sandbox: Sandbox, workers: Option<u32>, ui: &Ui) -> Result<Exit, Error> {
-    if super::shows_problems(file, Path::new("."), ui)? {
+pub(super) fn run(
+    file: &Path,
+    provider: &str,
+    sandbox: Sandbox,
+    workers: Option<u32>,
+    config: &Config,
+    ui: &Ui,
+) -> Result<Exit, Error> {
+    if super::shows_problems(file, Path::new("."), config, ui)? {
         return Ok(Exit::Invalid);
     }
     super::with_plan(file, ui, |plan, state| {
         let dialect = dialect(provider)?;
-        let steps = steps(plan, state, dialect, sandbox, workers)?;
-        ui.answer(&json!({ "file": file, "steps": steps }), || shown(&steps));
+        let steps = steps(plan, state, dialect, sandbox, workers, config)?;
+        let gates = config.gates(plan);
+        ui.answer(&json!({ "file": file, "steps": steps, "gates": gates }), || shown(&steps, &gates));
         Ok(Exit::Ok)
     })
 }
@@ -55,11 +65,15 @@ fn steps(
     dialect: Dialect,
     sandbox: Sandbox,
     workers: Option<u32>,
+    config: &Config,
 ) -> Result<Vec<Step>, Error> {
-    let (none, settings) = (Default::default(), Settings::of(plan));
-    let workers = workers.map_or(settings.workers, |workers| workers as usize);
-    let limits = Limits { workers, only: None, from: None, resting: &none, validating: &none, taken: &[] };
-    let (policy, directory) = (Policy::default(), client::absolute(Path::new("."))?);
+    let given = Given { workers, ..Given::default() };
+    let (none, settings) = (Default::default(), Settings::merge(&given, plan, config));
+    let limits =
+        Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &[] };
+    let commands = config.gates(plan).into_iter().map(|gate| gate.command).collect();
+    let policy = Policy::configured(&config.sandbox, commands);
+    let directory = client::absolute(Path::new("."))?;
     let scope = Scope { directory, results: None };
     let mut state = state.clone();
     let mut steps = Vec::new();
@@ -72,7 +86,7 @@ fn steps(
         for id in tasks {
             let Some(task) = plan.task(id.as_str()) else { continue };
             if state.status(&id) != TaskStatus::Completed {
-                let file = agent(task.agent())?;
+                let file = agent(task.agent(), config)?;
                 let granted = policy.grant(task.agent(), file.as_ref()).map_err(|e| Error::failed(e.to_string()))?;
                 let request = Request {
                     dialect,
@@ -89,7 +103,8 @@ fn steps(
                     task: id.to_string(),
                     name: task.name.clone(),
                     agent: task.agent().to_owned(),
-                    model: model(wanted.as_deref(), 0, &plan.meta.escalation),
+                    model: model(wanted.as_deref(), 0, &plan.meta.escalation)
+                        .map(|name| config.model(&name).to_owned()),
                     profile: granted.profile.name.clone(),
                     flags,
                 });
@@ -100,7 +115,7 @@ fn steps(
     Ok(steps)
 }
 
-fn shown(steps: &[Step]) -> String {
+fn shown(steps: &[Step], gates: &[Gate]) -> String {
     if steps.is_empty() {
         return "nothing is left to do\n".into();
     }
@@ -116,6 +131,12 @@ fn shown(steps: &[Step]) -> String {
             step.profile,
             step.flags.join(" ")
         ));
+    }
+    for gate in gates {
+        text.push_str(&format!("check {}: {}\n", plain(&gate.name), plain(&gate.command)));
+    }
+    if gates.is_empty() {
+        text.push_str("no checks are configured\n");
     }
     text.push_str("nothing was started, nothing was written\n");
     text

@@ -6,9 +6,10 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{
     Abilities, Dialect, Policy, Request, Sandbox, Scope, Switches, build_permission_flags, explain_flags,
 };
+use posse_core::plan::config::Config;
 use serde_json::json;
 
-use super::AGENTS;
+use super::configuration;
 use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -27,17 +28,20 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::failed(error.to_string());
+    let loaded = configuration::load(Path::new("."))?;
+    let config = loaded.config();
     let variable = |name: &str| std::env::var(name).ok();
     let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
     let switches = Switches {
         no_sandbox: args.no_sandbox,
         variable: set.as_deref(),
         legacy_variable: legacy.as_deref(),
-        config: None,
+        config: Some(config.sandbox.enabled),
     };
     let sandbox = Sandbox::decide(&switches).map_err(|error| failed(&error))?;
-    let policy = Policy::default();
-    let file = agent(&args.agent)?;
+    let commands = config.checks().into_iter().map(|gate| gate.command).collect();
+    let policy = Policy::configured(&config.sandbox, commands);
+    let file = agent(&args.agent, config)?;
     let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
     let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };
     let request = Request {
@@ -55,8 +59,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The agent's own words, if somebody has written some.
-pub(super) fn agent(name: &str) -> Result<Option<AgentFile>, Error> {
-    let path = Path::new(AGENTS).join(format!("{name}.md"));
+pub(super) fn agent(name: &str, config: &Config) -> Result<Option<AgentFile>, Error> {
+    let path = Path::new(&config.agents_dir).join(format!("{name}.md"));
     let parsed = match std::fs::read_to_string(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),
         Err(_) => agent_file::built_in(name),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
 use posse_core::plan::machine::StopHow;
 use posse_server::api::types::{PlanIn, PlanJournalView, StopPlan, Success};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
@@ -24,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Follows a run until it is over. A signal stops it; a closed window does not.
 pub(super) async fn to_the_end(mut client: Client, id: RunId, body: PlanIn, ui: &Ui) -> Result<PlanView, Error> {
     client.only_running();
-    let mut follower = Follower { client, id, body, last: 0, foot: Foot::new(ui), ui };
+    let mut follower = Follower { client, id, body, last: 0, used: Total::default(), foot: Foot::new(ui), ui };
     let asked = tokio::select! {
         ended = follower.follow() => return ended,
         asked = asked_to_end() => asked,
@@ -59,6 +60,8 @@ struct Follower<'a> {
     body: PlanIn,
     /// The last entry that was shown.
     last: i64,
+    /// What the sessions that were shown have used.
+    used: Total,
     foot: Foot<'a>,
     ui: &'a Ui,
 }
@@ -135,7 +138,8 @@ impl Follower<'_> {
             entries.iter().for_each(|entry| self.ui.item(entry, String::new));
             return Ok(view);
         }
-        let lines: String = entries.iter().filter_map(|entry| words::line(entry, self.ui)).collect();
+        let used = &mut self.used;
+        let lines: String = entries.iter().filter_map(|entry| words::line(entry, used, self.ui)).collect();
         match self.ui.interactive() {
             true => self.draw(&view, &lines),
             false => self.ui.print(&lines),

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox, Switches};
+use posse_core::plan::Problem;
+use posse_core::plan::config::{Config as PlanConfig, state_dir};
 use posse_core::plan::machine::RunOutcome;
 use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
@@ -10,6 +13,7 @@ use posse_server::plans::outcome_word;
 use posse_server::plans::view::PlanView;
 use posse_server::record::Backend;
 
+use super::configuration::{self, Loaded};
 use super::{dry_run, follow};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
@@ -30,6 +34,7 @@ Examples:
   posse plan run plan.yaml                 all of it, or what is left
   posse plan run --dry-run plan.yaml       what would be done, in which order, with which permissions
   posse plan run --only 2.1 plan.yaml      one task
+  posse plan run --budget-cap 5 plan.yaml  for five dollars at most
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
   posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
 
@@ -47,15 +52,21 @@ pub(crate) struct Args {
     /// This task and those behind it
     #[arg(long, value_name = "TASK", alias = "resume-from", conflicts_with = "only")]
     from: Option<String>,
+    /// Only the next task that can be started
+    #[arg(long, conflicts_with = "only")]
+    single_task: bool,
     /// Do this task again from the beginning; may be given several times
     #[arg(long, value_name = "TASK")]
     reset: Vec<String>,
-    /// Sessions at once, for members of a parallel_group [default: as the plan says; 4 without a number]
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "4")]
+    /// Sessions at once, for members of a parallel_group [default: as the plan says; without a number as configured, 4]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     parallel: Option<u32>,
     /// The branch that gathers the results [default: the one that is checked out]
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
+    /// With `isolation: in_place`: begin although there are uncommitted changes; sessions may not commit these
+    #[arg(long)]
+    allow_dirty: bool,
     /// Whose sessions; `posse provider list` shows who there is
     #[arg(long, value_name = "PROVIDER", default_value = DEFAULT_PROVIDER)]
     provider: String,
@@ -65,18 +76,24 @@ pub(crate) struct Args {
     /// End with 75 instead of waiting for the quota to come back
     #[arg(long)]
     no_wait: bool,
-    /// What this run may spend, in US dollars
-    #[arg(long, value_name = "USD")]
+    /// Start sessions at once, though the quota was found to be used up
+    #[arg(long, conflicts_with = "no_wait")]
+    try_now: bool,
+    /// What this run may spend, in US dollars; 0 is nothing
+    #[arg(long, value_name = "USD", env = "POSSE_BUDGET_CAP", hide_env_values = true, value_parser = amount)]
     budget_cap: Option<f64>,
     /// What this plan may spend, over what it says itself; 0 is no limit
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", env = "POSSE_QUOTA_CEILING", hide_env_values = true, value_parser = amount)]
     quota_ceiling: Option<f64>,
     /// How much of the ceiling may be spent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", env = "POSSE_MAX_BUDGET_PCT", hide_env_values = true, value_parser = amount)]
     max_budget_pct: Option<f64>,
     /// How much of the ceiling must stay
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", env = "POSSE_RESERVED_BUDGET", hide_env_values = true, value_parser = amount)]
     reserved_budget: Option<f64>,
+    /// Where the stop file is looked for, below the project [default: as configured, .posse/state]
+    #[arg(long, value_name = "DIR")]
+    state: Option<String>,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
@@ -85,19 +102,32 @@ pub(crate) struct Args {
     directory: PathBuf,
 }
 
+/// Money and shares of it.
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.trim().parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+    amount.ok_or_else(|| format!("{text:?} is no amount; it is a number, 0 or more"))
+}
+
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let sandbox = args.sandbox()?;
+    let asked = Timestamp::now();
+    let mut configured = configuration::load(&args.directory)?;
+    if let Some(state) = &args.state {
+        let wrong = |problem: Problem| Error::Usage(format!("--state: {}", problem.message));
+        configured.resolved.config.state_dir = state_dir(state).map_err(wrong)?;
+    }
+    let sandbox = args.sandbox(configured.config())?;
     if args.dry_run {
-        return dry_run::run(&args.file, &args.provider, sandbox, args.parallel, ui);
+        return dry_run::run(&args.file, &args.provider, sandbox, args.parallel, configured.config(), ui);
     }
     // Said where the mistake is, before anything is started.
-    if super::shows_problems(&args.file, &args.directory, ui)? {
+    if super::shows_problems(&args.file, &args.directory, configured.config(), ui)? {
         return Ok(Exit::Invalid);
     }
+    configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
     if sandbox == Sandbox::Off {
         ui.say("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
     }
-    let body = args.wanted(sandbox)?;
+    let body = PlanIn { asked: Some(asked), ..args.wanted(sandbox, configured)? };
     let mut client = Client::connect().await?;
     let view: PlanView = client.post("/plans", &body, Repeat::Safe).await?;
     if args.detach {
@@ -109,19 +139,19 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 impl Args {
-    fn sandbox(&self) -> Result<Sandbox, Error> {
+    fn sandbox(&self, config: &PlanConfig) -> Result<Sandbox, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
         let switches = Switches {
             no_sandbox: self.no_sandbox,
             variable: set.as_deref(),
             legacy_variable: legacy.as_deref(),
-            config: None,
+            config: Some(config.sandbox.enabled),
         };
         Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
     }
 
-    fn wanted(&self, sandbox: Sandbox) -> Result<PlanIn, Error> {
+    fn wanted(&self, sandbox: Sandbox, configured: Loaded) -> Result<PlanIn, Error> {
         let user = Config::load()?;
         let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
         let environment = |name: &str| std::env::var(name).ok();
@@ -135,11 +165,14 @@ impl Args {
             provider: Some(self.provider.clone()),
             no_sandbox: sandbox == Sandbox::Off,
             branch: self.branch.clone(),
+            allow_dirty: self.allow_dirty,
             only: self.only.clone(),
             from: self.from.clone(),
             reset: self.reset.clone(),
             workers: self.parallel,
             no_wait: self.no_wait,
+            single: self.single_task,
+            try_now: self.try_now,
             cap_usd: self.budget_cap,
             budget: BudgetIn {
                 ceiling_usd: self.quota_ceiling,
@@ -147,6 +180,9 @@ impl Args {
                 reserved_usd: self.reserved_budget,
             },
             notifications: config.notifications,
+            config: configured.resolved.config,
+            config_file: configured.file,
+            asked: None,
             // Sessions have no screen: they live with our keeper, wherever terminals live.
             means: MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None },
         })

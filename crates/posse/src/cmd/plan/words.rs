@@ -1,6 +1,8 @@
 //! The journal of a plan's run in words.
 
-use posse_core::plan::machine::{Event, MergeResult, Part, RunId, StopHow};
+use posse_core::plan::budget::Total;
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Event, MergeResult, Part, PlanCheck, RunId, StopHow};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Verdict;
 use posse_core::turn::Level;
@@ -10,8 +12,11 @@ use posse_server::plans::entry::Entry;
 use crate::ui::{Colour, Ui, plain};
 
 /// One entry as a line, with its end; `None` for what only posse itself needs to know.
-pub(super) fn line(entry: &PlanJournalView, ui: &Ui) -> Option<String> {
+/// `used` is what all sessions so far have used.
+pub(super) fn line(entry: &PlanJournalView, used: &mut Total, ui: &Ui) -> Option<String> {
+    let cost = cost(&entry.entry, used);
     let (text, colour) = text(&entry.entry)?;
+    let text = format!("{text}{}", cost.unwrap_or_default());
     let time = entry.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
     let text: Vec<String> = text.lines().map(plain).collect();
     let text = text.join(&format!("\n{}", " ".repeat(10)));
@@ -34,6 +39,19 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Said { level: Level::Warning, text } => Some((text.clone(), Some(Colour::Yellow))),
         Entry::Closed { .. } => None,
     }
+}
+
+/// What a session cost, and all of them so far.
+fn cost(entry: &Entry, used: &mut Total) -> Option<String> {
+    let Entry::Happened { event } = entry else { return None };
+    let (Event::SessionEnded { usage, .. } | Event::ValidatorEnded { usage, .. }) = &**event else { return None };
+    if usage.no_session {
+        return None;
+    }
+    used.add_usage(usage);
+    let mut one = Total::default();
+    one.add_usage(usage);
+    Some(format!(" ({}; {} so far)", one.cost(), used.cost()))
 }
 
 fn task(run: &RunId) -> String {
@@ -80,11 +98,18 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             // The notice says it.
             MergeResult::NotNow { .. } => None,
         },
+        Event::PlanChecked { checks } => {
+            let said = checks.iter().map(|check| format!("check {} of the whole plan: {}", check.gate, check.verdict));
+            let green = |check: &PlanCheck| matches!(check.verdict, GateVerdict::Green);
+            let colour = (!checks.iter().all(green)).then_some(Colour::Yellow);
+            Some((said.collect::<Vec<_>>().join("; "), colour))
+        }
         Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
         Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
         Event::Stop(StopHow::Now) => yellow("stopping now".into()),
         Event::Answered { task, .. } => Some((format!("task {task}: answered"), None)),
         Event::Retry { task } => Some((format!("task {task}: from the beginning"), None)),
-        Event::Started | Event::AreaReady { .. } | Event::Time => None,
+        Event::Taken { run, name, held_by } => yellow(format!("{}: waits for {name}, which {held_by} has", task(run))),
+        Event::Started | Event::AreaReady { .. } | Event::Time | Event::Others(_) | Event::TryNow => None,
     }
 }

@@ -113,12 +113,7 @@ fn s_169_the_third_terminal_fails_at_the_start() {
     contains(&ran.stderr, &["the programmer could not be started", "no profile \"nobody\""]);
     assert!(!ran.stderr.contains("--resume"), "there is nothing to go on with: {}", ran.stderr);
     assert_eq!((play.state(), play.shown()["status"].clone()), (None, json!("failed")));
-    when("the others have left", || {
-        let terminals = play.env.run(["ls", "--json"]).json();
-        let terminals = terminals.as_array().unwrap();
-        assert_eq!(terminals.len(), 4);
-        terminals.iter().all(|terminal| terminal["exit"] != Value::Null).then_some(())
-    });
+    play.until_all_have_left(4);
     assert!(play.records("asked").is_empty());
     // Put right, it is a new run.
     play.configure(json!({}));

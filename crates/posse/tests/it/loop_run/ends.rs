@@ -51,10 +51,7 @@ fn s_188_rounds_run_out() {
     let state = fs::read_to_string(play.archive_folder().join("agnostic-3agents-loop-state.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["final_status"], "FAIL");
     // LOOP-57.
-    when("the agents have left", || {
-        let terminals = play.env.run(["ls", "--json"]).json();
-        terminals.as_array().unwrap().iter().all(|terminal| terminal["exit"] != Value::Null).then_some(())
-    });
+    play.until_all_have_left(5);
     // It is over: nothing is resumed, and a new run begins.
     let id = play.id();
     let over = play.env.run(["loop", "--resume", &id]);

@@ -120,11 +120,10 @@ fn s_116_an_answer_that_comes_too_late_is_kept() {
     let ran = play.run();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     contains(&ran.stderr, &["3 s", "analyst"]);
-    let kept = when("the late file", || {
-        let name = play.archive().into_iter().find(|name| name.ends_with("-analyst-late.md"))?;
-        fs::read_to_string(play.archive_folder().join(name)).ok()
-    });
-    assert_eq!(kept, "half");
+    // It is named in the message, and so is there.
+    let kept = play.archive().into_iter().find(|name| name.ends_with("-analyst-late.md")).unwrap();
+    contains(&ran.stderr, &[&kept]);
+    assert_eq!(fs::read_to_string(play.archive_folder().join(kept)).unwrap(), "half");
     // It is at it all the same: resumed, it is waited for, and not asked twice.
     play.configure(json!({}));
     let ran = play.resume().end();
@@ -156,4 +155,61 @@ fn s_110_a_project_with_an_odd_name() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(play.shown()["status"], "passed");
     assert!(project.join(".tmp").is_dir());
+}
+
+/// S-104: it grows while the agent is quiet already, and is taken when it does no more. S-113: something without a word in it
+/// comes and goes where an answer belongs. S-114: the name in the archive is taken.
+#[test]
+fn s_104_s_113_s_114_files_that_change_under_the_hands() {
+    let play = Play::new(
+        r#"
+        [[turn]]
+        key = "analyst"
+        nth = 1
+        steps = [{ think = "300ms" }, { answer = { pieces = 8, gap = "40ms", late = "100ms" } }, { say = "Done." }]
+        [[turn]]
+        key = "programmer_review"
+        nth = 1
+        steps = [{ think = "800ms" }, { answer = {} }, { say = "Done." }]
+        "#,
+    );
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    let taken = play.archive_folder().join("001-analyst.md");
+    fs::create_dir_all(taken.parent().unwrap()).unwrap();
+    fs::write(&taken, "mine").unwrap();
+    followed.until("turn 5: programmer");
+    let review = play.response("programmer_review.md");
+    let asked = || play.records("asked").iter().any(|asked| asked["key"] == "programmer_review");
+    while !asked() {
+        fs::write(&review, "").unwrap();
+        // The run may have moved it away.
+        let _ = fs::remove_file(&review);
+    }
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
+    let name = play.archive().into_iter().find(|name| name.starts_with("001-analyst-")).unwrap();
+    let whole = fs::read_to_string(taken.with_file_name(name)).unwrap();
+    assert_eq!(play.journal("answered")[0]["text"].as_str().unwrap(), whole.trim());
+}
+
+/// S-117: the answer counts although it cannot be put away.
+#[test]
+fn s_117_an_answer_that_cannot_be_archived_counts() {
+    let play =
+        Play::new("[[turn]]\nkey = \"tester\"\nsteps = [{ think = \"500ms\" }, { answer = {} }, { say = \"Done.\" }]");
+    let mut followed = play.begin();
+    followed.until("turn 9: tester");
+    play.until_recorded("asked", TURNS.len());
+    let archive = play.archive_folder();
+    fs::rename(&archive, archive.with_extension("aside")).unwrap();
+    fs::write(&archive, "no directory").unwrap();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(play.shown()["status"], "passed");
+    assert_eq!(play.journal("archived").last().unwrap()["name"], Value::Null);
+    contains(&fs::read_to_string(play.response("test_result.md")).unwrap(), &["RESULT: PASS"]);
+    contains(&fs::read_to_string(play.env.places().log()).unwrap(), &["the response file is left where it is"]);
 }

@@ -16,8 +16,7 @@ const QUESTION: &str =
 /// The terminal that asks, when its question is on the screen.
 #[track_caller]
 fn asks(play: &Play) -> Value {
-    when("a question", || {
-        let terminals = play.env.run(["ls", "--json"]).json();
+    play.when_told("a question", |terminals| {
         terminals.as_array().unwrap().iter().find(|terminal| terminal["dialog"] != Value::Null).cloned()
     })
 }
@@ -174,4 +173,59 @@ fn s_106_an_answer_before_a_question() {
     play.passed();
     let answer = fs::read_to_string(play.archive_folder().join("005-programmer.md")).unwrap();
     assert!(answer.starts_with("PROGRAMMER_SUMMARY:"), "{answer}");
+}
+
+/// S-154, S-155: off, and two questions in one turn. Each is said at once in the log, and one notification is enough.
+#[test]
+fn s_154_s_155_a_person_is_told_once_in_a_turn() {
+    let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"200ms\" }}, {PERMISSION}")));
+    let told = play.env.work().join("told");
+    let command = json!(["sh", "-c", format!("cat >> {}; echo >> {}", told.display(), told.display())]);
+    fs::write(play.env.places().config.join("config.toml"), format!("[notifications]\ncommand = {command}\n")).unwrap();
+    let mut followed = play.begin();
+    for _ in 0..2 {
+        followed.until("waits for an answer (permission) and accepting is off");
+        let terminal = asks(&play);
+        play.env.run(["approve", terminal["id"].as_str().unwrap()]).ok();
+    }
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout.matches("waits for an answer").count(), 2, "{ran:?}");
+    let ended = || fs::read_to_string(&told).ok().filter(|told| told.contains("\"pass\""));
+    let told = when_changed(&play.env.work(), "the notification of the end", PATIENCE, ended);
+    assert_eq!(told.matches("\"waiting\"").count(), 1, "{told}");
+}
+
+/// S-151: an agent that does not react to the keys. They may have arrived, so that counts; it is tried again after the
+/// cooldown. S-152: a person was quicker; nothing is typed, and nothing counted.
+#[test]
+fn s_151_s_152_accepts_that_come_to_nothing() {
+    let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}, {PERMISSION}")));
+    let mut command = play.command(&[]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let mut followed = Followed::new(command);
+    // The second question comes within the cooldown of the first.
+    play.until_recorded("dialog_drawn", 2);
+    let terminal = asks(&play)["id"].as_str().unwrap().to_owned();
+    let agent = play.env.processes().into_iter().find(|process| {
+        process.command.get(1).is_some_and(|word| word == "actor")
+            && process.variable("POSSE_TERMINAL_ID").as_deref() == Some(&terminal)
+    });
+    let agent = Pid::from_raw(agent.unwrap().pid.try_into().unwrap()).unwrap();
+    kill_process(agent, Signal::STOP).unwrap();
+    followed.until("accepting a permission (2)");
+    followed.until("not accepted");
+    kill_process(agent, Signal::CONT).unwrap();
+    // What was typed is read now; the third question is answered by a person before the next accept is due.
+    play.until_recorded("dialog_drawn", 3);
+    asks(&play);
+    play.env.run(["approve", &terminal]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.records("dialog_closed").len(), 3);
+    let audit = audit(&play);
+    let by = |who: &str| audit.iter().filter(|entry| entry["by"] == who && entry["answering"] != Value::Null).count();
+    assert_eq!((by("run"), by("person")), (2, 1), "{audit:#?}");
+    contains(&play.env.run(["audit", "verify"]).ok(), &["intact"]);
 }

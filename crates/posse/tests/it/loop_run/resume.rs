@@ -154,3 +154,68 @@ fn s_192_a_signal_while_resuming() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     play.passed();
 }
+
+/// A model that is not to be had parks the run for 30 s. Whoever says "go on" need not wait for that; a daemon that dies
+/// meanwhile, and a follower that comes back, hurry nobody.
+#[test]
+fn a_parked_run_tries_at_once_when_it_is_resumed() {
+    let play = Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"100ms\" }, { fail = \"529\" }]");
+    let mut followed = play.begin();
+    followed.until("Tried again in 30 s");
+    play.env.kill_daemon();
+    followed.until("going on");
+    assert_eq!(play.shown()["status"], "parked");
+    assert_eq!(play.records("asked").len(), 1);
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["somebody asked for it: the model is tried again at once", "turn 2: analyst (try 2)"]);
+    play.passed();
+}
+
+/// S-201 for two homes, which know nothing of each other.
+#[test]
+fn s_201_one_run_for_one_project_whoever_drives_it() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let other = env();
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    let elsewhere = |more: &[&str]| {
+        let work = play.env.work();
+        let prompt = work.join("task.md");
+        let words = ["loop", "--prompt-file", prompt.to_str().unwrap(), "--trust", "-C", work.to_str().unwrap()];
+        other.command(words.iter().chain(more))
+    };
+    let home = play.env.places().home.display().to_string();
+    let holder = format!("run {} of the posse in {home} goes on there already", play.id());
+    let daemon = format!("process {}", play.env.daemon_pid());
+    // As it is: it would go on from the state file. With another state file: the same response files.
+    let mut state = elsewhere(&[]);
+    state.env("STATE_FILE", "other.json");
+    for command in [elsewhere(&[]), state] {
+        let refused = Followed::new(command).end();
+        assert_eq!(refused.code, Some(6), "{refused:?}");
+        contains(&refused.stderr, &[&holder, &daemon, "stop it there"]);
+    }
+    // In another project, but with the same state file.
+    let mut same_state = other.command(["loop", "--prompt-file"]);
+    same_state.arg(play.env.work().join("task.md")).arg("--trust").env("STATE_FILE", play.env.work().join(STATE));
+    let refused = Followed::new(same_state).end();
+    assert_eq!(refused.code, Some(6), "{refused:?}");
+    contains(&refused.stderr, &[&holder, &format!("{STATE}.lock")]);
+    assert_eq!(other.run(["runs", "--json"]).json(), json!([]), "nothing was begun");
+
+    // The lock goes with the daemon that holds it, and the next one has it again.
+    play.env.kill_daemon();
+    followed.until("going on");
+    assert_eq!(Followed::new(elsewhere(&[])).end().code, Some(6));
+    // Stopped, it holds nothing.
+    play.env.run(["run", "stop", &play.id()]).ok();
+    assert_eq!(followed.end().code, Some(1));
+    let locks = || {
+        let names = fs::read_dir(play.env.work().join(".tmp")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".lock")).count()
+    };
+    assert_eq!(locks(), 0);
+}

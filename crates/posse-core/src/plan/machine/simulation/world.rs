@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::super::tests::{done, failed};
-use super::super::{Effect, Event, GateFailure, MergeResult, Part, RunId, StopHow};
+use super::super::{Effect, Event, GateFailure, MergeResult, Part, PlanCheck, RunId, StopHow};
 use crate::plan::TaskId;
 use crate::plan::budget::Usage;
+use crate::plan::gates::GateVerdict;
 use crate::plan::limits::Hold;
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::verdict::{Judgement, Verdict};
@@ -110,31 +111,36 @@ impl World {
 
     /// Does it, or finds that it was done. `round` is the run of the plan, `given` the plan as a session gets it.
     pub(super) fn perform(&mut self, effect: &Effect, round: usize, now: i64, given: impl Fn() -> String) {
-        let (what, run) = match effect {
-            Effect::MakeArea { run } => ("area", run),
-            Effect::StartSession { run, .. } => ("session", run),
-            Effect::RunGates { run } => ("gates", run),
-            Effect::Merge { run } => ("merge", run),
+        let name = match effect {
+            Effect::MakeArea { run } => format!("{round} area {run}"),
+            Effect::StartSession { run, .. } => format!("{round} session {run}"),
+            Effect::RunGates { run } => format!("{round} gates {run}"),
+            Effect::Merge { run } => format!("{round} merge {run}"),
+            Effect::CheckPlan => format!("{round} check of the plan"),
             Effect::EndSession { run } => return self.interrupt(&format!("{round} session {run}"), now),
             Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => return,
         };
-        let name = format!("{round} {what} {run}");
         let done = self.deeds.entry(name.clone()).or_default();
         if let Some(last) = done.last() {
             if !last.told {
                 return;
             }
-            // Only what could not be merged for want of a person is asked for once more.
-            let again = matches!(&last.event, Event::MergeEnded { result: MergeResult::NotNow { .. }, .. });
+            // Only what could not be merged for want of a person is asked for once more, and what is there as a whole.
+            let again = matches!(
+                &last.event,
+                Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } | Event::PlanChecked { .. }
+            );
             assert!(again, "{name} is asked for again, and its result is known: {:?}", last.event);
         }
-        let name = format!("{name} {}", done.len());
-        let due = now + (1 + self.dice(&format!("{name} takes"), 60) as i64) * SECOND;
-        let edit = matches!(effect, Effect::StartSession { .. }).then(|| self.edit(&name, run)).flatten();
+        let time = format!("{name} {}", done.len());
+        let due = now + (1 + self.dice(&format!("{time} takes"), 60) as i64) * SECOND;
+        let edit = match effect {
+            Effect::StartSession { run, .. } => self.edit(&time, run),
+            _ => None,
+        };
         let edit = edit.map(|edit| (given(), edit));
-        let event = self.answer(effect, &name, due);
-        let deed = Deed { event, due, told: false, edit };
-        self.deeds.entry(format!("{round} {what} {run}")).or_default().push(deed);
+        let deed = Deed { event: self.answer(effect, &time, due), due, told: false, edit };
+        self.deeds.entry(name).or_default().push(deed);
     }
 
     /// A session that is ended says so, if it has not said anything else before.
@@ -199,6 +205,14 @@ impl World {
                     _ => MergeResult::Merged { commits: vec![name.to_owned()] },
                 };
                 Event::MergeEnded { run: run.clone(), result }
+            }
+            Effect::CheckPlan => {
+                let verdict = match dice {
+                    0 => GateVerdict::NotRun("no server".into()),
+                    1 => GateVerdict::Red(red()),
+                    _ => GateVerdict::Green,
+                };
+                Event::PlanChecked { checks: vec![PlanCheck { gate: "e2e".into(), verdict }] }
             }
             Effect::EndSession { .. } | Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => Event::Time,
         }

@@ -158,3 +158,30 @@ fn the_server_goes_with_everything() {
     ];
     assert_eq!(bench.told(), expected);
 }
+
+#[test]
+fn a_pane_with_our_mark_that_nobody_knows_is_ended() {
+    // The first is in our own session; the second is somebody else's posse; the third has no mark.
+    let panes = [
+        "$0 @1 %1 101 80 24 0000000a 0 0 ",
+        "$1 @1 %1 101 80 24 0000000a 0 0 ",
+        "$1 @2 %2 102 80 24 0000000b 0 0 ",
+        "$0 @3 %3 103 80 24    ",
+    ];
+    let mut bench = Bench::ready(vec![], &panes);
+    let (sent, effects) = bench.take();
+    let closed: Vec<_> = sent.iter().filter(|line| line.starts_with("kill-")).collect();
+    assert_eq!(closed, [r#"kill-pane -t "%1""#]);
+    let told = |effect: &&Effect| matches!(effect, Effect::Tell(Event::Ended { .. }));
+    assert_eq!(effects.iter().filter(told).collect::<Vec<_>>(), [&Effect::Tell(Event::Ended { id: id(10), left: 0 })]);
+    // One that is just being made is known.
+    bench.asks(Request::Spawn { id: id(11), program: program() });
+    bench.happens(Happening::Prepared(id(11), Ok(())));
+    bench.says(Message::Changed);
+    bench.take();
+    bench.answers(&[]); // the pane that was closed
+    bench.answers(&["$1 @4 %4 104"]);
+    (0..3).for_each(|_| bench.answers(&[]));
+    bench.answers(&["$0 @4 %4 104 80 24 0000000b 0 0 ", "$1 @4 %4 104 80 24 0000000b 0 0 "]);
+    assert!(bench.take().0.iter().all(|line| !line.starts_with("kill-")));
+}

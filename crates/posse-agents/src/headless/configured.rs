@@ -1,0 +1,81 @@
+//! What the configuration says about permissions, as a policy.
+
+use posse_core::plan::config;
+
+use super::permission::{Bash, PermissionProfile, Policy};
+
+impl Policy {
+    /// The user's and the project's words, with the commands that check this plan.
+    pub fn configured(sandbox: &config::Sandbox, gates: Vec<String>) -> Self {
+        let profile = |(name, profile): (&String, &config::Profile)| {
+            let profile =
+                PermissionProfile { name: name.clone(), tools: profile.tools.clone(), bash: bash(&profile.bash) };
+            (name.clone(), profile)
+        };
+        Self {
+            strict: sandbox.strict,
+            profiles: sandbox.profiles.iter().map(profile).collect(),
+            agents: sandbox.agents.clone(),
+            deny: sandbox.deny.clone(),
+            gates,
+        }
+    }
+}
+
+/// What is not known allows nothing.
+fn bash(bash: &config::Bash) -> Bash {
+    match bash {
+        config::Bash::Rules(rules) => Bash::Rules(rules.clone()),
+        config::Bash::Policy(name) => match name.as_str() {
+            "read_only" => Bash::ReadOnly,
+            "exploration" => Bash::Exploration,
+            "build_test" => Bash::BuildTest,
+            "full" => Bash::Full,
+            _ => Bash::None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::plan::config::{Format, Layer, Whose, resolve};
+
+    use super::*;
+
+    fn policy(user: &str, project: &str) -> Policy {
+        let read = |text: &str, whose| Layer::read("c", text, Format::Toml, whose).unwrap().0;
+        let config = resolve(&read(user, Whose::User), &read(project, Whose::Project)).config;
+        Policy::configured(&config.sandbox, vec!["make test".into()])
+    }
+
+    #[test]
+    fn what_is_configured_holds_for_sessions() {
+        let user = "[plans.sandbox]\nstrict = false\nprofiles.DOCS = { tools = ['Read', 'Write', 'Bash'], bash = 'build_test' }\nagents = { writer = 'DOCS' }";
+        let configured = policy(user, "[sandbox]\ndeny = ['Bash(curl:*)']\n[sandbox.agents]\ncoder = 'READ_ONLY'");
+        assert!(!configured.strict);
+        assert_eq!(configured.deny, ["Bash(curl:*)"]);
+        let writer = configured.grant("writer", None).unwrap().profile;
+        assert_eq!((writer.name.as_str(), &writer.bash), ("DOCS", &Bash::BuildTest));
+        assert!(configured.bash_rules(&writer.bash).contains(&"Bash(make test:*)".to_owned()));
+        assert!(!configured.grant("coder", None).unwrap().profile.writes(), "a project may narrow");
+        assert!(policy("", "").grant("coder", None).unwrap().profile.writes());
+        assert_eq!(policy("", ""), Policy { gates: vec!["make test".into()], ..Policy::default() });
+    }
+
+    /// Every word that the reader takes is known here.
+    #[test]
+    fn every_policy_is_understood() {
+        for (word, expected) in [
+            ("none", Bash::None),
+            ("read_only", Bash::ReadOnly),
+            ("exploration", Bash::Exploration),
+            ("build_test", Bash::BuildTest),
+            ("full", Bash::Full),
+        ] {
+            let user = format!("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = '{word}'");
+            assert_eq!(policy(&user, "").profile("x").unwrap().bash, expected);
+        }
+        let rules = policy("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = ['Bash(ls:*)']", "");
+        assert_eq!(rules.profile("X").unwrap().bash, Bash::Rules(vec!["Bash(ls:*)".into()]));
+    }
+}

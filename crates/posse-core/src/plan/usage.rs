@@ -1,0 +1,170 @@
+//! What was used, summed up for people and for other tools: in all, by section, by task, by model, by plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::{Line, Total, Usage};
+
+/// Said once, wherever costs are shown.
+pub const COSTS: &str = "costs are estimates of the tools at API prices, not what a subscription charges";
+
+/// A sum as others read it: what nobody knows is absent, not zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sum {
+    pub sessions: u32,
+    pub cost_usd: Option<f64>,
+    /// Sessions whose cost nobody knows. The sum is without them.
+    pub cost_unknown: u32,
+    /// Sessions that were ended before they could say all.
+    pub partial: u32,
+    pub turns: u64,
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_read_tokens: Option<u64>,
+    pub cache_creation_tokens: Option<u64>,
+    /// Which share of what was read came from the cache.
+    pub cache_hit_rate: Option<f64>,
+    pub api_seconds: f64,
+    pub seconds: f64,
+}
+
+impl From<&Total> for Sum {
+    fn from(total: &Total) -> Self {
+        let known = |unknown: u32| total.sessions > 0 && unknown < total.sessions;
+        let tokens = |tokens: u64| known(total.tokens_unknown).then_some(tokens);
+        Self {
+            sessions: total.sessions,
+            cost_usd: known(total.cost_unknown).then_some(total.cost_usd),
+            cost_unknown: total.cost_unknown,
+            partial: total.partial,
+            turns: total.turns,
+            input_tokens: tokens(total.input_tokens),
+            output_tokens: tokens(total.output_tokens),
+            cache_read_tokens: tokens(total.cache_read_tokens),
+            cache_creation_tokens: tokens(total.cache_creation_tokens),
+            cache_hit_rate: total.cache_hits(),
+            api_seconds: total.api_seconds,
+            seconds: total.seconds,
+        }
+    }
+}
+
+/// Everything that was used by some sessions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What the costs are.
+    pub note: String,
+    pub total: Sum,
+    /// By the plan's file.
+    pub plans: BTreeMap<String, Sum>,
+    pub sections: BTreeMap<String, Sum>,
+    pub tasks: BTreeMap<String, Sum>,
+    pub models: BTreeMap<String, Sum>,
+    /// One by one, oldest first.
+    pub sessions: Vec<Line>,
+}
+
+impl Summary {
+    pub fn of(lines: Vec<Line>) -> Self {
+        let by = |key: fn(&Line) -> Option<&String>| {
+            let named = lines.iter().filter(|line| key(line).is_some());
+            let totals = Total::by(named, |line| key(line).cloned().unwrap_or_default());
+            totals.iter().map(|(name, total)| (name.clone(), Sum::from(total))).collect()
+        };
+        Self {
+            note: COSTS.to_owned(),
+            total: Sum::from(&Total::of(&lines)),
+            plans: by(|line| line.plan.as_ref()),
+            sections: by(|line| line.section.as_ref()),
+            tasks: by(|line| line.task.as_ref()),
+            models: by_model(&lines).iter().map(|(name, total)| (name.clone(), Sum::from(total))).collect(),
+            sessions: lines,
+        }
+    }
+}
+
+/// A session may use several models; where its tool says which, each gets its part.
+fn by_model(lines: &[Line]) -> BTreeMap<String, Total> {
+    let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+    for line in lines {
+        if line.usage.models.is_empty() {
+            let name = line.model.clone().unwrap_or_else(|| "unknown".into());
+            totals.entry(name).or_default().add(line);
+        }
+        for model in &line.usage.models {
+            totals.entry(model.model.clone()).or_default().add_usage(&Usage {
+                cost_usd: model.cost_usd,
+                input_tokens: model.input_tokens,
+                output_tokens: model.output_tokens,
+                cache_read_tokens: model.cache_read_tokens,
+                cache_creation_tokens: model.cache_creation_tokens,
+                partial: line.usage.partial,
+                ..Usage::default()
+            });
+        }
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::budget::{ModelUsage, Phase};
+    use crate::time::Wall;
+
+    fn line(task: &str, phase: Phase, usage: Usage) -> Line {
+        Line {
+            at: Wall(0),
+            run: "r".into(),
+            project: Some("/p".into()),
+            item: None,
+            plan: Some("/p/plan.yaml".into()),
+            section: Some("s".into()),
+            task: Some(task.into()),
+            attempt: Some(1),
+            phase,
+            agent: "coder".into(),
+            model: Some("sonnet".into()),
+            outcome: "done".into(),
+            seconds: 2.0,
+            usage,
+        }
+    }
+
+    #[test]
+    fn t74_t76_all_of_it_is_summed_up_and_what_is_unknown_stays_so() {
+        let known = |cost| Usage {
+            cost_usd: Some(cost),
+            turns: Some(2),
+            input_tokens: Some(30),
+            output_tokens: Some(5),
+            cache_read_tokens: Some(10),
+            ..Usage::default()
+        };
+        let model = |name: &str, cost| ModelUsage {
+            model: name.into(),
+            cost_usd: Some(cost),
+            input_tokens: Some(1),
+            ..ModelUsage::default()
+        };
+        let mixed = Usage { models: vec![model("opus", 0.5), model("haiku", 0.25)], ..known(0.75) };
+        let summary = Summary::of(vec![
+            line("a", Phase::Task, known(0.5)),
+            line("a", Phase::Task, mixed),
+            line("a", Phase::Validation, known(0.25)),
+            line("b", Phase::Task, Usage { partial: true, ..Usage::default() }),
+        ]);
+        assert_eq!((summary.total.sessions, summary.total.cost_usd, summary.total.cost_unknown), (4, Some(1.5), 1));
+        assert_eq!((summary.total.turns, summary.total.cache_hit_rate), (6, Some(0.25)));
+        assert_eq!((summary.tasks["a"].sessions, summary.tasks["a"].seconds), (3, 6.0));
+        let b = &summary.tasks["b"];
+        assert_eq!((b.cost_usd, b.input_tokens, b.partial), (None, None, 1));
+        let models: Vec<String> =
+            summary.models.iter().map(|(name, sum)| format!("{name} {:?}", sum.cost_usd)).collect();
+        assert_eq!(models, ["haiku Some(0.25)", "opus Some(0.5)", "sonnet Some(0.75)"]);
+        let written = serde_json::to_value(&summary).unwrap();
+        assert_eq!(written["tasks"]["b"]["cost_usd"], serde_json::Value::Null);
+        assert_eq!(Summary::of(Vec::new()).total.cost_usd, None);
+    }
+}

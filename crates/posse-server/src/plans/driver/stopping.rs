@@ -1,0 +1,28 @@
+//! A run that finds a stop file.
+
+use posse_core::plan::machine::{Effect, Event};
+use posse_core::turn::Level;
+
+use super::super::entry::Entry;
+use super::super::stop_file::Says;
+use super::{Driver, Stopping};
+
+impl Driver {
+    /// What is found is written down before the file goes.
+    pub(super) async fn look_for_stop_file(&mut self) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = Vec::new();
+        while let Some(found) = self.stop_files.look() {
+            let path = found.path.display();
+            let (level, text) = match found.says {
+                Says::Stop(_) => (Level::Info, format!("{path} is there: stopping")),
+                Says::Stale => (Level::Warning, format!("{path} is older than this run, and does not stop it")),
+            };
+            effects.extend(self.record(Entry::Said { level, text }).await?);
+            if let Says::Stop(how) = found.says {
+                effects.extend(self.happen(Event::Stop(how)).await?);
+            }
+            self.stop_files.dealt_with(&found);
+        }
+        Ok(effects)
+    }
+}

@@ -1,0 +1,304 @@
+//! The stop file: a file that stops what goes on in a project, for who cannot or will not call a command. The kernel tells
+//! when it is there.
+//!
+//! Everyone who goes on in the project is told, and writes it down; then the file goes. A file from before somebody was
+//! started is not meant for them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::UNIX_EPOCH;
+
+use posse_core::ids::RunId;
+use posse_core::plan::machine::StopHow;
+use posse_core::time::Wall;
+use tokio::sync::mpsc;
+
+use super::lock;
+use crate::watched_files::{Changed, WatchedFiles};
+
+/// Its name in the state directory.
+const NAME: &str = "stop";
+/// Where the original orchestrator looks for it.
+const LEGACY: &str = ".claude/plans/.stop";
+/// The clock of files is a little behind the one that tells when somebody was started.
+const CLOCKS_MS: i64 = 20;
+
+/// The stop files that somebody watches for, by their paths.
+type All = Arc<Mutex<HashMap<PathBuf, Watched>>>;
+
+#[derive(Default)]
+struct Watched {
+    /// What the kernel watches for it: itself, or as long as there is no directory for it, that. Stays when nobody is there
+    /// any more: the next one finds it.
+    armed: PathBuf,
+    runs: BTreeMap<RunId, Watcher>,
+}
+
+struct Watcher {
+    stir: mpsc::UnboundedSender<()>,
+    /// The time of the file that was dealt with.
+    dealt_with: Option<i64>,
+}
+
+#[derive(Clone)]
+pub(crate) struct StopFiles {
+    files: WatchedFiles,
+    all: All,
+}
+
+/// A stop file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) says: Says,
+    modified: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    Stop(StopHow),
+    /// It is older than who looks at it.
+    Stale,
+}
+
+impl StopFiles {
+    pub(crate) fn new(files: WatchedFiles) -> Self {
+        Self { files, all: All::default() }
+    }
+
+    /// Watches for the stop files of a project, for a run that was begun then. `state` is relative to the project.
+    pub(crate) fn watch(&self, project: &Path, state: &str, run: RunId, since: Wall) -> StopWatch {
+        let (stir, stirred) = mpsc::unbounded_channel();
+        let paths = [project.join(state).join(NAME), project.join(LEGACY)];
+        for path in &paths {
+            let watcher = Watcher { stir: stir.clone(), dealt_with: None };
+            lock(&self.all).entry(path.clone()).or_default().runs.insert(run, watcher);
+            self.arm(path);
+        }
+        StopWatch { of: self.clone(), run, since, paths, stirred }
+    }
+
+    /// Has the kernel watch for what comes next on the way to the file, if it does not yet.
+    fn arm(&self, path: &Path) {
+        let next = nearest(path);
+        {
+            let mut all = lock(&self.all);
+            let Some(watched) = all.get_mut(path).filter(|watched| watched.armed != next) else { return };
+            watched.armed.clone_from(&next);
+        }
+        // Not under the lock: it is told of at once.
+        let (all, file, is_file) = (Arc::downgrade(&self.all), path.to_owned(), next == path);
+        let tell = move |_: &Path, how| {
+            let Some(all) = all.upgrade() else { return false };
+            let mut all = lock(&all);
+            let Some(watched) = all.get_mut(&file) else { return false };
+            if how == Changed::Gone {
+                watched.armed = PathBuf::new();
+            }
+            for watcher in watched.runs.values() {
+                let _ = watcher.stir.send(());
+            }
+            is_file || how == Changed::Perhaps
+        };
+        match is_file {
+            true => self.files.watch_for_good(&next, tell),
+            false => self.files.watch_appearing(&next, tell),
+        }
+    }
+}
+
+/// One run's eye on the stop files.
+pub(crate) struct StopWatch {
+    of: StopFiles,
+    run: RunId,
+    since: Wall,
+    paths: [PathBuf; 2],
+    /// Something happened: look.
+    pub(crate) stirred: mpsc::UnboundedReceiver<()>,
+}
+
+impl StopWatch {
+    /// A stop file that this run has not dealt with yet.
+    pub(crate) fn look(&mut self) -> Option<Found> {
+        self.paths.iter().for_each(|path| self.of.arm(path));
+        self.paths.iter().find_map(|path| {
+            let modified = modified(path)?;
+            let dealt_with = lock(&self.of.all).get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with);
+            if dealt_with == Some(modified) {
+                return None;
+            }
+            let says = match modified + CLOCKS_MS < self.since.0 {
+                true => Says::Stale,
+                false => Says::Stop(how(&std::fs::read_to_string(path).unwrap_or_default())),
+            };
+            Some(Found { path: path.clone(), says, modified })
+        })
+    }
+
+    /// It is written down what came of it. When that is so everywhere, the file goes.
+    pub(crate) fn dealt_with(&self, found: &Found) {
+        let mut all = lock(&self.of.all);
+        let Some(watched) = all.get_mut(&found.path) else { return };
+        if let Some(watcher) = watched.runs.get_mut(&self.run) {
+            watcher.dealt_with = Some(found.modified);
+        }
+        watched.tidy(&found.path);
+    }
+}
+
+impl Drop for StopWatch {
+    fn drop(&mut self) {
+        let mut all = lock(&self.of.all);
+        for path in &self.paths {
+            if let Some(watched) = all.get_mut(path) {
+                watched.runs.remove(&self.run);
+                watched.tidy(path);
+            }
+        }
+    }
+}
+
+impl Watched {
+    /// Removes the file if all who watch for it have dealt with it as it is now. If nobody is left, nobody has.
+    fn tidy(&self, path: &Path) {
+        let Some(modified) = modified(path).filter(|_| !self.runs.is_empty()) else { return };
+        if self.runs.values().all(|watcher| watcher.dealt_with == Some(modified))
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::warn!("{} stays: {error}", path.display());
+        }
+    }
+}
+
+/// The file itself if its directory is there, else the first directory that is missing on the way to it.
+fn nearest(path: &Path) -> PathBuf {
+    let missing = path.ancestors().skip(1).take_while(|above| !above.is_dir()).last();
+    missing.unwrap_or(path).to_owned()
+}
+
+/// When it was written, in milliseconds. Nothing if it is not a plain file.
+fn modified(path: &Path) -> Option<i64> {
+    let found = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let since_1970 = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since_1970.as_millis()).ok()
+}
+
+/// `now`, or whatever else: a stop is a stop.
+fn how(text: &str) -> StopHow {
+    match text.split_whitespace().next() {
+        Some(word) if word.eq_ignore_ascii_case("now") => StopHow::Now,
+        _ => StopHow::AfterTask,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: u32) -> RunId {
+        RunId::from_random(number)
+    }
+
+    async fn found(watch: &mut StopWatch) -> Found {
+        loop {
+            if let Some(found) = watch.look() {
+                return found;
+            }
+            let stirred = tokio::time::timeout(std::time::Duration::from_secs(20), watch.stirred.recv()).await;
+            stirred.expect("the file is seen").unwrap();
+        }
+    }
+
+    /// Does something, and waits until that is noticed.
+    async fn stirs(watch: &mut StopWatch, something: impl FnOnce()) {
+        assert_eq!(watch.look(), None);
+        while watch.stirred.try_recv().is_ok() {}
+        something();
+        let stirred = tokio::time::timeout(std::time::Duration::from_secs(20), watch.stirred.recv()).await;
+        stirred.expect("it is noticed").unwrap();
+    }
+
+    #[tokio::test]
+    async fn it_is_seen_wherever_its_directories_come_from() {
+        let project = tempfile::tempdir().unwrap();
+        let files = StopFiles::new(WatchedFiles::start());
+        let mut watch = files.watch(project.path(), ".posse/state", run(1), Wall(0));
+        let state = project.path().join(".posse/state");
+        let write = |text: &str| {
+            std::fs::create_dir_all(&state).unwrap();
+            std::fs::write(state.join("stop"), text).unwrap();
+        };
+        stirs(&mut watch, || write("")).await;
+        let first = found(&mut watch).await;
+        assert_eq!((first.says, &first.path), (Says::Stop(StopHow::AfterTask), &state.join("stop")));
+        watch.dealt_with(&first);
+        assert!(!state.join("stop").exists(), "it is used up");
+        // The place of the original, later.
+        let old = project.path().join(".claude/plans");
+        stirs(&mut watch, || std::fs::create_dir_all(&old).unwrap()).await;
+        std::fs::write(old.join(".new"), "now\n").unwrap();
+        stirs(&mut watch, || std::fs::rename(old.join(".new"), old.join(".stop")).unwrap()).await;
+        let second = found(&mut watch).await;
+        assert_eq!(second.says, Says::Stop(StopHow::Now));
+        watch.dealt_with(&second);
+        // A directory that goes and comes again is no hiding place.
+        stirs(&mut watch, || std::fs::remove_dir_all(project.path().join(".posse")).unwrap()).await;
+        stirs(&mut watch, || write("now")).await;
+        let third = found(&mut watch).await;
+        watch.dealt_with(&third);
+        drop(watch);
+        // Nor is it one for who comes later.
+        let mut later = files.watch(project.path(), ".posse/state", run(2), Wall(0));
+        stirs(&mut later, || write("")).await;
+        assert_eq!(found(&mut later).await.says, Says::Stop(StopHow::AfterTask));
+    }
+
+    #[tokio::test]
+    async fn it_goes_when_everyone_has_dealt_with_it() {
+        let project = tempfile::tempdir().unwrap();
+        std::fs::create_dir(project.path().join("state")).unwrap();
+        let file = project.path().join("state/stop");
+        let files = StopFiles::new(WatchedFiles::start());
+        let watch = |number, since| files.watch(project.path(), "state", run(number), Wall(since));
+        let (mut one, mut two, mut three) = (watch(1, 0), watch(2, 0), watch(3, 0));
+        std::fs::write(&file, "after-task").unwrap();
+        let first = found(&mut one).await;
+        one.dealt_with(&first);
+        assert!(file.exists() && one.look().is_none(), "others have not seen it yet; it is told once");
+        let second = found(&mut two).await;
+        two.dealt_with(&second);
+        assert!(file.exists());
+        // One that ends before it has dealt with it does not hold it up for ever.
+        assert_eq!(three.look().map(|found| found.says), Some(Says::Stop(StopHow::AfterTask)));
+        drop(three);
+        assert!(!file.exists(), "all that are left have");
+        // But it does not use it up if nobody has.
+        std::fs::write(&file, "after-task").unwrap();
+        drop((one, two));
+        assert!(file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_file_from_before_is_not_meant_for_who_comes_later() {
+        let project = tempfile::tempdir().unwrap();
+        std::fs::create_dir(project.path().join("state")).unwrap();
+        let file = project.path().join("state/stop");
+        std::fs::write(&file, "now").unwrap();
+        let written = modified(&file).unwrap();
+        let files = StopFiles::new(WatchedFiles::start());
+        let mut late = files.watch(project.path(), "state", run(1), Wall(written + 1000));
+        let stale = late.look().unwrap();
+        assert_eq!(stale.says, Says::Stale);
+        late.dealt_with(&stale);
+        assert!(!file.exists(), "it is cleared");
+        // Written while it was being started.
+        std::fs::write(&file, "now").unwrap();
+        let mut during = files.watch(project.path(), "state", run(2), Wall(modified(&file).unwrap() + 5));
+        assert_eq!(during.look().unwrap().says, Says::Stop(StopHow::Now));
+        // No link leads anywhere.
+        std::fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
+        assert_eq!(during.look(), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! A run's claim to its files. Two runs in one project would take each other's answers, two with one state file would each
+//! believe that it is theirs. Within a home the store knows; against the posse of another home only the kernel helps.
+//!
+//! Held while the run is driven. One that rests claims nothing: whoever goes on with it makes sure again.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use posse_core::run::Spec;
+use posse_term::lock::{self, Holder, Lock, LockError};
+
+/// How long the daemon before us may take to be gone for good.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClaimError {
+    #[error(
+        "{} goes on there already{}, and two at once would take each other's answers (it holds {}): wait until it is over, or stop it there",
+        .holder.as_ref().and_then(|holder| holder.purpose.as_deref()).unwrap_or("another run"), lock::describe(.holder.as_ref()), .path.display()
+    )]
+    Held { path: PathBuf, holder: Option<Holder> },
+    #[error("cannot make sure that nobody else works there: {path}: {error}")]
+    Io { path: PathBuf, error: std::io::Error },
+}
+
+/// Released when it is dropped, or when this process ends.
+#[derive(Debug)]
+pub(super) struct Claim {
+    _locks: [Lock; 2],
+}
+
+impl Claim {
+    /// For a run of the posse in this home.
+    pub(super) async fn take(spec: &Spec, home: &Path) -> Result<Self, ClaimError> {
+        let purpose = format!("run {} of the posse in {}", spec.id, home.display());
+        let tmp = Path::new(&spec.directory).join(".tmp");
+        let mut beside = PathBuf::from(&spec.state_file).into_os_string();
+        beside.push(".lock");
+        let paths = [tmp.join("agent-responses.lock"), PathBuf::from(beside)];
+        let taken = tokio::task::spawn_blocking(move || {
+            let [responses, state] = paths;
+            super::files::ignore_in_git(&tmp).map_err(|error| ClaimError::Io { path: tmp, error })?;
+            Ok(Self { _locks: [hold(&purpose, &responses)?, hold(&purpose, &state)?] })
+        });
+        taken.await.unwrap_or_else(|error| {
+            let path = PathBuf::from(&spec.state_file);
+            Err(ClaimError::Io { path, error: std::io::Error::other(error) })
+        })
+    }
+}
+
+fn hold(purpose: &str, path: &Path) -> Result<Lock, ClaimError> {
+    let io = |error| ClaimError::Io { path: path.to_owned(), error };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(io)?;
+    }
+    lock::acquire_for(purpose, path, PATIENCE).map_err(|error| match error {
+        LockError::Held(holder) => ClaimError::Held { path: path.to_owned(), holder },
+        LockError::Io { path, error } => ClaimError::Io { path, error },
+    })
+}

@@ -1,0 +1,158 @@
+//! Plans and their configuration: what a project says, what it may not, and what happens to who tries.
+
+use std::fs;
+
+use crate::plan_run::{ONE, Scene, TWO, said};
+
+impl Scene {
+    /// The project's configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        fs::create_dir_all(self.env.work().join(".posse")).unwrap();
+        fs::write(self.env.work().join(".posse/config.toml"), text).unwrap();
+    }
+
+    /// The user's own.
+    pub(crate) fn configure_user(&self, text: &str) {
+        let directory = &self.env.places().config;
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("config.toml"), text).unwrap();
+    }
+}
+
+#[test]
+fn checks_of_the_project_are_run_for_every_task() {
+    let scene = Scene::new(ONE);
+    scene.configure("test_command = 'grep -q good a || { echo it is not good; exit 1; }'\n");
+    scene.claude.play("t.1", "commit a bad\nreport completed done");
+    scene.claude.play("t.2", "commit a good\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    assert!(text.contains("check test failed"), "{text}");
+    let second = scene.claude.called("t", 2).unwrap();
+    assert!(second.prompt().contains("it is not good"), "{}", second.prompt());
+    let (code, text) = scene.plan("run", &["--dry-run"]);
+    assert!(code == 0 && text.contains("nothing is left to do"), "{text}");
+}
+
+/// Whoever edits the file while a plan runs changes nothing about that run; the next one says what is different.
+#[test]
+fn a_run_goes_by_the_configuration_it_began_with() {
+    let scene = Scene::new(&TWO.replace("backoff_base: 1", "backoff_base: 1\n  max_attempts_default: 1"));
+    scene.configure("test_command = 'test ! -e b'\n");
+    let config = scene.env.work().join(".posse/config.toml");
+    scene.claude.play(
+        "1.1",
+        &format!("commit a alpha\necho 'test_command = \"echo\"' > {}\nreport completed done", config.display()),
+    );
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (1, 2), "the check still fails: {text}");
+    assert!(text.contains("check test failed") && !text.contains("is not as it was"), "{text}");
+    let (code, text) = scene.plan("run", &["--reset", "1.2"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("is not as it was when this plan was last run"), "{text}");
+    assert!(text.contains(r#"test_command was "test ! -e b", is "echo""#), "{text}");
+    let (_, text) = scene.plan("run", &[]);
+    assert!(!text.contains("is not as it was"), "said once: {text}");
+}
+
+#[test]
+fn a_project_cannot_loosen_what_sessions_are_held_by() {
+    let scene = Scene::new(ONE);
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let before = scene.text();
+    for (text, words) in [
+        ("[sandbox]\nenabled = false", "`--no-sandbox`"),
+        ("[claude]\nbinary = '/bin/true'", "[plans.claude]"),
+        ("[notify]\ncommand = 'curl evil'", "[notifications]"),
+        ("state_dir = '.claude/state'", "must not be under .claude/"),
+        ("tset_command = 'x'", "did you mean `test_command`?"),
+        ("test_command = 1", "config.toml:1:16"),
+        ("[budget", "not valid TOML"),
+    ] {
+        scene.configure(text);
+        let (code, said) = scene.plan("run", &[]);
+        assert_eq!(code, 64, "{text}: {said}");
+        assert!(said.contains(words), "{text}: {said}");
+        let (code, said) = scene.plan("check", &[]);
+        assert_eq!(code, 5, "{text}: {said}");
+    }
+    assert_eq!((scene.claude.sessions(), scene.text()), (0, before), "nothing was touched");
+
+    // The user may.
+    scene.configure("[sandbox]\ndeny = ['Bash(curl:*)']\n");
+    scene.configure_user("[plans]\nenv_strip = ['SECRET']\n[plans.task]\nmax_parallel = 2\n[plans.claude.models]\nsonnet = 'my-sonnet'\n");
+    let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
+    let (code, text) = said(&command.env("SECRET", "1").output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    let called = scene.claude.called("t", 1).unwrap();
+    assert_eq!(called.variable("SECRET"), None);
+    assert!(called.arguments.contains(&"Bash(curl:*)".to_owned()), "{:?}", called.arguments);
+    scene.configure_user("[plans.sandbox]\nenabled = false\n");
+    let (code, text) = scene.plan("run", &["--reset", "t"]);
+    assert!(code == 1 && text.contains("THE SANDBOX IS OFF"), "nothing new was done: {text}");
+    let called = scene.claude.called("t", 2).unwrap();
+    assert!(called.arguments.contains(&"--dangerously-skip-permissions".to_owned()), "{:?}", called.arguments);
+}
+
+#[test]
+fn one_task_at_a_time() {
+    let scene = Scene::new(TWO);
+    scene.claude.play("1.1", "commit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    for done in [1, 2, 2] {
+        let (code, text) = scene.plan("run", &["--single-task"]);
+        assert_eq!((code, scene.claude.sessions()), (0, done), "{text}");
+    }
+    assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
+}
+
+#[test]
+fn the_user_may_say_which_program_it_is() {
+    let scene = Scene::new(ONE);
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let program = scene.claude.path().split(':').next().unwrap().to_owned();
+    scene.configure_user(&format!("[plans.claude]\nbinary = '{program}/claude'\n"));
+    let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
+    let (code, text) = said(&command.env("PATH", "/usr/bin:/bin").output().unwrap());
+    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+}
+
+#[test]
+fn what_is_configured_can_be_looked_at() {
+    let scene = Scene::new(ONE);
+    scene.configure("test_command = 'pytest || echo ok'\n[task]\ntimeout = '1h'\n");
+    scene.configure_user("[plans.sandbox]\ndeny = ['Bash(curl:*)']\n");
+    let (code, text) = said(&scene.command(&["config"]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(row("task.timeout").ends_with("1h  the project's"), "{text}");
+    assert!(row("sandbox.deny").ends_with("yours"), "{text}");
+    assert!(row("task.max_parallel").trim_end().ends_with('4'), "{text}");
+    assert!(text.contains("this gate cannot fail"), "{text}");
+    let (code, text) = scene.plan("check", &[]);
+    assert!(code == 0 && text.contains("this gate cannot fail"), "{text}");
+    let (code, text) = said(&scene.command(&["config", "--default"]).output().unwrap());
+    assert!(code == 0 && text.contains("#keep_failed = \"7d\""), "{text}");
+    // The file of the original, if there is no other.
+    fs::remove_file(scene.env.work().join(".posse/config.toml")).unwrap();
+    fs::create_dir(scene.env.work().join(".claude")).unwrap();
+    fs::write(scene.env.work().join(".claude/orchestrator-config.yaml"), "build_command: make all\n").unwrap();
+    let (code, text) = said(&scene.command(&["config"]).output().unwrap());
+    assert!(code == 0 && text.contains("make all"), "{text}");
+}
+
+#[test]
+fn init_writes_a_configuration_that_says_nothing() {
+    let scene = Scene::new(ONE);
+    let (code, text) = said(&scene.command(&["init"]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    assert!(scene.file(".posse/config.toml").unwrap().contains("#test_command"), "{text}");
+    assert_eq!(scene.file(".posse/.gitignore").as_deref(), Some("/state/\n"));
+    let (code, text) = said(&scene.command(&["check", ".posse/plans/first.yaml"]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    // What is there stays.
+    scene.configure("test_command = 'mine'\n");
+    let (code, text) = said(&scene.command(&["init", "second.yaml"]).output().unwrap());
+    assert_eq!((code, scene.file(".posse/config.toml").as_deref()), (0, Some("test_command = 'mine'\n")), "{text}");
+}

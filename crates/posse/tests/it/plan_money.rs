@@ -1,0 +1,156 @@
+//! What plans use, and what they may.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, TWO, ended, said};
+
+impl Scene {
+    fn usage(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["usage", "--json"];
+        all.extend(arguments);
+        let output = self.command(&all).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&output).1))
+    }
+
+    /// Another plan of the same project.
+    fn other_plan(&self, name: &str, text: &str) -> String {
+        let file = self.plan.with_file_name(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+}
+
+/// T73: the limit of a plan holds over all its runs, and what is said on the command line goes before it, zero too.
+#[test]
+fn t73_a_plan_stops_when_its_money_is_spent() {
+    let meta = "name: Two\n  budget: {quota_ceiling_usd: 0.5, max_quota_percent: 80, reserved_budget_usd: 0.25}";
+    let scene = Scene::new(&TWO.replace("name: Two", meta));
+    scene.claude.play("1.1", "commit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    assert!(text.contains("this plan: 0.25 USD of 0.25 USD are spent"), "{text}");
+    assert!(scene.text().contains("status: paused_quota") && scene.text().contains("pause_reason"), "{}", scene.text());
+    assert_eq!(scene.claude.called("1.1", 1).unwrap().flag("--max-budget-usd"), Some("0.25"), "and it was told so");
+    // Another process, another day: what was spent stays spent.
+    scene.env.kill_daemon();
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    let (code, text) = scene.plan("run", &["--quota-ceiling", "0", "--budget-cap", "0"]);
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "nothing may be spent: {text}");
+    let (code, text) = scene.plan("run", &["--quota-ceiling", "0"]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "no limit: {text}");
+    assert!(!scene.text().contains("paused_quota"), "it is not paused any more: {}", scene.text());
+}
+
+/// T77: what another plan, run by another process, spent in the last days counts.
+#[test]
+fn t77_the_window_is_shared_by_all_plans_and_processes() {
+    let scene = Scene::new(ONE);
+    scene.configure_user("[plans.budget]\nquota_ceiling_usd = 0.25\nwindow = '7d'\n");
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("other", "commit b beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    scene.env.kill_daemon();
+    let other = scene.other_plan("other.yaml", &ONE.replace("id: t", "id: other"));
+    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    assert!(text.contains("everything in the last 7d: 0.25 USD of 0.25 USD are spent"), "{text}");
+    // Of a project: only its own counts, and it has spent as much.
+    scene.configure_user("");
+    scene.configure("[budget]\nquota_ceiling_usd = 0.25\nwindow = '1d'\n");
+    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
+    assert!(code == 2 && text.contains("this project in the last 1d"), "{text}");
+    scene.configure("[budget]\nquota_ceiling_usd = 0.5\nwindow = '1d'\n");
+    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+}
+
+/// Two plans at the same time spend from one purse.
+#[test]
+fn what_another_run_spends_counts_at_once() {
+    let scene = Scene::new(TWO);
+    scene.configure("[budget]\nquota_ceiling_usd = 0.5\nwindow = '7d'\n");
+    scene.claude.gate("gate");
+    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("t", "commit c gamma\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let other = scene.other_plan("other.yaml", ONE);
+    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    let (_, text) = scene.plan("status", &[]);
+    assert!(text.contains("this project in the last 7d: 0.25 USD of 0.50 USD"), "{text}");
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (2, 2), "{text}");
+}
+
+/// T74, T75, T76: every session is in the ledger, cut short or not, and what nobody knows is not zero.
+#[test]
+fn t74_t75_t76_every_session_is_counted() {
+    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    scene.claude.gate("gate");
+    let pass = r"words='[PASS] a is good\n**Verdict: PASS**'";
+    scene.claude.play("t.1", "say thinking\nawait gate");
+    scene.claude.play("t.2", "report completed 'and did nothing'\ncost=0.5");
+    scene.claude.play("t.3", "commit a good\nreport completed done\ncost=null");
+    scene.claude.play("t.4", pass);
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    assert_eq!(ended(run).0, 3);
+    let file = scene.plan.to_str().unwrap();
+    let first = scene.usage(&[file]);
+    assert_eq!(first["total"]["partial"], 1, "{first}");
+    assert_eq!(first["total"]["cost_usd"], Value::Null, "unknown: {first}");
+    assert_eq!(first["total"]["input_tokens"], 10, "as far as it was seen: {first}");
+    assert_eq!(first["sessions"][0]["outcome"], "interrupted", "{first}");
+
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let used = scene.usage(&[file]);
+    let total = &used["total"];
+    assert_eq!((total["sessions"].as_u64(), total["cost_unknown"].as_u64()), (Some(4), Some(2)), "{used}");
+    assert_eq!(total["cost_usd"], 0.75, "{used}");
+    assert_eq!(used["tasks"]["t"]["sessions"], 4, "{used}");
+    let outcomes: Vec<&str> =
+        used["sessions"].as_array().unwrap().iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["interrupted", "failed", "done", "pass"], "{used}");
+    assert_eq!(used["sessions"][3]["phase"], "validation", "{used}");
+    assert!(text.contains("(0.50 USD; 0.50 USD so far)"), "{text}");
+    assert!(text.contains("(unknown; 0.50 USD and one session of unknown cost so far)"), "{text}");
+
+    // The same beside the report, for the last run alone.
+    let report = text.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    let directory = std::path::Path::new(report).parent().unwrap();
+    let written = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    let written = written.into_iter().find(|path| path.to_string_lossy().ends_with("-usage.json")).unwrap();
+    let written: Value = serde_json::from_str(&fs::read_to_string(written).unwrap()).unwrap();
+    assert_eq!((written["total"]["sessions"].as_u64(), written["total"]["cost_usd"].as_f64()), (Some(3), Some(0.75)));
+
+    let (code, text) = said(&scene.command(&["usage"]).output().unwrap());
+    assert!(code == 0 && text.contains("4 sessions, 0.75 USD and 2 of unknown cost"), "{text}");
+    assert!(text.contains("not what a subscription charges"), "{text}");
+    assert_eq!(scene.usage(&["--since", "2001-01-01", "--all"])["total"]["sessions"], 4);
+    assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);
+}
+
+/// A session that was told how much it may spend and has spent it has not failed.
+#[test]
+fn a_session_without_money_costs_no_attempt() {
+    let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));
+    scene.claude.play(
+        "t",
+        "printf '{\"type\":\"result\",\"subtype\":\"error_max_budget_usd\",\"is_error\":true,\"num_turns\":3,\"total_cost_usd\":1.01,\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}\\n'\nexit 1",
+    );
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    assert!(!scene.text().contains("attempts: 1") && scene.text().contains("paused_quota"), "{}", scene.text());
+}

@@ -1,0 +1,120 @@
+//! Plans that run at the same time, or are stopped by a file, or wait for the same quota.
+
+use std::fs;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, TWO, ended, said};
+
+const EXCLUSIVE: &str = "\
+meta: {name: First, backoff_base: 1}
+sections:
+  - id: s
+    tasks:
+      - {id: first, name: First, exclusive_resources: [database]}
+";
+
+/// Only one may have it, whoever asks first; who waits is woken, and everyone may know who has it.
+#[test]
+fn what_only_one_may_have_is_held_across_plans() {
+    let scene = Scene::new(EXCLUSIVE);
+    let other = scene.plan.with_file_name("other.yaml");
+    fs::write(&other, EXCLUSIVE.replace("First", "Second").replace("id: first", "id: second")).unwrap();
+    let other = other.to_str().unwrap();
+    scene.claude.gate("gate");
+    scene.claude.play("first", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("second", "commit b beta\nreport completed done");
+    let first = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("first", 1).then_some(()));
+    let (code, text) = said(&scene.command(&["run", "--detach", other]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    let id = text.trim().to_owned();
+    let status = || said(&scene.command(&["status", other]).output().unwrap()).1;
+    when("it waits", || status().contains("database is held by task first of First (run").then_some(()));
+    let (code, text) = said(&scene.command(&["why", other, "second"]).output().unwrap());
+    assert!(code == 0 && text.contains("database is held by task first of First"), "{text}");
+    // A daemon that comes later knows it too.
+    scene.env.kill_daemon();
+    when("it waits again", || status().contains("database is held by task first of First").then_some(()));
+    assert_eq!(scene.claude.sessions(), 1);
+    let mut second = scene.command(&["run", other]);
+    let second = second.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(first);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = ended(second);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{id}: {text}");
+    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("beta\n")));
+}
+
+/// T84, as far as it is about plans: what runs may finish, nothing more is started, and the file is used up.
+#[test]
+fn t84_a_stop_file_stops_a_run() {
+    let scene = Scene::new(TWO);
+    let work = scene.env.work();
+    // One that was there before is not meant for this run.
+    fs::create_dir_all(work.join(".posse/state")).unwrap();
+    let stop = work.join(".posse/state/stop");
+    let old = fs::File::create(&stop).unwrap();
+    old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60)).unwrap();
+    scene.claude.gate("gate");
+    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2", "await gate\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    assert!(!stop.exists(), "it is cleared");
+    fs::write(&stop, "").unwrap();
+    when("it is used up", || (!stop.exists()).then_some(()));
+    // It is written down: another daemon does not start anything either.
+    scene.env.kill_daemon();
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (3, 1), "{text}");
+    assert!(text.contains("is older than this run, and does not stop it"), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "what ran has finished");
+
+    // Where the original looks for it, and now.
+    let run = scene.begin(&[]);
+    when("the second session", || scene.claude.waits("1.2", 1).then_some(()));
+    fs::create_dir_all(work.join(".claude/plans")).unwrap();
+    fs::write(work.join(".claude/plans/.stop"), "now\n").unwrap();
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (3, 2), "{text}");
+    assert!(!work.join(".claude/plans/.stop").exists());
+    assert!(!scene.text().contains("in_progress"), "{}", scene.text());
+}
+
+/// T72: the quota is used up for every plan, and for who comes after a restart.
+#[test]
+fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
+    let scene = Scene::new(ONE);
+    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $(( $(date +%s) + 3600 ))\nerror=true code=1";
+    scene.claude.play("t", limited);
+    scene.claude.play("u", "commit a alpha\nreport completed done");
+    let (code, text) = scene.plan("run", &["--no-wait"]);
+    assert_eq!((code, scene.claude.sessions()), (75, 1), "{text}");
+    assert!(!scene.text().contains("attempts: 1"), "it costs no attempt: {}", scene.text());
+    let other = scene.plan.with_file_name("other.yaml");
+    fs::write(&other, ONE.replace("id: t", "id: u")).unwrap();
+    let other = other.to_str().unwrap();
+    for restarted in [false, true] {
+        if restarted {
+            scene.env.kill_daemon();
+        }
+        let (code, text) = said(&scene.command(&["run", "--no-wait", other]).output().unwrap());
+        assert_eq!((code, scene.claude.sessions()), (75, 1), "restarted: {restarted}: {text}");
+        assert!(text.contains("usage limit (five_hour)"), "{text}");
+    }
+    // One that waits is still waiting after a restart, and can be stopped.
+    let (code, text) = said(&scene.command(&["run", "--detach", other]).output().unwrap());
+    assert_eq!(code, 0, "{text}");
+    let status = || said(&scene.command(&["status", other]).output().unwrap()).1;
+    when("it waits", || status().contains("no session before").then_some(()));
+    scene.env.kill_daemon();
+    when("it still waits", || status().contains("no session before").then_some(()));
+    let (code, text) = said(&scene.command(&["stop", other]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    // A person may know better.
+    when("it is over", || (!status().contains("no session before")).then_some(()));
+    let (code, text) = said(&scene.command(&["run", "--try-now", other]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+}
