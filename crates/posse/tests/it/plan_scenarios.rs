@@ -208,6 +208,19 @@ fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
     assert_eq!((used.partial, used.input_tokens, used.cost_unknown), (1, 10, 1), "{used:?}");
 }
 
+/// T46.
+#[test]
+fn a_session_that_says_nothing_is_ended() {
+    let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 1"));
+    scene.configure("[task]\nidle_timeout = \"2s\"\n");
+    scene.claude.gate("never");
+    scene.claude.play("t", "say working\nawait never");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("said nothing for too long"), "{text}");
+    assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+}
+
 /// T62: what a model says of limits is none. T63, T72: what the tool says is one, it costs no attempt, and a daemon that comes
 /// later keeps to it.
 #[test]
@@ -221,7 +234,7 @@ fn limits() {
     assert_eq!((code, scene.claude.sessions()), (75, 2), "{text}");
     assert_eq!(scene.text().matches("attempts: 1").count(), 1, "{}", scene.text());
 
-    scene.claude.play("1.2.2", limit);
+    // Another run keeps to it too.
     scene.claude.play("1.2", "commit b beta\nreport completed done");
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
     let hold = when("the hold", || last_run(&scene).hold);
@@ -236,7 +249,7 @@ fn limits() {
     assert_eq!(again.hold.map(|hold| hold.until), Some(hold.until));
     assert_eq!(scene.plan("stop", &[]).0, 0);
     when("the end", || last_run(&scene).outcome);
-    assert_eq!(scene.claude.sessions(), 3, "nothing was started during the hold");
+    assert_eq!(scene.claude.sessions(), 2, "nothing was started during the hold");
 }
 
 /// T73: the money is spent, and when there is more it goes on.
