@@ -193,7 +193,7 @@ impl Plans {
         }
         let (id, state) = (spec.id, self.state_of(spec.id));
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
-        self.adopt(&mut spec).await?;
+        self.adopt(&areas, &mut spec, last.as_ref())?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
@@ -233,7 +233,7 @@ impl Plans {
 
     /// A person answers a task that asked, of a plan that runs or not.
     pub(crate) async fn answer(&self, file: &str, task: &str, answer: String) -> Result<(), PlanError> {
-        let asks = |record: &Record, id: &TaskId| match record.status {
+        let asks = |record: &Record, id: &TaskId, _| match record.status {
             TaskStatus::Suspended => Ok(()),
             _ => Err(PlanError::NotAsking(id.clone())),
         };
@@ -252,8 +252,10 @@ impl Plans {
 
     /// A person wants a task to be tried again from the beginning.
     pub(crate) async fn retry(&self, file: &str, task: &str) -> Result<(), PlanError> {
-        let rests = |record: &Record, id: &TaskId| match record.status {
+        // While a run goes on, what is completed is being validated or merged.
+        let rests = |record: &Record, id: &TaskId, runs| match record.status {
             TaskStatus::InProgress => Err(PlanError::Busy(id.clone())),
+            TaskStatus::Completed if runs => Err(PlanError::Busy(id.clone())),
             _ => Ok(()),
         };
         self.change(file, task, rests, |task| Event::Retry { task }, |record| *record = Record::default()).await
@@ -264,7 +266,7 @@ impl Plans {
         &self,
         file: &str,
         task: &str,
-        may: impl Fn(&Record, &TaskId) -> Result<(), PlanError>,
+        may: impl Fn(&Record, &TaskId, bool) -> Result<(), PlanError>,
         event: impl FnOnce(TaskId) -> Event,
         edit: impl FnOnce(&mut Record),
     ) -> Result<(), PlanError> {
@@ -274,7 +276,7 @@ impl Plans {
         if let Some(id) = self.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
-            may(&found.record, &found.id)?;
+            may(&found.record, &found.id, true)?;
             if self.tell(id, event(found.id)).await {
                 return Ok(());
             }
@@ -288,7 +290,7 @@ impl Plans {
         if record.status == TaskStatus::InProgress {
             record.status = TaskStatus::Pending;
         }
-        may(record, &id)?;
+        may(record, &id, false)?;
         edit(record);
         let written =
             write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;

@@ -159,7 +159,8 @@ impl ScriptedClaude {
         fs::read_dir(self.directory.join("sessions")).unwrap().count()
     }
 
-    fn session(&self, task: &str, number: u32) -> PathBuf {
+    /// Where the session of this number of a task leaves what it likes (`$me`).
+    pub fn session(&self, task: &str, number: u32) -> PathBuf {
         self.directory.join("sessions").join(format!("{task}.{number}"))
     }
 }

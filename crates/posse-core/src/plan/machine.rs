@@ -16,6 +16,8 @@ mod others;
 #[cfg(test)]
 mod others_tests;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 
@@ -65,6 +68,8 @@ pub struct Run {
     outcome: Option<RunOutcome>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
+    /// The plan file as it should be, once somebody has asked: to put it together takes longer than all decisions.
+    mirrored: OnceLock<String>,
 }
 
 /// A task on its way.
@@ -89,6 +94,13 @@ enum Stage {
     Merge,
     /// Done, but it could not be merged. Waits for a person.
     Unmerged,
+}
+
+impl Stage {
+    /// Nothing is on its way: what waits for a validator waits for us, and what waits to be merged for a person.
+    fn waits(&self) -> bool {
+        matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,6 +158,7 @@ impl Run {
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
+            mirrored: OnceLock::new(),
         })
     }
 
@@ -185,7 +198,11 @@ impl Run {
 
     /// The plan file as it should be now.
     pub fn mirror(&self) -> Result<String, NotWritten> {
-        write(&self.text, &self.state, &self.mark)
+        if let Some(known) = self.mirrored.get() {
+            return Ok(known.clone());
+        }
+        let text = write(&self.text, &self.state, &self.mark)?;
+        Ok(self.mirrored.get_or_init(|| text).clone())
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
@@ -211,6 +228,9 @@ impl Run {
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
+        if effects.contains(&Effect::WritePlan) {
+            self.mirrored = OnceLock::new();
+        }
         let answered =
             |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
         self.outstanding.extend(effects.iter().filter(answered).cloned());

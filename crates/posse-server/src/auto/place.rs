@@ -19,7 +19,7 @@ use posse_core::plan::{Plan, TaskId};
 use super::entry::Spec;
 use super::scan::plan_file;
 use crate::git;
-use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
+use crate::plans::areas::{Area, Areas, Gates, Ground};
 use crate::plans::plan_file::replace;
 
 /// What a session is for, and what its area is called by.

@@ -144,6 +144,18 @@ impl Doing {
         }
     }
 
+    /// Removes areas whose work is merged. What cannot go now is looked at once more at the end.
+    pub(super) fn remove_areas(self, merged: Vec<RunId>) {
+        let Ok(areas) = self.areas else { return };
+        tokio::spawn(async move {
+            for run in merged {
+                if let Err(error) = areas.done_with(&run).await {
+                    tracing::debug!("the area of {run} stays for now: {error}");
+                }
+            }
+        });
+    }
+
     /// Whether this session was begun: then nothing but time is needed.
     pub(super) async fn is_known(&self, run: &RunId) -> bool {
         match terminal_name(self.spec.id, run).parse::<Name>() {

@@ -51,10 +51,8 @@ impl Run {
         }
     }
 
-    /// Nothing is on its way. What waits for a validator waits for us, and what waits to be merged for a person.
     fn idle(&self) -> bool {
-        let waits = |stage: &Stage| matches!(stage, Stage::Validation { asked: false, .. } | Stage::Unmerged);
-        self.flights.values().all(|flight| waits(&flight.stage))
+        self.flights.values().all(|flight| flight.stage.waits())
     }
 
     /// Stop, breaker, quota, money, in this order. Ends the run if that is what it means and nothing is on its way.

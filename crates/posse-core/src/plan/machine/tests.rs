@@ -38,7 +38,7 @@ pub(super) fn failed(kind: FailedHow) -> Failure {
     Failure { kind, message: format!("it failed: {kind}"), denials: Vec::new(), output: None }
 }
 
-fn limited(until: i64) -> Outcome {
+pub(super) fn limited(until: i64) -> Outcome {
     Outcome::Limited(Hold { until: Wall(until * 1000), reason: "usage limit".into(), known: true })
 }
 
@@ -46,9 +46,9 @@ fn limited(until: i64) -> Outcome {
 pub(super) struct Table {
     pub(super) run: Run,
     /// Seconds.
-    now: i64,
+    pub(super) now: i64,
     pub(super) wants: Vec<Effect>,
-    told: Vec<Notice>,
+    pub(super) told: Vec<Notice>,
     pub(super) finished: Option<(RunOutcome, String)>,
 }
 
@@ -116,7 +116,7 @@ impl Table {
         });
     }
 
-    fn verdict(&mut self, task: &str, verdict: Verdict) {
+    pub(super) fn verdict(&mut self, task: &str, verdict: Verdict) {
         let run = self.take(task, |effect| match effect {
             Effect::StartSession { run, .. } if run.part != Part::Work => Some(run),
             _ => None,
@@ -138,7 +138,7 @@ impl Table {
     }
 
     /// Lets the time pass until it wants to be woken. How many seconds that was.
-    fn wait(&mut self) -> i64 {
+    pub(super) fn wait(&mut self) -> i64 {
         let deadline = self.run.deadline().expect("something to wait for").0 / 1000;
         let passed = deadline - self.now;
         self.now = deadline;
@@ -146,7 +146,7 @@ impl Table {
         passed
     }
 
-    fn record(&self, task: &str) -> Record {
+    pub(super) fn record(&self, task: &str) -> Record {
         self.run.state().get(&id(task)).unwrap().clone()
     }
 

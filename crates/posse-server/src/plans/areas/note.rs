@@ -42,7 +42,7 @@ impl Note {
 }
 
 impl Areas {
-    fn note_path(&self, run: &RunId) -> PathBuf {
+    pub(super) fn note_path(&self, run: &RunId) -> PathBuf {
         self.state.join("areas").join(format!("{}.json", work_of(run)))
     }
 
@@ -58,6 +58,17 @@ impl Areas {
     pub(super) fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
         let path = self.note_path(run);
         write(&path, note).map_err(|error| AreaError::Write { path, error })
+    }
+
+    /// Knows this area too, which an earlier run of the plan has made. Both runs have the note then: the work is there as long
+    /// as one of them needs it. Whether there is one.
+    pub fn adopt(&self, earlier: &Path, run: &RunId) -> Result<bool, AreaError> {
+        let path = self.note_path(run);
+        let known: Option<Note> = read(&earlier.join("areas").join(path.file_name().unwrap_or_default()))?;
+        match known {
+            Some(note) => self.write_note(run, &note).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// All of them, with their files.

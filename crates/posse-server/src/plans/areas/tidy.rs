@@ -113,7 +113,7 @@ impl Areas {
             }
             if sweep == Sweep::Remove {
                 match self.remove(&note, last.as_deref()).await {
-                    Ok(()) => std::fs::remove_file(&file).map_err(|error| AreaError::Write { path: file, error })?,
+                    Ok(()) => forget(file)?,
                     Err(AreaError::Git(error @ GitError::Failed { .. })) => {
                         kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
                         continue;
@@ -132,6 +132,20 @@ impl Areas {
             git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&bench)?]).await?;
         }
         Ok(kept)
+    }
+
+    /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
+    pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+        // What was done in the user's checkout is looked at when nobody works there any more.
+        let Some(note) = self.note(run)?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
+        let tip = self.tip().await?;
+        let _list = self.list.lock().await;
+        let last = self.last(&note).await?;
+        if let Some(why) = self.why_kept(&note, &tip).await? {
+            return Ok(Some(Kept { directory: note.directory, branch: note.branch, why: why.to_string(), fate: None }));
+        }
+        self.remove(&note, last.as_deref()).await?;
+        forget(self.note_path(run)).map(|()| None)
     }
 
     async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<Why>, AreaError> {
@@ -237,6 +251,14 @@ impl Areas {
             git::ask(&self.root, &["update-ref", "-d", &note.kept_at(), last]).await?;
         }
         Ok(())
+    }
+}
+
+/// The end of a note. Somebody else may have been here too.
+fn forget(file: PathBuf) -> Result<(), AreaError> {
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(AreaError::Write { path: file, error }),
+        _ => Ok(()),
     }
 }
 
