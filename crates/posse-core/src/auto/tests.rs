@@ -639,6 +639,7 @@ fn money_is_counted_over_all_items() {
     bench.planned();
     bench.why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
     assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
 }
 
 #[test]
