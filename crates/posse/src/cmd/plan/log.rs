@@ -159,8 +159,14 @@ impl Log<'_> {
     async fn item(&mut self, run: RunId, item: &Item, teller: &mut Teller) -> Result<(), Error> {
         let ui = self.ui;
         let entry = match item {
-            Item::Said(said) if ui.json() => return Ok(ui.item(said, String::new)),
-            Item::Said(said) => return Ok(ui.print(&teller.tell(said, ui).unwrap_or_default())),
+            Item::Said(said) if ui.json() => {
+                ui.item(said, String::new);
+                return Ok(());
+            }
+            Item::Said(said) => {
+                ui.print(&teller.tell(said, ui).unwrap_or_default());
+                return Ok(());
+            }
             Item::Entry(entry) => entry,
         };
         let launched = match &entry.entry {
