@@ -58,7 +58,7 @@ say() {
 }
 # commit FILE TEXT: work, committed.
 commit() {
-  printf '%s\n' "$2" > "$1" && git add -- "$1" && git -c user.name=a -c user.email=a@b commit -q -m "change $1"
+  printf '%s\n' "$2" > "$1" && git add -- "$1" && git -c user.name=a -c user.email=a@b commit -q -m "change $1" -- "$1"
 }
 # uses TOOL ARGUMENT: a tool is used, and done.
 uses() {

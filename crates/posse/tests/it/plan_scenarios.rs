@@ -247,7 +247,8 @@ fn limits() {
         runs.into_iter().next()
     });
     assert_eq!(again.hold.map(|hold| hold.until), Some(hold.until));
-    assert_eq!(scene.plan("stop", &[]).0, 0);
+    // A daemon that has just come takes its runs up first.
+    when("the stop", || (scene.plan("stop", &[]).0 == 0).then_some(()));
     when("the end", || last_run(&scene).outcome);
     assert_eq!(scene.claude.sessions(), 2, "nothing was started during the hold");
 }
