@@ -133,7 +133,8 @@ impl Autos {
         let lock = self.lock(&directory, &wanted.config.state_dir).await?;
         let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
         if let Some(window) = spec.settings.window {
-            let since = Wall(crate::now().0.saturating_sub(i64::try_from(window.within.as_millis()).unwrap_or(i64::MAX)));
+            let since =
+                Wall(crate::now().0.saturating_sub(i64::try_from(window.within.as_millis()).unwrap_or(i64::MAX)));
             let lines = app.plans.usage(UsageOf { since: Some(since), ..UsageOf::default() }).await?;
             spec.carried.spent = lines.iter().filter_map(|line| Some((line.at, line.usage.cost_usd?))).collect();
         }

@@ -189,9 +189,8 @@ impl Watcher {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        let concerns = |wanted: &Wanted| {
-            wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag)
-        };
+        let concerns =
+            |wanted: &Wanted| wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag);
         directory.wanted.retain(|wanted| !concerns(wanted) || (wanted.tell)(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);

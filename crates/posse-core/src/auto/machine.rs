@@ -408,8 +408,7 @@ impl Pipeline {
 
     /// What all that is spent counts against.
     fn levels(&self) -> Vec<Limit> {
-        let mut levels =
-            vec![level("this run".into(), self.settings.cap_usd, self.total.clone())];
+        let mut levels = vec![level("this run".into(), self.settings.cap_usd, self.total.clone())];
         if let Some(window) = self.settings.window {
             let since = Wall(self.now.0.saturating_sub(millis(window.within)));
             let recent = self.carried.spent.iter().filter(|(at, _)| *at > since);

@@ -327,7 +327,15 @@ impl Doing {
         let briefing = briefing::write(&setting, prompt)?;
         let name = self.session_name(id)?;
         let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
-        let order = Order { name, group, spawn: briefing.spawn.clone(), files, texts, timeout, idle: self.spec.config.task.idle_timeout };
+        let order = Order {
+            name,
+            group,
+            spawn: briefing.spawn.clone(),
+            files,
+            texts,
+            timeout,
+            idle: self.spec.config.task.idle_timeout,
+        };
         let known = self.sessions.is_known(&order.name, &order.files).await;
         if let Some(hold) = self.held().filter(|_| !known) {
             return Ok(Ran::Held(hold));

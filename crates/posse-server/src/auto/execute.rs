@@ -5,8 +5,8 @@ use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
 use posse_core::plan::file::BudgetMeta;
-use posse_core::plan::settings::Given;
 use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::plan::settings::Given;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::doing::Doing;

@@ -146,7 +146,12 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
 
 /// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
 /// And whether it says what sessions cost.
-pub(crate) fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Result<(String, bool), PlanError> {
+pub(crate) fn program(
+    app: &App,
+    provider: &str,
+    binary: Option<&str>,
+    means: &Means,
+) -> Result<(String, bool), PlanError> {
     let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {

@@ -10,7 +10,7 @@ mod run;
 mod usage;
 mod words;
 
-pub(super) use run::exit;
+pub(super) use run::{amount, exit};
 
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Config(args) => configuration::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
-        Command::Items(args) => super::auto::items::run(&args, ui),
+        Command::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),
     }
 }
 

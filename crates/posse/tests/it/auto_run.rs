@@ -485,7 +485,8 @@ fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
     scene.claude.play("do-1-more.2", "commit 1-more blue\nreport completed done");
     scene.claude.play("do-1-more", VALID);
     scene.begin(&json!({ "mode": "watch" }));
-    let archived = |item: &str| scene.there("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
+    let archived =
+        |item: &str| scene.there("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
     when("the other one", || archived("2-more"));
     let (standing, reason, _) = scene.why("1-more");
     assert_eq!(standing, "parked", "{reason}");
