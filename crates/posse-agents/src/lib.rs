@@ -1,6 +1,7 @@
 //! All we know about third-party agents. An agent is a manifest, a data file; code is here only where a decision does
 //! not fit into rules.
 
+pub mod account;
 pub mod classify;
 pub mod headless;
 pub mod launch;

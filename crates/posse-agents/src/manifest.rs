@@ -8,6 +8,7 @@ use posse_core::detect::{BadRules, Detector};
 use posse_core::signal::{BadSignalRules, Listener, SignalRules};
 use serde::{Deserialize, Serialize};
 
+use crate::account::Account;
 use crate::headless::{BadHeadless, HeadlessRules, Texts};
 use crate::launch::Launch;
 use crate::start::Start;
@@ -27,6 +28,8 @@ pub struct Manifest {
     /// How it is started. Without this its screen can be read, and nothing more.
     pub launch: Option<Launch>,
     pub start: Option<Start>,
+    /// What speaks for an account with it. Without this nobody can say.
+    pub account: Option<Account>,
     /// How it is heard without a terminal. Without this it cannot carry out plans.
     pub headless: Option<HeadlessRules>,
     /// What is said to it so that it leaves.

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod rounds;
 pub mod run;
 pub mod screen;
+pub mod secrets;
 pub mod signal;
 pub mod status;
 pub mod time;

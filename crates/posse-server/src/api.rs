@@ -80,6 +80,12 @@ impl App {
         self.listeners.defaults()
     }
 
+    /// Tells whoever follows the events. Not kept: only for what can be read elsewhere.
+    pub(crate) fn tell(&self, kind: &str, data: serde_json::Value) {
+        let at = jiff::Timestamp::now();
+        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, kind: kind.into(), terminal: None, data }));
+    }
+
     /// Asks the hub and waits for its answer.
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
         let (reply, answer) = oneshot::channel();
@@ -119,6 +125,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(plans::show))
         .routes(routes!(plans::stop))
         .routes(routes!(plans::journal))
+        .routes(routes!(plans::clean))
+        .routes(routes!(plans::session))
+        .routes(routes!(plans::session_log))
         .routes(routes!(auto::list, auto::begin))
         .routes(routes!(auto::show))
         .routes(routes!(auto::go_on))

@@ -208,9 +208,26 @@ impl WorkTree {
         Ok(())
     }
 
+    /// All files as a draft has them.
+    pub(crate) async fn tree(&self, draft: &Draft) -> Result<String, GitError> {
+        let tree = line(self.git(Some(&draft.index()), &["write-tree"], b"").await?)?;
+        Ok(tree.to_string_lossy().into_owned())
+    }
+
+    /// All files as the user's index has them. In a copy: git would write into the index itself.
+    pub(crate) async fn staged_tree(&self) -> Result<String, GitError> {
+        let draft = self.draft().await?;
+        let copied = match std::fs::copy(&self.index, draft.index()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        copied.map_err(|error| GitError::Io { what: "cannot copy the index", error })?;
+        self.tree(&draft).await
+    }
+
     /// Whether there is anything to commit in it.
     pub(crate) async fn differs(&self, draft: &Draft) -> Result<bool, GitError> {
-        let tree = line(self.git(Some(&draft.index()), &["write-tree"], b"").await?)?;
+        let tree = OsString::from(self.tree(draft).await?);
         let Some(base) = &draft.base else {
             return Ok(!success(self.git(Some(&draft.index()), &["ls-files", "-z"], b"").await?)?.is_empty());
         };

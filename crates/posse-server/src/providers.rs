@@ -9,12 +9,13 @@ use posse_agents::manifest::BUILT_IN;
 use posse_agents::merge::merge;
 use posse_agents::profile::{BUILT_IN_PROFILES, BadProfile, Profile};
 use posse_agents::{BadManifest, Provider};
+use posse_core::nearest::nearest;
 use serde::Serialize;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    #[error("there is no provider {0:?}; there are {1}")]
-    Unknown(String, String),
+    #[error("there is no provider {name:?}{}; there are {}", did_you_mean(name, known), known.join(", "))]
+    Unknown { name: String, known: Vec<String> },
     #[error("{path}: {error}")]
     Bad { path: String, error: BadManifest },
     #[error("{path}: {error}")]
@@ -23,14 +24,19 @@ pub enum ProviderError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    #[error("there is no profile {name:?}; there are {known}; yours would be {path}")]
-    Unknown { name: String, known: String, path: PathBuf },
+    #[error("there is no profile {name:?}{}; there are {}; yours would be {path}", did_you_mean(name, known), known.join(", "))]
+    Unknown { name: String, known: Vec<String>, path: PathBuf },
     #[error("{0:?} is no name for a profile: letters, digits, `-`, `_` and `.`, not beginning with a dot")]
     Name(String),
     #[error("{path}: {error}")]
     Bad { path: String, error: BadProfile },
     #[error("{path}: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
+}
+
+fn did_you_mean(name: &str, known: &[String]) -> String {
+    let meant = nearest(name, known.iter().map(String::as_str));
+    meant.map(|meant| format!(", did you mean {meant}?")).unwrap_or_default()
 }
 
 /// One provider in a list, and whether it can be used.
@@ -67,7 +73,7 @@ impl Providers {
         let path = self.path(id);
         let theirs = read(&path)?;
         if shipped.is_none() && theirs.is_none() {
-            return Err(ProviderError::Unknown(id.into(), self.ids().join(", ")));
+            return Err(ProviderError::Unknown { name: id.into(), known: self.ids() });
         }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((text, provider)) = cache.get(id)
@@ -162,8 +168,7 @@ impl WrittenProfile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
                 let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
-                let unknown =
-                    || ProfileError::Unknown { name: name.into(), known: profile_names(directory).join(", "), path };
+                let unknown = || ProfileError::Unknown { name: name.into(), known: profile_names(directory), path };
                 ours.ok_or_else(unknown)
             }
             Err(error) => Err(ProfileError::Unreadable { path, error }),

@@ -142,7 +142,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         async move {
             app.runs.take_up(&app, going_on).await;
             app.plans.take_up(&app, plans_going_on).await;
+            app.plans.clean_up(None).await;
             app.autos.take_up(&app, autos_going_on).await;
+            app.plans.tidy().await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

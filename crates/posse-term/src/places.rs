@@ -78,6 +78,19 @@ impl Places {
         private_directory(&self.screens())
     }
 
+    /// Whether these directories are as they must be, without making any: `None` is not there yet.
+    pub fn inspect(&self) -> Vec<(PathBuf, Option<Result<(), PlacesError>>)> {
+        let look = |path: PathBuf| {
+            let found = match fs::symlink_metadata(&path) {
+                Ok(found) => Some(require_private(&path, &found)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => Some(Err(PlacesError::Io { path: path.clone(), error })),
+            };
+            (path, found)
+        };
+        vec![look(self.home.clone()), look(common_runtime()), look(self.runtime.clone())]
+    }
+
     pub fn keeper_socket(&self) -> PathBuf {
         self.runtime.join("keeper")
     }
@@ -173,8 +186,11 @@ fn private_directory(path: &Path) -> Result<(), PlacesError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(io(error)),
     }
-    // Not following links: a link in a shared directory leads where its maker wants.
-    let found = fs::symlink_metadata(path).map_err(io)?;
+    require_private(path, &fs::symlink_metadata(path).map_err(io)?)
+}
+
+/// Not to be asked of what a link leads to: a link in a shared directory leads where its maker wants.
+fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PlacesError> {
     if !found.is_dir() {
         return Err(PlacesError::NotADirectory(path.to_owned()));
     }

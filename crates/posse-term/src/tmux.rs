@@ -155,7 +155,16 @@ fn is_absence(words: &str) -> bool {
 }
 
 async fn check_version(caller: &Caller) -> Result<(), TmuxError> {
-    let asked = caller.command().arg("-V").stdin(std::process::Stdio::null()).output();
+    version_of(caller.command()).await.map(drop)
+}
+
+/// The version of the tmux in `PATH`, if it will do.
+pub async fn installed() -> Result<String, TmuxError> {
+    version_of(tokio::process::Command::new("tmux")).await
+}
+
+async fn version_of(mut tmux: tokio::process::Command) -> Result<String, TmuxError> {
+    let asked = tmux.arg("-V").stdin(std::process::Stdio::null()).output();
     let said = match tokio::time::timeout(VERSION_PATIENCE, asked).await {
         Ok(Ok(output)) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(TmuxError::Missing),
@@ -163,7 +172,7 @@ async fn check_version(caller: &Caller) -> Result<(), TmuxError> {
         Err(_) => return Err(TmuxError::Start("it does not even tell its version".into())),
     };
     match Version::parse(&said) {
-        Some(version) if version.will_do() => Ok(()),
+        Some(version) if version.will_do() => Ok(version.to_string()),
         Some(version) => Err(TmuxError::TooOld(version.to_string())),
         None => Err(TmuxError::UnknownVersion(said)),
     }

@@ -4,6 +4,7 @@
 //! model server's log, the keys we sent, the processes, and a plain text for each dialog ([`truth`]). What posse told
 //! meanwhile is compared with that, 20 times a second ([`score`]). See docs/conformance.md.
 
+pub mod readme;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -73,14 +73,27 @@ impl TestEnv {
     /// A command of the program under test, with an environment that is the same everywhere.
     pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, arguments: I) -> Command {
         let mut command = Command::new(&self.posse);
+        command.args(arguments);
+        self.dress(&mut command);
+        command
+    }
+
+    /// A line that is typed into a shell, in the same environment.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]);
+        self.dress(&mut command);
+        command
+    }
+
+    fn dress(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.args(arguments).current_dir(self.work()).env_clear();
+        command.current_dir(self.work()).env_clear();
         command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.places.home);
         command.env("TZ", "UTC").env("LANG", "C.UTF-8");
         if on_tmux() {
             command.env("POSSE_BACKEND", "tmux");
         }
-        command
     }
 
     #[track_caller]

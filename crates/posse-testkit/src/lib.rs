@@ -9,6 +9,7 @@
 pub mod agents;
 pub mod bench;
 pub mod conformance;
+pub mod docs;
 pub mod env;
 pub mod files;
 pub mod headless;

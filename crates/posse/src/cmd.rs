@@ -6,7 +6,9 @@ mod attach;
 mod audit;
 mod auto;
 mod completions;
+mod config;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod hook;
@@ -29,6 +31,9 @@ mod show;
 mod stop;
 mod wait;
 
+#[cfg(test)]
+mod surface_tests;
+
 use std::future::Future;
 
 use clap::{Parser, Subcommand};
@@ -45,19 +50,27 @@ use crate::ui::Ui;
 ///
 /// Wherever a TERMINAL is asked for, its id, the beginning of its id, or its name will do.
 #[derive(Debug, Parser)]
-#[command(name = "posse", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "posse", version = crate::VERSION, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Answer in JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Only answers, warnings and errors; no hints on what to do next
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
 
-const AFTER_HELP: &str = "\
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  posse demo                        see it work; needs no agent and no account
+  posse doctor                      what of this machine posse can use
+  posse launch claude_code          an agent in a terminal of its own
+
 Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
-Exit codes: 0 ok, 1 failed, 6 another instance runs, 64 wrong use, 69 a program is missing, 70 our bug,
-129, 130, 143 ended by a hangup, Ctrl-C, SIGTERM.";
+Exit codes: 0 done, 1 failed, 2 to 5, 7 and 75 how a plan ended, 6 another instance runs, 64 wrong use, 69 a program is
+missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -83,6 +96,8 @@ enum Command {
     Audit(audit::Args),
     Profile(profile::Args),
     Provider(provider::Args),
+    Doctor(doctor::Args),
+    Config(config::Args),
     Serve(serve::Args),
     Stop(stop::Args),
     Completions(completions::Args),
@@ -121,6 +136,8 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Kill(args) => on_runtime(kill::run(args, ui)),
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
         Command::Audit(args) => on_runtime(audit::run(args, ui)),
+        Command::Doctor(args) => on_runtime(doctor::run(args, ui)),
+        Command::Config(args) => config::run(&args, ui),
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),

@@ -1,14 +1,31 @@
 //! What the user has written down for good: `config.toml` in the configuration directory. A flag or a variable wins over
 //! it. Never read from a project.
 
+mod origins;
+
+use std::path::{Path, PathBuf};
+
 use posse_agents::launch::Mode;
 use posse_core::nearest::nearest;
 use posse_core::rounds::config::{Notifications, UserDefaults};
 use posse_server::record::Backend;
+use posse_term::places::Places;
 use serde::Deserialize;
 
 use crate::client;
 use crate::error::Error;
+
+pub(crate) use origins::{Origin, Setting, settings};
+
+/// Every key, with a comment and what counts if nothing is said.
+pub(crate) const DEFAULT: &str = include_str!("config/default.toml");
+
+/// The same with nothing said: for people to begin with. What a later version changes then reaches them.
+pub(crate) fn commented_out() -> String {
+    let is_key = |line: &str| line.split_once(" = ").is_some_and(|(name, _)| !name.contains(['#', ' ']));
+    let line = |line: &str| if is_key(line) { format!("# {line}\n") } else { format!("{line}\n") };
+    DEFAULT.lines().map(line).collect()
+}
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,10 +63,22 @@ struct Rounds {
 impl Config {
     /// What is written there; nothing, if there is no file.
     pub(crate) fn load() -> Result<Self, Error> {
-        let path = client::places()?.config.join("config.toml");
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text).map_err(|error| Error::Usage(format!("{}: {error}", path.display()))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+        let path = Self::path(&client::places()?);
+        match Self::read(&path)? {
+            Some(text) => Self::parse(&text).map_err(|error| Error::Usage(format!("{}: {error}", path.display()))),
+            None => Ok(Self::default()),
+        }
+    }
+
+    pub(crate) fn path(places: &Places) -> PathBuf {
+        places.config.join("config.toml")
+    }
+
+    /// The file as it is, if there is one.
+    pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),
         }
     }
@@ -117,6 +146,25 @@ mod tests {
         let notifications = Config::parse(text).unwrap().for_runs().notifications.unwrap();
         assert_eq!(notifications.ntfy_url, "https://ntfy.example.org");
         assert_eq!(notifications.webhook, "https://example.org/hook");
+    }
+
+    #[test]
+    fn what_is_written_for_people_says_nothing_yet() {
+        let text = commented_out();
+        assert_eq!(Config::parse(&text).unwrap().for_runs().notifications, Some(Notifications::default()));
+        let without = Config { notifications: None, _plans: None, ..Config::parse(&text).unwrap() };
+        assert_eq!(without, Config::default());
+        assert!(text.contains("\n# backend = \"embedded\"\n") && text.contains("\n[loop]\n"), "{text}");
+    }
+
+    #[test]
+    fn the_documentation_has_the_default_file_as_it_is() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(
+            text.contains(&format!("```toml\n{DEFAULT}```\n")),
+            "copy crates/posse/src/config/default.toml into it"
+        );
     }
 
     #[test]

@@ -49,7 +49,12 @@ pub(crate) enum Error {
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
+    UsageHint { message: String, hint: String },
+    #[error("{message}")]
     Failed { message: String, hint: Option<String> },
+    /// It is done already, and not in the way that is wanted now.
+    #[error("{message}")]
+    Running { message: String, hint: String },
     #[error("{}", .0.detail)]
     Refused(Problem),
     #[error("there is no terminal called {0:?}")]
@@ -92,7 +97,8 @@ impl Error {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Error::Usage(_) | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Running { .. } => Exit::Locked,
             Error::Refused(problem) => match problem.kind.as_str() {
                 "no_program" | "no_tmux" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
@@ -114,6 +120,7 @@ impl Error {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Error::Failed { hint, .. } => hint.clone(),
+            Error::UsageHint { hint, .. } | Error::Running { hint, .. } => Some(hint.clone()),
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
@@ -126,7 +133,8 @@ impl Error {
     /// A stable word for programs.
     pub(crate) fn kind(&self) -> &str {
         match self {
-            Error::Usage(_) => "usage",
+            Error::Usage(_) | Error::UsageHint { .. } => "usage",
+            Error::Running { .. } => "running",
             Error::Failed { .. } => "failed",
             Error::Refused(problem) => &problem.kind,
             Error::NoTerminal(_) => "no_terminal",
@@ -142,6 +150,50 @@ impl Error {
             Error::Interrupted => "interrupted",
             Error::Terminated => "terminated",
             Error::Io { .. } => "io",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use posse_testkit::docs;
+
+    /// The codes there are, read off the type itself.
+    fn codes() -> BTreeSet<u8> {
+        let source = include_str!("error.rs");
+        let (_, rest) = source.split_once("enum Exit {\n").unwrap();
+        let variants = rest.split_once("\n}").unwrap().0.lines().filter(|line| !line.trim().starts_with("//"));
+        variants.map(|line| line.split_once(" = ").unwrap().1.trim_end_matches(',').parse().unwrap()).collect()
+    }
+
+    fn document(name: &str) -> String {
+        docs::files().into_iter().find(|(file, _)| file == name).unwrap().1
+    }
+
+    #[test]
+    fn every_exit_code_is_documented_and_no_other() {
+        let text = document("docs/exit-codes.md");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+        let documented: BTreeSet<u8> = rows.filter_map(|(code, _)| code.parse().ok()).collect();
+        assert_eq!(documented, codes());
+    }
+
+    /// Where they are told in short.
+    #[test]
+    fn what_is_said_of_exit_codes_elsewhere_is_so() {
+        let readme = document("README.md");
+        let (_, short) = readme.split_once("## Exit codes\n").unwrap();
+        let short = short.split("\n## ").next().unwrap();
+        let (_, help) = crate::cmd::AFTER_HELP.split_once("Exit codes:").unwrap();
+        for text in [short, help] {
+            let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u8>().ok());
+            let told: BTreeSet<u8> = numbers.collect();
+            // A range is written by its ends.
+            let missing: Vec<u8> = codes().difference(&told).copied().filter(|code| !(2..=5).contains(code)).collect();
+            assert!(missing.is_empty(), "{missing:?} is not in {text}");
+            assert!(told.is_subset(&codes()), "{told:?}");
         }
     }
 }

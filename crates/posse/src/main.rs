@@ -13,20 +13,28 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::error::Exit;
+use crate::error::{Error, Exit};
+
+/// Which posse this is, with the commit it was made from where that is known (see build.rs).
+pub(crate) const VERSION: &str = env!("POSSE_VERSION");
 
 fn main() -> ExitCode {
     let cli = match cmd::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             let _ = error.print();
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Ok.into(),
-                _ => Exit::Usage.into(),
-            };
+            return Exit::Ok.into();
+        }
+        Err(error) => {
+            if std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
+                ui::Ui::new(true, false).error(&Error::Usage(words(&error)));
+            } else {
+                let _ = error.print();
+            }
+            return Exit::Usage.into();
         }
     };
-    let ui = ui::Ui::new(cli.json);
+    let ui = ui::Ui::new(cli.json, cli.quiet);
     match cmd::run(cli, &ui) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -34,4 +42,12 @@ fn main() -> ExitCode {
             error.exit().into()
         }
     }
+}
+
+/// What is wrong with what was typed, in a line, for programs.
+fn words(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let lines: Vec<&str> = first.trim_start_matches("error: ").lines().map(str::trim).collect();
+    lines.join(" ")
 }

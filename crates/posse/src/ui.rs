@@ -15,6 +15,7 @@ use crate::error::Error;
 
 pub(crate) struct Ui {
     json: bool,
+    quiet: bool,
     colour_out: bool,
     colour_err: bool,
     /// Whoever read standard output has gone away.
@@ -45,10 +46,11 @@ impl Colour {
 }
 
 impl Ui {
-    pub(crate) fn new(json: bool) -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        let wanted = colours_wanted();
         Self {
             json,
+            quiet,
             colour_out: wanted && io::stdout().is_terminal(),
             colour_err: wanted && io::stderr().is_terminal(),
             unread: std::cell::Cell::new(false),
@@ -58,11 +60,16 @@ impl Ui {
     /// Without colours.
     #[cfg(test)]
     pub(crate) fn dull() -> Self {
-        Self { json: false, colour_out: false, colour_err: false, unread: std::cell::Cell::new(false) }
+        Self { json: false, quiet: false, colour_out: false, colour_err: false, unread: std::cell::Cell::new(false) }
     }
 
     pub(crate) fn json(&self) -> bool {
         self.json
+    }
+
+    /// Whether only what was asked for is wanted.
+    pub(crate) fn quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Whether a person looks at standard output.
@@ -119,8 +126,15 @@ impl Ui {
         std::future::pending::<()>().await;
     }
 
-    /// Talk, for people.
+    /// Talk, for people who want it.
     pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// What nobody should miss who reads along.
+    pub(crate) fn warn(&self, text: &str) {
         if !self.json {
             let _ = writeln!(io::stderr(), "{text}");
         }
@@ -176,6 +190,11 @@ impl Ui {
         }
         text
     }
+}
+
+/// Unless NO_COLOR says otherwise.
+pub(crate) fn colours_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 pub(crate) struct Cell {
@@ -259,6 +278,26 @@ pub(crate) fn age(since: jiff::Timestamp) -> String {
         60..3600 => format!("{}m", seconds / 60),
         3600..86_400 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// "12s", "1m05s", "2h05m": how long something took.
+pub(crate) fn took(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// "812 B", "12 kB", "40 MB", "25 GB": how much.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        10_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
     }
 }
 

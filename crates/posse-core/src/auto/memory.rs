@@ -27,9 +27,12 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// What the next run needs of it: of what has ended only how.
+    /// What the next run needs of it: of what has ended only how. What lacked money is tried again: there may be some now.
     pub fn for_the_next(&self) -> Self {
         let mut next = self.clone();
+        for memory in next.items.values_mut() {
+            memory.parked = memory.parked.take().filter(|parked| parked.why != ParkedWhy::Budget);
+        }
         for memory in next.items.values_mut().filter(|memory| memory.ended.is_some()) {
             let last = memory.history.len().saturating_sub(1);
             memory.history.drain(..last);

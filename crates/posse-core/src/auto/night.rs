@@ -265,12 +265,11 @@ impl World {
             }
             thing.candidate.asks = None;
         }
-        let parked = pipeline.items().into_iter().filter(|item| {
-            let why = pipeline.why(item).unwrap();
-            why.standing == Standing::Parked
-                && (why.reason.starts_with("needs_attention") || why.reason.starts_with("archive_failed"))
+        let parked = pipeline.standings().into_iter().filter(|(_, standing, reason)| {
+            let looked_after = ["needs_attention", "archive_failed"].iter().any(|why| reason.starts_with(why));
+            *standing == Standing::Parked && looked_after
         });
-        parked.map(|item| Event::Retry { item }).collect()
+        parked.map(|(item, ..)| Event::Retry { item }).collect()
     }
 }
 
@@ -316,7 +315,7 @@ impl Night {
             assert!(self.journal.len() < 20_000, "it does not come to an end");
             let at = self.journal.len();
             let stop = stops && self.world.dice(&format!("stop {at}"), 400) == 0;
-            let how = if at % 2 == 0 { StopHow::Now } else { StopHow::AfterTask };
+            let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
             let next = if stop { Some(Event::Stop(how)) } else { queue.pop_front() };
             let event = match next {
                 Some(event) => event,

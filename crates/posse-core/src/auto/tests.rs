@@ -92,11 +92,11 @@ impl Bench {
     /// What it is doing.
     #[track_caller]
     fn deed(&self) -> (DeedId, Deed) {
-        let deeds = self.pipeline.outstanding().iter().filter_map(|effect| match effect {
+        let mut deeds = self.pipeline.outstanding().iter().filter_map(|effect| match effect {
             Effect::Do { id, deed } => Some((id.clone(), deed.clone())),
             _ => None,
         });
-        deeds.last().unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
+        deeds.next_back().unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
     }
 
     /// Answers what it is doing, a minute later.
@@ -258,7 +258,7 @@ fn the_order_is_the_backlogs() {
         Candidate { held: Some("on hold".into()), ..with("0-f", Kind::Defect, Priority::Critical) },
     ];
     let bench = Bench::new(drain(), backlog);
-    let items: Vec<String> = bench.pipeline.items().iter().map(ToString::to_string).collect();
+    let items: Vec<String> = bench.pipeline.standings().iter().map(|(item, ..)| item.to_string()).collect();
     assert_eq!(items, ["2-b", "9-d", "10-c", "1-e", "0-f"]);
     bench.why("0-f", Standing::Held, "on hold");
     bench.why("2-b", Standing::InProgress, "intake");
@@ -639,6 +639,7 @@ fn money_is_counted_over_all_items() {
     bench.planned();
     bench.why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
     assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
 }
 
 #[test]

@@ -141,8 +141,6 @@ pub enum Intake {
     Vague {
         question: String,
     },
-    /// The same item is in the archive, and was done.
-    Archived,
     /// It is not there any more.
     Gone,
     Unreadable {

@@ -270,12 +270,6 @@ pub fn exhausted(levels: &[Level]) -> Option<String> {
     })
 }
 
-/// Lines of the ledger that are not older than a window.
-pub fn within(lines: &[Line], window: Duration, now: Wall) -> impl Iterator<Item = &Line> {
-    let window = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
-    lines.iter().filter(move |line| line.at.0 > now.0.saturating_sub(window))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,15 +393,5 @@ mod tests {
         assert_eq!(total.cache_hits(), None);
         let written = serde_json::to_value(line(2, Phase::Task, None)).unwrap();
         assert_eq!(written["cost_usd"], serde_json::Value::Null);
-    }
-
-    #[test]
-    fn t77_the_window_reaches_back_beyond_this_process() {
-        let day = 86_400_000;
-        let ledger = [line(0, Phase::Task, Some(4.0)), line(3 * day, Phase::Task, Some(6.0))];
-        let spent = |now| Total::of(within(&ledger, Duration::from_secs(7 * 86_400), Wall(now))).cost_usd;
-        assert_eq!(spent(5 * day), 10.0);
-        assert_eq!(spent(8 * day), 6.0);
-        assert_eq!(spent(11 * day), 0.0);
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use error::{ConfigError, Place, Wrong};
+pub use keys::variable_of;
 pub use layers::{Origin, Resolved};
 
 use super::Role;

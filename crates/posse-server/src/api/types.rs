@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use auto::{AutoIn, AutoJournalView, AutoLimitsIn, AutoRetryIn, WhyQuery};
-pub use plans::{BudgetIn, PlanIn, PlanJournalView, RetryIn, StopPlan, TaskAnswerIn, UsageQuery};
+pub use plans::{
+    BudgetIn, CleanIn, CleanItem, CleanView, CleanWhat, PlanIn, PlanJournalView, RetryIn, SessionFiles, SessionLines,
+    SessionLogQuery, StopPlan, TaskAnswerIn, UsageQuery,
+};
 pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;

@@ -60,7 +60,7 @@ pub(super) struct Doing {
 
 /// What came of a session.
 enum Ran {
-    Over(Box<Over>, Briefing),
+    Over(Box<Over>, Box<Briefing>),
     /// It was not started: the quota is used up.
     Held(Hold),
 }
@@ -356,7 +356,7 @@ impl Doing {
             }
         };
         let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
-        Ok(Ran::Over(Box::new(over), briefing))
+        Ok(Ran::Over(Box::new(over), Box::new(briefing)))
     }
 
     /// Somebody else has found out that the quota is used up.

@@ -73,6 +73,7 @@ impl Doing {
         means: Means,
     ) -> Result<PlanView, PlanError> {
         let wanted = Wanted {
+            skip_after_plan: false,
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
             directory: self.spec.directory.clone().into(),
             provider: self.spec.provider.clone(),
@@ -83,6 +84,7 @@ impl Doing {
             reset: Vec::new(),
             single: false,
             try_now: false,
+            allow_dirty: false,
             given: Given { workers: None, no_wait, cap_usd, budget: BudgetMeta::default(), item_limit_usd },
             notifications: self.spec.notifications.clone(),
             config: self.spec.config.clone(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use posse_agents::headless::agent_file;
 use posse_core::auto::words::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
@@ -18,7 +19,7 @@ use posse_core::plan::{Plan, TaskId};
 use super::entry::Spec;
 use super::scan::plan_file;
 use crate::git;
-use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
+use crate::plans::areas::{Area, Areas, Gates, Ground};
 use crate::plans::plan_file::replace;
 
 /// What a session is for, and what its area is called by.
@@ -51,6 +52,9 @@ pub(super) fn ground_of(spec: &Spec, state: &Path, item: Option<&Slug>) -> Groun
         state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
         plan_slug: plan_slug(item.map_or("auto", Slug::as_str), spec.id.as_str()),
         branch: spec.branch.clone(),
+        make_branch: true,
+        // Planners and verifiers never work in the checkout, wherever tasks do.
+        isolation: Isolation::Worktree,
         plan_file: None,
     }
 }
@@ -67,15 +71,21 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
-        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(words)?;
+        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| error.to_string())?;
         Ok(Self { areas })
     }
 
     /// The area of this session; made if it is not there yet.
     pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, String> {
         let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.areas.tip().await.map_err(words)?;
-        self.areas.make(&run, &tip).await.map_err(words)
+        let tip = self.areas.tip().await.map_err(|error| error.to_string())?;
+        self.areas.make(&run, &tip).await.map_err(|error| error.to_string())
+    }
+
+    /// The area of this session, if there was one.
+    fn known(&self, work: Work, number: u32) -> Option<Area> {
+        let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
+        self.areas.find(&run).ok()
     }
 
     /// Areas in which nothing was left go.
@@ -84,10 +94,6 @@ impl Desk {
             tracing::warn!("work areas are left behind: {error}");
         }
     }
-}
-
-fn words(error: AreaError) -> String {
-    error.to_string()
 }
 
 /// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
@@ -151,7 +157,12 @@ impl Draft<'_> {
             std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
         replace(&file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
-        self.clear(&area).await;
+        // Also of those who came before it in vain.
+        for number in 1..=self.number {
+            if let Some(area) = desk.known(Work::Plan, number) {
+                self.clear(&area).await;
+            }
+        }
         desk.tidy().await;
         Ok(PlanFound::Valid { hash: hash(&text) })
     }

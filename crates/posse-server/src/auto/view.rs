@@ -134,7 +134,12 @@ impl AutoView {
             outcome: outcome.map(|(outcome, _)| outcome),
             reason: outcome.map(|(_, reason)| reason.to_owned()),
             doing: doing(ledger),
-            items: pipeline.items().iter().filter(|item| of_this_run(item)).filter_map(|i| item(ledger, i)).collect(),
+            items: pipeline
+                .standings()
+                .into_iter()
+                .filter(|(item, ..)| of_this_run(item))
+                .map(|(slug, standing, reason)| item(ledger, slug, standing, reason))
+                .collect(),
             hold: pipeline
                 .hold()
                 .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
@@ -174,28 +179,28 @@ fn doing(ledger: &Ledger) -> Option<DoingView> {
     })
 }
 
-fn item(ledger: &Ledger, item: &Slug) -> Option<ItemView> {
-    let why = ledger.pipeline.why(item)?;
-    let candidate = ledger.pipeline.candidate(item);
-    let memory = ledger.pipeline.carried().items.get(item).cloned().unwrap_or_default();
-    Some(ItemView {
-        item: item.clone(),
+fn item(ledger: &Ledger, item: Slug, standing: Standing, reason: String) -> ItemView {
+    let candidate = ledger.pipeline.candidate(&item);
+    let memory = ledger.pipeline.carried().items.get(&item);
+    ItemView {
         path: candidate.map(|candidate| candidate.path.clone()),
         title: candidate.map(|candidate| candidate.title.clone()),
         kind: candidate.map(|candidate| candidate.kind),
         priority: candidate.map(|candidate| candidate.priority),
-        standing: why.standing,
-        reason: why.reason,
-        attempts: memory.attempts,
-        verifications_failed: memory.wanting,
-        cost: memory.spent.cost(),
-    })
+        standing,
+        reason,
+        attempts: memory.map_or(0, |memory| memory.attempts),
+        verifications_failed: memory.map_or(0, |memory| memory.wanting),
+        cost: memory.map_or_else(String::new, |memory| memory.spent.cost()),
+        item,
+    }
 }
 
 pub(super) fn why(ledger: &Ledger, slug: &Slug) -> Option<WhyView> {
-    let history = ledger.pipeline.why(slug)?.history;
+    let why = ledger.pipeline.why(slug)?;
     let line = |line: posse_core::auto::memory::Line| WhyLine { at: crate::timestamp(line.at), text: line.text };
-    Some(WhyView { run: ledger.spec.id, item: item(ledger, slug)?, history: history.into_iter().map(line).collect() })
+    let item = item(ledger, slug.clone(), why.standing, why.reason);
+    Some(WhyView { run: ledger.spec.id, item, history: why.history.into_iter().map(line).collect() })
 }
 
 /// What everyone is told of an entry. What a pipeline was begun with stays in its journal.

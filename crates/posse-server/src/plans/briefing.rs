@@ -13,7 +13,7 @@ use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sand
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
-use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, ValidatorBrief};
+use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief};
 use posse_core::plan::write_set;
 
 use super::doing::Told;
@@ -32,6 +32,7 @@ pub(super) struct Setting<'a> {
     /// For validators: what changed.
     pub(super) stat: &'a str,
     pub(super) branch_before: Option<&'a str>,
+    pub(super) in_place: Option<InPlace<'a>>,
 }
 
 pub(super) struct Briefing {
@@ -184,6 +185,7 @@ fn prompt(
             siblings: &launch.siblings,
             write_set: &write_set,
         }),
+        in_place: setting.in_place,
         item: item.as_deref(),
         gates: &gates,
         report: if briefing.reports_in_file { Channel::File(&report) } else { Channel::LastMessage },

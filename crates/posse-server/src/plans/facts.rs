@@ -44,6 +44,11 @@ impl Facts {
         }
     }
 
+    /// What it was not allowed to do.
+    pub(super) fn denials(&self) -> &[Denial] {
+        &self.denials
+    }
+
     /// What the tool itself said at the end.
     pub(crate) fn result(&self) -> Option<ToolResult> {
         let end = self.end.as_ref()?;

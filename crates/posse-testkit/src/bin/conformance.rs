@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 use posse_testkit::bench::report::Machine;
-use posse_testkit::conformance::report;
 use posse_testkit::conformance::run::{Backend, Setup, run};
 use posse_testkit::conformance::scenarios;
 use posse_testkit::conformance::subject::SUBJECTS;
+use posse_testkit::conformance::{readme, report};
 
 /// Measures whether posse's statuses are right, with the real agents
 ///
@@ -32,6 +32,9 @@ struct Arguments {
     /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
+    /// Write the table in README.md anew, from docs/conformance.md; `--write` does that too
+    #[arg(long)]
+    readme: bool,
     /// What else there is to say about the machine, for that page
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
@@ -52,7 +55,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("posse")));
-    let Some(posse) = arguments.posse.clone().or(beside).filter(|path| path.exists()) else {
+    let Some(posse) = arguments.posse.clone().or(beside).filter(|path| arguments.no_run || path.exists()) else {
         eprintln!("posse is missing; build it with `cargo build --release -p posse`");
         return ExitCode::FAILURE;
     };
@@ -96,6 +99,12 @@ fn main() -> ExitCode {
         eprintln!("cannot write docs/conformance.md: {error}");
         return ExitCode::FAILURE;
     }
+    if (arguments.write || arguments.readme)
+        && let Err(error) = write_readme()
+    {
+        eprintln!("cannot write README.md: {error}");
+        return ExitCode::FAILURE;
+    }
     let failed = outcomes.iter().filter(|outcome| outcome.subject.required && !outcome.is_green()).count();
     println!("{} runs, {failed} of those that must be green are not", outcomes.len());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -105,4 +114,11 @@ fn write(artefacts: &Path, note: &str) -> std::io::Result<()> {
     let date = jiff::Zoned::now().date().to_string();
     let document = report::document(&report::kept(artefacts)?, &Machine::this().text(), &date, note);
     std::fs::write("docs/conformance.md", document)
+}
+
+fn write_readme() -> std::io::Result<()> {
+    let page = std::fs::read_to_string("docs/conformance.md")?;
+    let table = readme::table(&page).ok_or_else(|| std::io::Error::other("docs/conformance.md has no figures"))?;
+    let text = readme::put(&std::fs::read_to_string("README.md")?, &table);
+    std::fs::write("README.md", text.ok_or_else(|| std::io::Error::other("it has no place for the table"))?)
 }

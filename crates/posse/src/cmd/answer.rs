@@ -11,6 +11,10 @@ use crate::ui::Ui;
 /// Chooses the option that allows this once and nothing else. Where there is none, say which option you mean: `posse show`
 /// lists them. The question is read again before a key is pressed, and seen to be gone afterwards. `posse audit show` has it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse approve reviewer                this once
+  posse approve reviewer --option 2     this option, whatever it allows")]
 pub(crate) struct Approve {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,
@@ -24,6 +28,9 @@ pub(crate) struct Approve {
 
 /// Refuse what an agent asks
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse deny reviewer")]
 pub(crate) struct Deny {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

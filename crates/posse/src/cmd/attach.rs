@@ -32,6 +32,11 @@ use crate::ui::Ui;
 /// Several people may attach to the same terminal; it takes the size of the smallest window, and its own again when
 /// all have left. Ctrl-] leaves it; the program goes on.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse attach reviewer                     Ctrl-] leaves; the program goes on
+  posse attach reviewer --read-only         only look
+  posse attach reviewer --detach-key ctrl-q")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

@@ -14,6 +14,10 @@ use crate::ui::{Colour, Ui, plain};
 /// Every answer to a dialog of an agent is written down before its first key, and completed with what became of it. Nothing
 /// of it is ever changed or removed; each entry carries the hash of the one before.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse audit show --since 2h
+  posse audit verify")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -24,10 +28,16 @@ enum Command {
     /// Show the answers: who gave them, to what question, with which keys, and what became of it
     Show(Show),
     /// Check that no entry was changed, dropped, moved or added; says which, and fails, if one was
+    #[command(after_help = "Examples:\n  posse audit verify")]
     Verify,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse audit show                      the newest 100 entries
+  posse audit show --run 1a2b3c4d       those of a run
+  posse audit show --terminal reviewer --since 14:30")]
 struct Show {
     /// Only those of this run
     #[arg(long, value_name = "ID")]

@@ -7,10 +7,13 @@ use crate::error::Exit;
 use crate::ui::Ui;
 
 /// Print a script that completes posse's commands in your shell
-///
-/// For example: `posse completions bash > ~/.local/share/bash-completion/completions/posse`
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse completions bash > ~/.local/share/bash-completion/completions/posse
+  posse completions fish")]
 pub(crate) struct Args {
+    /// For this shell
     shell: Shell,
 }
 

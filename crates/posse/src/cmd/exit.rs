@@ -10,6 +10,9 @@ use crate::ui::Ui;
 ///
 /// An agent is asked in its own words, if it listens; everything else as closing its window would.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse exit reviewer")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

@@ -12,6 +12,10 @@ use crate::ui::Ui;
 /// Every process that descends from the terminal's program, or carries its id in the environment, is asked to end
 /// and killed after a grace of 3 seconds.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse kill reviewer           ask first, kill after 3 seconds
+  posse kill reviewer build --now")]
 pub(crate) struct Args {
     /// The terminals: ids, beginnings of ids, or names
     #[arg(required = true, value_name = "TERMINAL")]

@@ -96,7 +96,7 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     let mut create = args.create()?;
     if args.mode == Some(Mode::Bypass) {
-        ui.say("It will not ask before it acts: whatever it decides to do here, it does.");
+        ui.warn("It will not ask before it acts: whatever it decides to do here, it does.");
     }
     if let Some(provider) = &args.provider
         && !args.trust

@@ -13,6 +13,11 @@ use crate::ui::{Colour, Ui, plain};
 ///
 /// The daemon's own log, for when something is wrong with posse itself, is the file posse.log in its home.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse logs                    the last 50 events
+  posse logs reviewer -n 10     the last of one terminal
+  posse logs -f --json          as they happen, one JSON object a line")]
 pub(crate) struct Args {
     /// Only what happened to this terminal
     terminal: Option<String>,

@@ -34,21 +34,25 @@ use state::Known;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posse loop --prompt-file task.md --trust       with codex in all five roles, in this directory
-  posse loop loop.json                           as this file says; see examples/loop/
-  AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json accept what agents ask for; every accept is audited
-  posse loop --detach loop.json                  do not follow it; `posse runs` shows it
-  posse loop --resume                            go on with the run of this directory
-  posse loop --resume 1a2b3c4d                   go on with this run
+  posse loop --template > task.md                   what a task looks like; fill it in
+  posse loop --prompt-file task.md --trust          with codex in all five roles, in this directory
+  posse loop loop.json                              as this file says; see examples/loop/
+  AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json    accept what agents ask for; every accept is audited
+  posse loop --detach loop.json                     do not follow it; `posse runs` shows it
+  posse loop --resume                               go on with the run of this directory
+  posse loop --resume 1a2b3c4d                      go on with this run
 
 Exit codes: 0 PASS, 1 FAIL or an error, 130 Ctrl-C, 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
     config: Option<PathBuf>,
-    /// What to do, and how to see that it is done; see examples/loop/prompt.md
+    /// What to do, and how to see that it is done; see --template
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
+    /// Print a task to be filled in, and do nothing else
+    #[arg(long, conflicts_with_all = ["config", "prompt_file", "resume", "detach"])]
+    template: bool,
     /// Go on with a run that stopped: this one, or the one of this directory
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<RunId>>,
@@ -99,7 +103,14 @@ impl Course {
     }
 }
 
+/// A task to be filled in.
+const TEMPLATE: &str = include_str!("../../../../examples/loop/prompt.md");
+
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.template {
+        ui.answer(&serde_json::json!({ "text": TEMPLATE }), || TEMPLATE.to_owned());
+        return Ok(Exit::Ok);
+    }
     // As long as no run is followed a signal stops none, and changes nothing (LOOP-54).
     let course = tokio::select! {
         course = course(&args, ui) => course?,
@@ -147,7 +158,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             let Some(view) = known else {
                 // Begun by another posse, or by another program: its file is all there is.
                 if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
-                    ui.say("warning: the prompt given is not the one in the state file; the one given is used");
+                    ui.warn("warning: the prompt given is not the one in the state file; the one given is used");
                 }
                 let prompt = wanted.prompt.clone().unwrap_or(prompt);
                 return begin(args, wanted, prompt, Some(text), ui).await;
@@ -159,7 +170,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
                 ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
             }
             if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
-                ui.say("warning: the prompt given is not the one this run began with; the run keeps its own");
+                ui.warn("warning: the prompt given is not the one this run began with; the run keeps its own");
             }
             let view = resume(&mut client, view.id, &wanted.means, false).await?;
             Ok(Course::follow(client, view, wanted.means))
@@ -229,7 +240,7 @@ fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
 fn no_prompt() -> Error {
     Error::Failed {
         message: "there is no prompt: nobody said what is to be done".into(),
-        hint: Some("write one like examples/loop/prompt.md and name it with --prompt-file".into()),
+        hint: Some("`posse loop --template > task.md` makes one to fill in; then name it with --prompt-file".into()),
     }
 }
 
@@ -259,7 +270,7 @@ impl Args {
             Error::failed(format!("{place}{error}"))
         })?;
         for warning in warnings {
-            ui.say(&format!("warning: {warning}"));
+            ui.warn(&format!("warning: {warning}"));
         }
         let directory = match (&self.directory, &config.wd) {
             (Some(directory), _) => directory.clone(),
@@ -298,7 +309,7 @@ impl Args {
         };
         Prompt::parse(&text).map(Some).map_err(|error| Error::Failed {
             message: format!("{place}: {error}"),
-            hint: Some("examples/loop/prompt.md shows its form".into()),
+            hint: Some("`posse loop --template` shows its form".into()),
         })
     }
 }

@@ -7,10 +7,15 @@ use posse_server::record::COMMAND;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::{Cell, Colour, Ui, age, colour_of};
+use crate::ui::{Cell, Colour, Ui, age, bytes, colour_of};
 
 /// List the terminals
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse ls                      all terminals, what each does, and what is asked
+  posse ls --session night      only those of a session
+  posse ls --all --json         with what posse takes on disk, for programs")]
 pub(crate) struct Args {
     /// Only those of this session
     #[arg(long, value_name = "NAME")]
@@ -94,14 +99,6 @@ fn figures(usage: &Usage) -> String {
         usage.kept_events,
         bytes(usage.kept_recordings_bytes),
     )
-}
-
-fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} B"),
-        10_000..10_000_000 => format!("{} kB", bytes / 1000),
-        _ => format!("{} MB", bytes / 1_000_000),
-    }
 }
 
 /// What a terminal waits for, in a line.

@@ -8,6 +8,11 @@ use crate::ui::Ui;
 
 /// Print what a terminal has printed
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse output reviewer           everything it has printed
+  posse output reviewer --last    what it said last
+  posse output build --tail 20    the last rows of its screen")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

@@ -1,13 +1,19 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
+mod clean;
 pub(super) mod configuration;
 pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
+pub(super) mod live;
+mod log;
+mod news;
 mod run;
+mod said;
 mod usage;
+mod why;
 mod words;
 
 pub(super) use run::{amount, exit};
@@ -37,6 +43,7 @@ Examples:
   posse plan check plan.yaml         every mistake, with its place and a hint
   posse plan status plan.yaml        sections and tasks, and what may start next
   posse plan why plan.yaml 2.1       why a task does not start
+  posse plan log plan.yaml 2.1       what its sessions were asked, did and said
   posse plan stop plan.yaml          let what runs finish, and start nothing more
   posse plan answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
@@ -53,16 +60,19 @@ pub(crate) struct Args {
 enum Command {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
+    #[command(after_help = "Examples:\n  posse plan check plan.yaml")]
     Check {
         /// The plan
         file: PathBuf,
     },
     /// Sections and tasks, how they stand, and what may start next
+    #[command(after_help = "Examples:\n  posse plan status plan.yaml")]
     Status {
         /// The plan
         file: PathBuf,
     },
     /// Why a task does not start, or what became of it
+    #[command(after_help = "Examples:\n  posse plan why plan.yaml 2.1")]
     Why {
         /// The plan
         file: PathBuf,
@@ -70,6 +80,9 @@ enum Command {
         task: String,
     },
     /// Stop a plan that runs
+    #[command(
+        after_help = "Examples:\n  posse plan stop plan.yaml        let what runs finish\n  posse plan stop plan.yaml now    end it"
+    )]
     Stop {
         /// The plan
         file: PathBuf,
@@ -78,6 +91,7 @@ enum Command {
         now: Option<String>,
     },
     /// Answer a task that asked
+    #[command(after_help = "Examples:\n  posse plan answer plan.yaml 2.1 'the blue one'")]
     Answer {
         /// The plan
         file: PathBuf,
@@ -88,19 +102,26 @@ enum Command {
         text: Vec<String>,
     },
     /// Have a task tried again from the beginning
+    #[command(after_help = "Examples:\n  posse plan retry plan.yaml 2.1")]
     Retry {
         /// The plan
         file: PathBuf,
         /// The task
         task: String,
     },
+    Log(log::Args),
+    Clean(clean::Args),
     /// What sessions of an agent may do, flag by flag
+    #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]
     Flags(flags::Args),
     /// What is configured for plans here, and where each value comes from
+    #[command(after_help = "Examples:\n  posse plan config\n  posse plan config --default")]
     Config(configuration::Args),
     /// What sessions have used: money, tokens, time
+    #[command(after_help = "Examples:\n  posse plan usage --since 7d")]
     Usage(usage::Args),
     /// Make the directories, a sample plan and a configuration
+    #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
     /// The same as `posse auto items`
     #[command(hide = true)]
@@ -116,6 +137,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
         Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
+        Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Config(args) => configuration::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
@@ -162,10 +185,10 @@ async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
         };
         let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
         let selection = selection(plan, &state, config.config(), run.as_ref());
+        let shown = file.display().to_string();
+        let known = why::Known { file: &shown, state: &state, selection: &selection, run: run.as_ref() };
         let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
-        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
-            draw::why(task, &state, &selection)
-        });
+        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || why::text(task, &known));
         Ok(Exit::Ok)
     })
 }
@@ -204,9 +227,9 @@ async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn read(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|error| Error::Failed {
+    std::fs::read_to_string(file).map_err(|error| Error::UsageHint {
         message: format!("cannot read {}: {error}", file.display()),
-        hint: Some("`posse plan init` makes a sample plan".into()),
+        hint: "`posse plan init` makes a sample plan".into(),
     })
 }
 

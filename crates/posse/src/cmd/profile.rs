@@ -13,6 +13,10 @@ use crate::ui::{Cell, Colour, Ui};
 /// agent-store/NAME.md in posse's home; one with the name of a built-in profile takes its place:
 /// `posse profile show tester > ~/.local/state/posse/agent-store/tester.md`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse profile list
+  posse profile show tester")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -21,8 +25,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List the profiles there are
+    #[command(after_help = "Examples:\n  posse profile list")]
     List,
     /// Show a profile as it is written
+    #[command(after_help = "Examples:\n  posse profile show tester")]
     Show {
         /// Its name
         profile: String,

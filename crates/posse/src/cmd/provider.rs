@@ -12,6 +12,11 @@ use crate::ui::{Cell, Colour, Ui};
 
 /// Which agents there are, and whether their manifests are sound
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse provider list
+  posse provider check
+  posse provider check --live codex")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -20,12 +25,18 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List the agents posse knows
+    #[command(after_help = "Examples:\n  posse provider list")]
     List,
     /// Check manifests, with every example in them; yours lie in the configuration directory, under providers/
     ///
     /// With --live also whether they fit the agents that are installed: each is started in a home of its own and plays a
     /// few short conversations with a scripted model on this machine. That needs no account, spends nothing, touches
     /// nothing of yours and leaves nothing behind. Exit codes: 0 all fits, 1 something does not, 69 not installed.
+    #[command(after_help = "\
+Examples:
+  posse provider check                          all manifests, with every example in them
+  posse provider check --live codex             also start the one that is installed
+  posse provider check --live codex --keep out  keep screens and recordings of it")]
     Check {
         /// Only these
         #[arg(value_name = "PROVIDER")]

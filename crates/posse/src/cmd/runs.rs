@@ -14,6 +14,10 @@ use crate::ui::{Cell, Colour, Ui, age};
 
 /// List the runs, newest first
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse runs                    the last 20
+  posse runs -n 100 --json")]
 pub(crate) struct ListArgs {
     /// At most so many
     #[arg(long, short = 'n', default_value_t = 20)]
@@ -22,6 +26,11 @@ pub(crate) struct ListArgs {
 
 /// Look at a run, stop it, read what happened
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse run show 1a2b
+  posse run logs 1a2b -f
+  posse run stop 1a2b")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -30,16 +39,21 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Where it is, and why
+    #[command(after_help = "Examples:\n  posse run show 1a2b")]
     Show {
         /// Its id, or the beginning of it
         run: String,
     },
     /// Stop it; `posse loop --resume` goes on with it
+    #[command(after_help = "Examples:\n  posse run stop 1a2b")]
     Stop {
         /// Its id, or the beginning of it
         run: String,
     },
     /// What happened in it
+    #[command(
+        after_help = "Examples:\n  posse run logs 1a2b -f          as it happens\n  posse run logs 1a2b --all       with prompts and answers, as JSON"
+    )]
     Logs {
         /// Its id, or the beginning of it
         run: String,

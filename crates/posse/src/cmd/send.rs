@@ -16,10 +16,14 @@ use crate::ui::Ui;
 /// An agent gets it with proof: typed into its empty input field, seen there, submitted, seen to be taken. While it works or
 /// asks something the text is refused; `y` and `n` answer a question about a permission. `--key` and `--raw` type as they are.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Keys: enter esc tab shift-tab backspace space delete up down left right home end pageup pagedown f1..f12 \
-                        ctrl-a..ctrl-z alt-X, or a single character."
-)]
+#[command(after_help = "\
+Examples:
+  posse send reviewer 'Read README.md and say what this is.'
+  posse send reviewer - < task.md       what standard input has
+  posse send build --key ctrl-c         a key instead of text
+
+Keys: enter esc tab shift-tab backspace space delete up down left right home end pageup pagedown f1..f12
+ctrl-a..ctrl-z alt-X, or a single character.")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

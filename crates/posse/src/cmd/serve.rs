@@ -19,6 +19,13 @@ use crate::ui::Ui;
 /// With --listen other programs may use it over HTTP, from this machine only and with a token; this is remembered until
 /// `posse serve --listen off`. Terminals they start get the environment of this shell.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse serve                               in the background
+  posse serve --listen 127.0.0.1:9889       also for other programs, with a token
+  posse serve --listen off
+  posse serve --recordings off              record nothing any more
+  posse serve --foreground                  here, with its log")]
 pub(crate) struct Args {
     /// Also answer HTTP here, like 127.0.0.1:9889; `off` ends that
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
@@ -94,7 +101,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             text
         });
         if let (Some(Address::At(address)), true) = (args.listen, args.no_auth) {
-            ui.say(&format!("WARNING: no authentication. Every program and every user on this machine may start and steer terminals through {address}."));
+            ui.warn(&format!("WARNING: no authentication. Every program and every user on this machine may start and steer terminals through {address}."));
         }
         Ok(Exit::Ok)
     })
@@ -133,7 +140,7 @@ fn start_log() {
     let filter = EnvFilter::try_from_env("POSSE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(std::io::stderr().is_terminal() && crate::ui::colours_wanted())
         .with_writer(std::io::stderr)
         .try_init();
 }

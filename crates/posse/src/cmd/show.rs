@@ -10,6 +10,10 @@ use crate::ui::{Colour, Ui, age, colour_of, plain};
 
 /// Show a terminal: what is known of it, and its screen
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse show reviewer           what is known of it, what it asks, and its screen
+  posse show reviewer --json")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

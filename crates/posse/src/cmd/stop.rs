@@ -9,6 +9,10 @@ use crate::ui::{Ui, plain};
 
 /// Stop the daemon; terminals go on
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse stop                    terminals go on
+  posse stop --all              end them too")]
 pub(crate) struct Args {
     /// End all terminals too, with every process in them
     #[arg(long)]

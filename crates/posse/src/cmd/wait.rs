@@ -17,6 +17,11 @@ use crate::ui::{Ui, plain};
 /// Nothing is polled: the answer comes when the status changes. Fails when the time is up, and when the program
 /// ends and can no longer get there.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse wait reviewer                                     until it does not work any more
+  posse wait reviewer --until waiting_user_answer,completed
+  posse wait build --until exited --timeout 10m")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
     terminal: String,

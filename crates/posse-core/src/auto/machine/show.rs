@@ -1,9 +1,11 @@
 //! The pipeline as others see it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Pipeline, Stage};
-use crate::auto::memory::{Carried, Line, Memory, Standing};
+use crate::auto::memory::{Carried, Line, Standing};
 use crate::auto::settings::Settings;
 use crate::auto::words::{Candidate, DeedId, Event};
 use crate::backlog::Slug;
@@ -92,36 +94,41 @@ impl Pipeline {
         Event::Scanned { changed: changed.collect(), gone }
     }
 
-    /// Every item that is known, those that can be begun first and in their order.
-    pub fn items(&self) -> Vec<Slug> {
-        let mut items: Vec<Slug> = self.job.iter().map(|job| job.item.clone()).collect();
-        let queued = self.queue().into_iter().map(|candidate| &candidate.item);
-        for item in queued.chain(self.backlog.keys()).chain(self.carried.items.keys()) {
-            if !items.contains(item) {
-                items.push(item.clone());
-            }
-        }
-        items
+    /// Every item that is known and how it stands: what is worked on, what can be begun in its order, then the others.
+    pub fn standings(&self) -> Vec<(Slug, Standing, String)> {
+        let queue: Vec<&Slug> = self.queue().into_iter().map(|candidate| &candidate.item).collect();
+        let places: BTreeMap<&Slug, usize> = queue.iter().enumerate().map(|(i, item)| (*item, i)).collect();
+        let mut seen = BTreeSet::new();
+        let worked_on = self.job.iter().map(|job| &job.item);
+        let all = worked_on.chain(queue.iter().copied()).chain(self.backlog.keys()).chain(self.carried.items.keys());
+        all.filter(|item| seen.insert(*item))
+            .map(|item| {
+                let (standing, reason) = self.stands(item, |item| places.get(item).copied());
+                (item.clone(), standing, reason)
+            })
+            .collect()
     }
 
     /// Nothing is known of this item: `None`.
     pub fn why(&self, item: &Slug) -> Option<Why> {
-        let (candidate, memory) = (self.backlog.get(item), self.carried.items.get(item));
-        if candidate.is_none() && memory.is_none() {
+        let memory = self.carried.items.get(item);
+        if !self.backlog.contains_key(item) && memory.is_none() {
             return None;
         }
-        let (standing, reason) = self.stands(item, candidate, memory);
+        let place = |item: &Slug| self.queue().iter().position(|other| other.item == *item);
+        let (standing, reason) = self.stands(item, place);
         let history = memory.map(|memory| memory.history.clone()).unwrap_or_default();
         Some(Why { item: item.clone(), standing, reason, history })
     }
 
-    fn stands(&self, item: &Slug, candidate: Option<&Candidate>, memory: Option<&Memory>) -> (Standing, String) {
+    /// `place` is where an item is in the queue.
+    fn stands(&self, item: &Slug, place: impl Fn(&Slug) -> Option<usize>) -> (Standing, String) {
         if let Some(job) = self.job.as_ref().filter(|job| job.item == *item) {
             return (Standing::InProgress, self.progress(job));
         }
-        let ended = memory.and_then(|memory| memory.ended.as_ref());
-        let Some(candidate) = candidate else {
-            return match ended {
+        let memory = self.carried.items.get(item);
+        let Some(candidate) = self.backlog.get(item) else {
+            return match memory.and_then(|memory| memory.ended.as_ref()) {
                 Some((outcome, _)) => (Standing::Ended, outcome.as_str().to_owned()),
                 None => (Standing::Gone, "not in the backlog any more".into()),
             };
@@ -130,8 +137,7 @@ impl Pipeline {
             let parked = memory.is_some_and(|memory| memory.parked.is_some());
             return (if parked { Standing::Parked } else { Standing::Held }, reason);
         }
-        let before = self.queue().iter().position(|other| other.item == *item).unwrap_or(0);
-        let turn = match before {
+        let turn = match place(item).unwrap_or(0) {
             0 => "it is next".to_owned(),
             1 => "one item is before it".to_owned(),
             n => format!("{n} items are before it"),

@@ -82,6 +82,11 @@ pub(super) const KEYS: &[Key] = &[
     key("post_processing.git_commit_comment", "POST_GIT_COMMIT_COMMENT", Kind::Text),
 ];
 
+/// The variable that sets the key at this path, without the `POSSE_` that may stand before it.
+pub fn variable_of(path: &str) -> Option<&'static str> {
+    KEYS.iter().find(|key| key.path == path)?.variable
+}
+
 /// What may be said of each role, under `agents.<role>`.
 pub(super) const AGENT_KEYS: &[(&str, Kind)] =
     &[("provider", Kind::Provider), ("profile", Kind::Text), ("mode", Kind::Mode), ("model", Kind::Path)];

@@ -57,6 +57,8 @@ impl Repo {
             state: self.place.path().join("state"),
             plan_slug: "p-1".into(),
             branch: None,
+            make_branch: true,
+            isolation: Isolation::Worktree,
             plan_file: None,
         }
     }
@@ -386,4 +388,23 @@ async fn only_what_is_merged_and_clean_goes() {
     assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
     assert!(areas.find(&run("used", 1)).unwrap().directory.join("used").exists());
+}
+
+#[tokio::test]
+async fn an_area_goes_when_its_work_is_merged_and_not_before() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "a", "work\n");
+    let kept = areas.done_with(&area.run).await.unwrap().unwrap();
+    assert_eq!(kept.why, "it has changes that are not committed: a");
+    areas.seal(&area, &words(&area)).await.unwrap();
+    assert_eq!(areas.done_with(&area.run).await.unwrap().unwrap().why, "its work is not merged");
+    merged(&merge(&areas, &area).await);
+    // Twice, as after a crash.
+    for _ in 0..2 {
+        assert_eq!(areas.done_with(&area.run).await.unwrap(), None);
+    }
+    assert!(!area.directory.exists() && repo.git(&["branch", "--list", "plan/*"]).is_empty());
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
 }

@@ -119,8 +119,8 @@ pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, co
     // One row stays free for the cursor.
     let room = rows.saturating_sub(picture.len() + 1);
     if let Some(plan) = plan {
-        // It leaves two rows itself.
-        picture.extend(plan::draw::progress(plan, room + 1, columns));
+        // It leaves a row for the cursor itself.
+        picture.extend(plan::live::picture(plan, jiff::Timestamp::now(), room + 1, columns));
         return picture;
     }
     let first = |standing| view.items.iter().filter(move |item| item.standing == standing);

@@ -113,8 +113,8 @@ impl Ending {
         lines.push(String::new());
         lines.push(head("Next, with Claude Code or Codex, installed and logged in"));
         lines.push(listed("posse launch claude_code --attach", "one agent, in a terminal of its own"));
-        lines.push(listed("posse loop --prompt-file task.md --trust", "five agents on a task of yours;"));
-        lines.push(listed("", "see examples/loop/prompt.md"));
+        lines.push(listed("posse loop --template > task.md", "a task to be filled in"));
+        lines.push(listed("posse loop --prompt-file task.md --trust", "five agents on it"));
         lines.join("\n")
     }
 }

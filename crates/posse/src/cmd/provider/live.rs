@@ -265,7 +265,7 @@ mod tests {
             ..report(Some("/a"), Some(Verdict::Differs))
         };
         let text = |report: &Report, keep: Option<&str>| {
-            advice(std::slice::from_ref(report), keep.map(Path::new), Path::new("/c/providers"), &Ui::new(false))
+            advice(std::slice::from_ref(report), keep.map(Path::new), Path::new("/c/providers"), &Ui::dull())
         };
         let first = text(&theirs, None);
         for part in ["--live mole --keep", "/c/providers/mole.toml: do these still fit", "docs/adding-an-agent.md"] {

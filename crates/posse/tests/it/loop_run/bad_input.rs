@@ -81,7 +81,7 @@ fn prompts() {
     for (text, words) in rows {
         fs::write(play.env.work().join("task.md"), text).unwrap();
         refused(&play, &play.run(), words);
-        refused(&play, &play.run(), &["task.md", "examples/loop/prompt.md"]);
+        refused(&play, &play.run(), &["task.md", "posse loop --template"]);
     }
     fs::remove_file(play.env.work().join("task.md")).unwrap();
     refused(&play, &play.run(), &["task.md", "No such file"]);

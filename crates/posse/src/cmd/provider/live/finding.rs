@@ -192,7 +192,7 @@ mod tests {
             ],
         };
         assert!(report.differs());
-        let text = report.text(&Ui::new(false));
+        let text = report.text(&Ui::dull());
         assert!(text.starts_with("mole 1.2 (/bin/mole)\n  fits      it starts"), "{text}");
         assert!(text.contains("DIFFERS   waiting_user_answer when"), "{text}");
         for part in

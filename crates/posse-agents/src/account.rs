@@ -1,0 +1,90 @@
+//! Whether there is a sign of an account with an agent. What is in a credential is nobody's business here: only whether
+//! a file is there, or a variable set.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Where an agent keeps who is signed in, as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// A file it has when somebody is signed in: `{NAME}` stands for a variable. Of several the first that can be filled in
+    /// counts.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Variables in which it finds a key.
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// How one signs in, for those who have not.
+    pub sign_in: String,
+}
+
+/// What speaks for an account. Whether it is still good for anything only the agent can say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sign {
+    File(PathBuf),
+    Variable(String),
+}
+
+impl Account {
+    /// The first sign there is. `variable` gives those of the environment, `is_there` says whether there is such a file.
+    pub fn sign(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+        is_there: impl FnOnce(&Path) -> bool,
+    ) -> Option<Sign> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let file = self.files.iter().find_map(|pattern| fill(pattern, variable)).map(PathBuf::from);
+        if let Some(file) = file.filter(|file| is_there(file)) {
+            return Some(Sign::File(file));
+        }
+        let set = self.variables.iter().find(|name| variable(name).is_some())?;
+        Some(Sign::Variable(set.clone()))
+    }
+}
+
+fn fill(pattern: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut filled = String::new();
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}')?;
+        filled.push_str(before);
+        filled.push_str(&variable(name)?);
+        rest = after;
+    }
+    filled.push_str(rest);
+    Some(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_or_a_variable_is_a_sign() {
+        let account = Account {
+            files: vec!["{TOOL_HOME}/auth".into(), "{HOME}/.tool/auth".into()],
+            variables: vec!["TOOL_KEY".into()],
+            sign_in: "tool login".into(),
+        };
+        let file = |path: &str| Some(Sign::File(path.into()));
+        let key = Some(Sign::Variable("TOOL_KEY".into()));
+        for (variables, files, expected) in [
+            (&[("HOME", "/h")][..], &["/h/.tool/auth"][..], file("/h/.tool/auth")),
+            (&[("HOME", "/h"), ("TOOL_HOME", "/t")], &["/t/auth", "/h/.tool/auth"], file("/t/auth")),
+            // Who has another home is not signed in by what lies in the usual one.
+            (&[("HOME", "/h"), ("TOOL_HOME", "/t")], &["/h/.tool/auth"], None),
+            (&[("HOME", "/h"), ("TOOL_HOME", "")], &["/h/.tool/auth"], file("/h/.tool/auth")),
+            (&[("HOME", "/h"), ("TOOL_KEY", "k")], &[], key.clone()),
+            (&[("HOME", "/h"), ("TOOL_KEY", "")], &[], None),
+            (&[("TOOL_KEY", "k")], &[], key),
+            (&[], &["/h/.tool/auth"], None),
+        ] {
+            let variable =
+                |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            let found = account.sign(variable, |path| files.iter().any(|file| Path::new(file) == path));
+            assert_eq!(found, expected, "{variables:?} {files:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What people are told when something goes wrong, word for word. Errors are a part of the product: whoever changes one
+//! sees here what it reads like.
+
+use std::fs;
+
+use posse_testkit::TestEnv;
+
+use crate::env;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/errors.txt");
+
+const CASES: &[&[&str]] = &[
+    &["frobnicate"],
+    &["ls", "--frobnicate"],
+    &["launch"],
+    &["launch", "cluade_code"],
+    &["launch", "--", "no-such-program-anywhere"],
+    &["launch", "--name", "here", "--", "true"],
+    &["launch", "--size", "big", "--", "true"],
+    &["launch", "-C", "/no/such/directory", "--", "true"],
+    &["launch", "--backend", "screen", "--", "true"],
+    &["show", "nobody"],
+    &["attach", "here"],
+    &["approve", "here"],
+    &["send", "here", "--key", "no-such-key"],
+    &["wait", "here", "--until", "happy"],
+    &["wait", "here", "--until", "idle", "--timeout", "soon"],
+    &["run", "show", "1a2b"],
+    &["loop"],
+    &["loop", "no-such.json"],
+    &["loop", "--resume"],
+    &["loop", "misspelt.json"],
+    &["profile", "show", "tseter"],
+    &["provider", "check", "cluade_code"],
+    &["explain", "--provider", "codex", "--screen", "no-such-file"],
+    &["serve", "--listen", "everywhere"],
+    &["audit", "show", "--since", "yesterday-ish"],
+    &["--json", "show", "nobody"],
+    &["--json", "launch"],
+    &["--json", "ls", "--frobnicate"],
+];
+
+fn said(env: &TestEnv, arguments: &[&str]) -> String {
+    let ran = env.run(arguments);
+    let home = env.places().home.display().to_string();
+    let parent = env.places().home.parent().unwrap().display().to_string();
+    let text = ran.stderr.replace(&home, "HOME").replace(&parent, "ELSEWHERE");
+    assert_eq!(ran.stdout, "", "{arguments:?}: errors go to standard error");
+    format!("$ posse {}\n{text}exit {}\n", arguments.join(" "), ran.code.unwrap())
+}
+
+#[test]
+fn errors_read_like_this() {
+    let env = env();
+    env.run(["launch", "--backend", "embedded", "--name", "here", "--", "sleep", "1000"]).ok();
+    fs::write(env.work().join("misspelt.json"), r#"{ "limits": { "max_ronuds": 3 } }"#).unwrap();
+    let seen: Vec<String> = CASES.iter().map(|arguments| said(&env, arguments)).collect();
+    let seen = seen.join("\n");
+    if std::env::var_os("POSSE_UPDATE").is_some() {
+        fs::write(FILE, &seen).unwrap();
+    }
+    let expected = fs::read_to_string(FILE).unwrap_or_default();
+    for (seen, expected) in seen.split("\n\n").zip(expected.split("\n\n")) {
+        assert_eq!(seen, expected, "if that is meant, run it again with POSSE_UPDATE=1 and look at the difference");
+    }
+    assert_eq!(seen, expected);
+}

@@ -1,0 +1,255 @@
+//! What one does first on a machine: the version, the doctor, the configuration. And that every command speaks JSON.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use posse_core::screen::Size;
+use posse_testkit::TestEnv;
+use posse_testkit::seat::Seat;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::agents::{actor, wait};
+use crate::env;
+
+/// The doctor's word on something.
+#[track_caller]
+fn about(report: &Value, what: &str) -> (String, String) {
+    let lines = report["lines"].as_array().unwrap();
+    let line = lines.iter().find(|line| line["what"].as_str().unwrap().ends_with(what));
+    let line = line.unwrap_or_else(|| panic!("nothing about {what}: {report:#}"));
+    let advice = line["advice"].as_str().unwrap_or_default();
+    (line["verdict"].as_str().unwrap().to_owned(), format!("{} {advice}", line["says"].as_str().unwrap()))
+}
+
+fn doctor(env: &TestEnv) -> (Option<i32>, Value) {
+    let ran = env.run(["doctor", "--json"]);
+    (ran.code, serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}")))
+}
+
+#[test]
+fn the_doctor_starts_nothing_and_finds_what_is_wrong() {
+    let env = env();
+    let (code, report) = doctor(&env);
+    assert_eq!(code, Some(0), "{report:#}");
+    assert!(!env.places().runtime.exists() && env.processes().is_empty(), "nothing was started or made");
+    assert_eq!(about(&report, "daemon").0, "ok");
+    assert_eq!(about(&report, "/home"), ("ok".into(), "yours alone ".into()));
+
+    env.run(["ls"]).ok();
+    let pid = env.daemon_pid();
+    let (_, report) = doctor(&env);
+    assert!(about(&report, "daemon").1.contains(&format!("process {pid}")), "{report:#}");
+    assert!(about(&report, "keeper").1.contains(&format!("process {}", env.keeper_pid().unwrap())), "{report:#}");
+
+    let process = Pid::from_raw(pid as i32).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    let (code, report) = doctor(&env);
+    kill_process(process, Signal::CONT).unwrap();
+    let (verdict, words) = about(&report, "daemon");
+    assert_eq!((code, verdict.as_str()), (Some(1), "bad"));
+    assert!(words.contains("does not answer") && words.contains(&format!("kill {pid}")), "{words}");
+    env.run(["stop", "--all"]).ok();
+
+    fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(env.places().config.join("config.toml"), "backned = 'tmux'\n").unwrap();
+    let (code, report) = doctor(&env);
+    fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!((code, &report["verdict"]), (Some(1), &"bad".into()));
+    assert!(about(&report, "/home").1.contains("chmod 700"), "{report:#}");
+    assert!(about(&report, "config.toml").1.contains("did you mean `backend`?"), "{report:#}");
+    let quiet = env.run(["doctor", "--quiet"]);
+    assert!(quiet.stdout.contains("bad ") && !quiet.stdout.contains("ok  "), "{quiet:#?}");
+}
+
+/// Whoever opened it would wait for ever: it is a pipe that nobody writes to.
+#[test]
+fn of_an_account_only_signs_are_looked_for() {
+    let env = env();
+    let bin = env.work().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let codex = bin.join("codex");
+    fs::write(&codex, "#!/bin/sh\necho codex-cli 0.999.0\n").unwrap();
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).unwrap();
+    let home = env.work().join("user");
+    fs::create_dir_all(home.join(".codex")).unwrap();
+    let (owner, auth) = (rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, home.join(".codex/auth.json"));
+    let look = |key: &str| {
+        let mut command = env.command(["doctor", "--json"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).env("HOME", &home).env("OPENAI_API_KEY", key);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let report = look("");
+    assert_eq!(about(&report, "codex").0, "warn");
+    assert!(about(&report, "codex").1.contains("0.999.0 is new to posse"), "{report:#}");
+    let (verdict, words) = about(&report, "codex account");
+    assert!(verdict == "warn" && words.contains("unknown") && words.contains("codex login"), "{words}");
+
+    assert!(about(&look("sk-secret"), "codex account").1.contains("a key is set: OPENAI_API_KEY"));
+    assert!(!look("sk-secret").to_string().contains("sk-secret"));
+    rustix::fs::mknodat(rustix::fs::CWD, &auth, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+    let (verdict, words) = about(&look(""), "codex account");
+    assert!(verdict == "ok" && words.contains(auth.to_str().unwrap()), "{words}");
+}
+
+#[test]
+fn the_configuration_says_where_it_comes_from() {
+    let env = env();
+    let setting = |key: &str, variables: &[(&str, &str)]| {
+        let mut command = env.command(["config", "show", "--json"]);
+        command.env_remove("POSSE_BACKEND").envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let settings = answer["settings"].as_array().unwrap();
+        let found = settings.iter().find(|setting| setting["key"] == key).unwrap();
+        (found["value"].clone(), found["origin"].clone())
+    };
+    assert_eq!(setting("backend", &[]), ("embedded".into(), "default".into()));
+    let path = env.run(["config", "init"]).ok();
+    assert_eq!(fs::metadata(path.trim()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(setting("backend", &[]), ("embedded".into(), "default".into()), "nothing is said yet");
+    assert_eq!(env.run(["config", "init"]).code, Some(1), "and it is not written over");
+
+    fs::write(path.trim(), "# mine\nbackend = 'tmux'\n").unwrap();
+    assert_eq!(setting("backend", &[]), ("tmux".into(), serde_json::json!({ "line": 2 })));
+    let variable = serde_json::json!({ "variable": "POSSE_BACKEND" });
+    assert_eq!(setting("backend", &[("POSSE_BACKEND", "embedded")]), ("embedded".into(), variable));
+    let shown = env.run(["config", "show"]).ok();
+    assert!(shown.contains(path.trim()) && shown.contains("default"), "{shown}");
+    assert!(env.run(["config", "default"]).ok().contains("\nbackend = \"embedded\"\n"));
+}
+
+#[test]
+fn the_version_has_the_commit_it_was_made_from() {
+    let said = env().run(["--version"]).ok();
+    let (version, commit) = said.trim().split_once(" (").unwrap_or((said.trim(), ""));
+    assert_eq!(version, format!("posse {}", env!("CARGO_PKG_VERSION")));
+    // A copy without git has none, and works all the same.
+    let is_commit = |text: &str| text.len() == 10 && text.chars().all(|c| c.is_ascii_hexdigit());
+    assert!(commit.is_empty() || is_commit(commit.trim_end_matches(')')), "{said}");
+}
+
+#[test]
+fn nobody_gets_colours_who_does_not_want_them() {
+    let env = env();
+    env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();
+    // The bytes a window gets until it shows this.
+    let shown = |no_color: &str, line: &str, until: &str| {
+        let mut command = env.command(line.split(' '));
+        command.env("NO_COLOR", no_color).env("TERM", "xterm-256color");
+        let seat = Seat::new(command, Size::clamped(80, 120));
+        seat.until(|screen| screen.text().contains(until));
+        String::from_utf8_lossy(&seat.bytes()).into_owned()
+    };
+    let lines = [
+        ("ls", "sleep"),
+        ("doctor", "free"),
+        ("config show", "notifications.command"),
+        ("show nobody", "posse ls"),
+        ("ls --frobnicate", "--help"),
+    ];
+    for (line, until) in lines {
+        assert!(shown("", line, until).contains("\x1b["), "{line} has colours on a terminal");
+        assert!(!shown("1", line, until).contains("\x1b["), "{line} has none with NO_COLOR");
+    }
+}
+
+/// The commands that `--help` lists.
+fn listed(env: &TestEnv, path: &[&str]) -> Vec<String> {
+    let help = env.run([path, &["--help"]].concat()).ok();
+    let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = rows.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    names.filter_map(|rest| rest.split(' ').next().map(str::to_owned)).filter(|name| name != "help").collect()
+}
+
+/// What is not run here: it needs a window, is a script for shells, or has a test of its own that reads its JSON.
+const ELSEWHERE: [&str; 12] = [
+    "attach",
+    "completions",
+    "demo",
+    "loop",
+    "run show",
+    "run stop",
+    "run logs",
+    "plan run",
+    "plan stop",
+    "plan answer",
+    "plan retry",
+    "provider check",
+];
+
+#[test]
+fn every_command_answers_in_json() {
+    let env = env();
+    actor(
+        &env,
+        "claude_code",
+        "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \"ls\" } }]\n",
+    );
+    env.run(["launch", "claude_code", "--name", "agent"]).ok();
+    let ask = || {
+        env.run(["send", "agent", "go"]).ok();
+        wait(&env, "agent", "waiting_user_answer");
+    };
+    let cases: &[&[&str]] = &[
+        &["launch", "--name", "here", "--", "cat"],
+        &["ls"],
+        &["show", "here"],
+        &["send", "here", "hello"],
+        &["output", "here"],
+        &["logs"],
+        &["approve", "agent"],
+        &["deny", "agent"],
+        &["explain", "agent"],
+        &["audit", "show"],
+        &["audit", "verify"],
+        &["runs"],
+        &["profile", "list"],
+        &["profile", "show", "tester"],
+        &["provider", "list"],
+        &["doctor"],
+        &["config", "show"],
+        &["config", "default"],
+        &["config", "init"],
+        &["plan", "init", "plan.yaml"],
+        &["plan", "check", "plan.yaml"],
+        &["plan", "status", "plan.yaml"],
+        &["plan", "why", "plan.yaml", "1.1"],
+        &["plan", "flags", "coder"],
+        &["plan", "config"],
+        &["plan", "usage"],
+        &["serve"],
+        &["exit", "here"],
+        &["wait", "here", "--until", "exited", "--timeout", "20s"],
+        &["kill", "here"],
+        &["stop", "--all"],
+    ];
+    for arguments in cases {
+        if matches!(arguments[0], "approve" | "deny") {
+            ask();
+        }
+        let ran = env.run([&["--json"][..], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:#?}");
+        let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+        assert!(is_json(&ran.stdout) || ran.stdout.lines().all(is_json), "{arguments:?}: {}", ran.stdout);
+        assert!(!ran.stdout.is_empty() && ran.stderr.is_empty(), "{arguments:?}: {ran:#?}");
+    }
+    let mut leaves = BTreeSet::new();
+    for name in listed(&env, &[]) {
+        let below = listed(&env, &[&name]);
+        leaves.extend(below.iter().map(|leaf| format!("{name} {leaf}")));
+        if below.is_empty() {
+            leaves.insert(name);
+        }
+    }
+    let is_run = |leaf: &&String| {
+        let words: Vec<&str> = leaf.split(' ').collect();
+        cases.iter().any(|arguments| arguments.starts_with(&words)) || ELSEWHERE.contains(&leaf.as_str())
+    };
+    let missing: Vec<&String> = leaves.iter().filter(|leaf| !is_run(leaf)).collect();
+    assert!(missing.is_empty(), "nobody has looked at the JSON of {missing:?}");
+}
