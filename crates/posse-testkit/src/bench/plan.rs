@@ -222,15 +222,18 @@ fn plan_text(tasks: usize) -> String {
     text
 }
 
+/// Milliseconds of the time between two sessions.
+type Part = fn(&Gap) -> f64;
+
 fn between(bench: &Bench, tasks: usize) -> Result<Vec<Row>, BenchError> {
     bench.go_on()?;
     let stage = Stage::open(bench, tasks)?;
     stage.run()?;
     let gaps = stage.gaps(tasks)?;
-    let samples = |of: fn(&Gap) -> f64| Samples::new(gaps.iter().map(of).collect());
+    let samples = |of: Part| Samples::new(gaps.iter().map(of).collect());
     let commands = median(gaps.iter().map(|gap| f64::from(gap.commands)).collect());
     let mut rows = Vec::new();
-    let parts: [(&str, fn(&Gap) -> f64, Option<f64>); 4] = [
+    let parts: [(&str, Part, Option<f64>); 4] = [
         ("all of it", |gap| gap.all, None),
         ("git", |gap| gap.git, None),
         ("starting and ending the agent", |gap| gap.agent, None),
