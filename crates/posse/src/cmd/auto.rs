@@ -12,6 +12,7 @@ mod write;
 use std::path::PathBuf;
 
 use posse_core::backlog::Slug;
+use posse_core::plan::config::{Backlog, Config};
 use posse_server::backlog::Shelves;
 
 use crate::error::{Error, Exit};
@@ -70,7 +71,7 @@ pub(crate) struct Where {
     /// The project [default: here]
     #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
     directory: PathBuf,
-    /// Where defect-backlog, feature-backlog, completed-backlog and failed-backlog are, within the project [default: docs]
+    /// Where defect-backlog, feature-backlog, completed-backlog and failed-backlog are, within the project [default: as configured, docs]
     #[arg(long, value_name = "DIR")]
     backlog_dir: Option<String>,
 }
@@ -80,8 +81,18 @@ impl Where {
         std::fs::canonicalize(&self.directory).map_err(Error::io(self.directory.display().to_string()))
     }
 
-    fn shelves(&self) -> Shelves {
-        self.backlog_dir.as_deref().map_or_else(Shelves::default, Shelves::below)
+    /// What is configured for the project.
+    fn config(&self) -> Result<Config, Error> {
+        Ok(super::plan::configuration::load(&self.project()?)?.resolved.config)
+    }
+
+    /// Where items are: as said, else as configured.
+    fn shelves(&self) -> Result<Shelves, Error> {
+        if let Some(directory) = &self.backlog_dir {
+            return Ok(Shelves::below(directory));
+        }
+        let Backlog { defects, features, completed, failed } = self.config()?.backlog;
+        Ok(Shelves { defects, features, completed, failed })
     }
 }
 
@@ -103,7 +114,7 @@ fn no_item(slug: &Slug) -> Error {
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let Some(command) = args.command else { return super::on_own_signals(run::run(args.run, ui)) };
     match command {
-        Command::Items(args) => items::run(&args, ui),
+        Command::Items(args) => super::on_runtime(items::run(args, ui)),
         Command::Status(place) => super::on_runtime(show::status(place, ui)),
         Command::Why(args) => super::on_runtime(show::why(args, ui)),
         Command::Follow(place) => super::on_own_signals(show::follow(place, ui)),

@@ -16,7 +16,7 @@ mod usage;
 mod why;
 mod words;
 
-pub(super) use run::exit;
+pub(super) use run::{amount, exit};
 
 use std::path::{Path, PathBuf};
 
@@ -143,7 +143,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Config(args) => configuration::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
-        Command::Items(args) => super::auto::items::run(&args, ui),
+        Command::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),
     }
 }
 

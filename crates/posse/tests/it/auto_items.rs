@@ -65,6 +65,18 @@ fn items_are_made_and_answered() {
 }
 
 #[test]
+fn directories_are_as_configured() {
+    let env = env();
+    put(&env, ".posse/config.toml", "[backlog]\nfeatures = \"wishes\"\n");
+    put(&env, "wishes/1-more.md", "# More\n## Acceptance Criteria\n- more\n");
+    assert!(env.run(["auto", "items"]).ok().contains("1  1-more"));
+    assert_eq!(env.run(["auto", "new", "feature", "Less"]).ok(), "wishes/02-less.md\n");
+    put(&env, ".posse/config.toml", "[backlog]\nfeature = \"wishes\"\n");
+    let refused = env.run(["auto", "items"]);
+    assert!(refused.code == Some(64) && refused.stderr.contains("features"), "{refused:?}");
+}
+
+#[test]
 fn an_empty_backlog_says_how_to_fill_it() {
     let env = env();
     let ran = env.run(["auto", "items"]);

@@ -36,19 +36,16 @@ pub(super) fn items(rows: &[Listed<'_>], others: &[Other], ui: &Ui) -> String {
 }
 
 fn cells(row: &Listed<'_>) -> Vec<Cell> {
-    let (mark, colour) = match (row.place, &row.question) {
-        (Some(_), Some(_)) => ("?".to_owned(), Some(Colour::Yellow)),
-        (Some(place), None) => (place.to_string(), Some(Colour::Green)),
-        (None, _) => ("–".to_owned(), Some(Colour::Dim)),
+    let (mark, colour, note) = match (&row.doing, &row.why, &row.question) {
+        (Some(doing), ..) => ("▸".to_owned(), Colour::Blue, Some(doing.as_str())),
+        (None, Some(why), _) => ("–".to_owned(), Colour::Dim, Some(why.as_str())),
+        (None, None, Some(_)) => ("?".to_owned(), Colour::Yellow, Some("too vague: it will be asked about")),
+        (None, None, None) => (row.place.unwrap_or_default().to_string(), Colour::Green, None),
     };
-    let said = match (&row.why, &row.question) {
-        (Some(why), _) => format!("{} ({why})", row.title),
-        (None, Some(_)) => format!("{} (too vague: it will be asked about)", row.title),
-        (None, None) => row.title.to_owned(),
-    };
+    let said = note.map_or_else(|| row.title.to_owned(), |note| format!("{} ({note})", row.title));
     let held = row.place.is_none().then_some(Colour::Dim);
     vec![
-        Cell::new(mark, colour),
+        Cell::new(mark, Some(colour)),
         Cell::new(row.item.as_str(), held),
         Cell::new(row.kind, held),
         Cell::new(row.priority, held),

@@ -25,7 +25,7 @@ struct Would<'a> {
 }
 
 pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
-    let (project, shelves) = (args.place.project()?, args.place.shelves());
+    let (project, shelves) = (args.place.project()?, args.place.shelves()?);
     let only = args.item.as_deref().map(slug).transpose()?;
     let found = scan(&project, &shelves);
     let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());

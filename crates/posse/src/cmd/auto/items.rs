@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use posse_core::auto;
 use posse_core::backlog::queue::{Queue, Standing};
-use posse_core::backlog::{Dependency, Item, Slug, intake};
+use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
 use posse_core::plan::Warning;
 use posse_server::backlog::{Found, Other, Scan, scan};
 use serde::Serialize;
 
-use super::{Where, draw};
+use super::{Where, draw, show};
+use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
 /// Everything in the backlog: in which order it is worked on, and why something is not
 ///
-/// Looks at the files only; nothing is started and nothing is written.
+/// Looks at the files, and at what the last pipeline knows of them; nothing is started and nothing is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -34,6 +36,8 @@ pub(super) struct Row<'a> {
     pub(super) place: Option<usize>,
     /// Why it is not begun.
     pub(super) why: Option<String>,
+    /// What is done with it now.
+    pub(super) doing: Option<String>,
     /// What will be asked about it when it is begun.
     pub(super) question: Option<String>,
     pub(super) waits_for: Vec<&'a Dependency>,
@@ -48,11 +52,45 @@ struct Everything<'a> {
     archived: usize,
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let shelves = args.place.shelves();
+/// What a pipeline knows of items, and files do not say.
+#[derive(Default)]
+pub(super) struct Known {
+    /// What is worked on, and how far it is.
+    doing: BTreeMap<Slug, String>,
+    /// What waits for a person, and why.
+    parked: BTreeMap<Slug, String>,
+}
+
+impl Known {
+    /// What the newest pipeline of the project knows. Without a daemon that is nothing.
+    async fn of(place: &Where) -> Result<Self, Error> {
+        let Some(mut client) = Client::connect_if_running().await? else { return Ok(Self::default()) };
+        let newest = show::of_project(&mut client, place).await?.into_iter().next();
+        let items = newest.map(|view| view.items).unwrap_or_default();
+        let of = |standing| items.iter().filter(move |item| item.standing == standing);
+        let said = |item: &posse_server::auto::view::ItemView| (item.item.clone(), item.reason.clone());
+        Ok(Self {
+            doing: of(auto::Standing::InProgress).map(said).collect(),
+            parked: of(auto::Standing::Parked).map(said).collect(),
+        })
+    }
+
+    pub(super) fn queue(&self, scan: &Scan) -> Queue {
+        let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
+        // What files say of an item is newer than what was known when it was put aside.
+        let asked = |slug: &&Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
+        let parked = self.parked.iter().filter(|(slug, _)| !asked(slug));
+        scan.queue(&unfinished, &parked.map(|(slug, why)| (slug.clone(), why.clone())).collect())
+    }
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let shelves = args.place.shelves()?;
     let found = scan(&args.place.project()?, &shelves);
-    let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());
-    let rows = rows(&found, &queue);
+    let known = Known::of(&args.place).await?;
+    let queue = known.queue(&found);
+    let mut rows = rows(&found, &queue);
+    rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
     let everything =
         Everything { items: &rows, others: &found.others, circles: &queue.circles, archived: found.archived.len() };
     ui.answer(&everything, || draw::items(&rows, &found.others, ui));
@@ -102,6 +140,7 @@ fn row(found: &Found, place: Option<usize>, why: Option<String>) -> Row<'_> {
         status: item.status.as_str(),
         place,
         why,
+        doing: None,
         question,
         waits_for: item.depends_on.iter().collect(),
         warnings: &found.warnings,

@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     max_items: Option<u32>,
     /// What this run may spend, in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", env = "POSSE_BUDGET_CAP", hide_env_values = true, value_parser = plan::amount)]
     budget_cap: Option<f64>,
     /// Tell nobody; what happens is shown and written down all the same
     #[arg(long)]

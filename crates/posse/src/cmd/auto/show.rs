@@ -44,7 +44,7 @@ pub(crate) struct RetryArgs {
 }
 
 /// The pipelines of this project, newest first.
-async fn of_project(client: &mut Client, place: &Where) -> Result<Vec<AutoView>, Error> {
+pub(super) async fn of_project(client: &mut Client, place: &Where) -> Result<Vec<AutoView>, Error> {
     let project = client::absolute(&place.project()?)?;
     let all: Vec<AutoView> = client.get("/auto?limit=10000").await?;
     Ok(all.into_iter().filter(|view| view.directory == project).collect())
@@ -100,7 +100,7 @@ pub(super) async fn why(args: WhyArgs, ui: &Ui) -> Result<Exit, Error> {
             Err(error) => return Err(error),
         }
     }
-    let found = scan(&project, &args.place.shelves());
+    let found = scan(&project, &args.place.shelves()?);
     let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());
     let other = found.others.iter().find(|other| other.slug.as_ref() == Some(&slug));
     if let Some(other) = other {

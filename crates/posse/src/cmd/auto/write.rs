@@ -1,6 +1,6 @@
 //! `posse auto new` and `answer`: what people write into a backlog without an editor.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use posse_core::backlog::{Kind, edit as change};
 use posse_server::backlog::{EditError, create, edit, scan};
@@ -8,9 +8,6 @@ use posse_server::backlog::{EditError, create, edit, scan};
 use super::{Where, no_item, slug};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
-
-/// Where numbers of items are taken, within the project. Not for git.
-const STATE: &str = ".posse/state";
 
 /// Make a new item, with a number that was never used before
 #[derive(Debug, clap::Args)]
@@ -41,18 +38,17 @@ pub(super) fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, Error> {
     let project = args.place.project()?;
     let kind = if args.kind == "defect" { Kind::Defect } else { Kind::Feature };
     let title = args.title.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let numbers = state(&project)?.join("numbers");
+    let numbers = ready(project.join(args.place.config()?.state_dir))?.join("numbers");
     let text = template(kind, &title);
-    let path = create(&project, &args.place.shelves(), &numbers, kind, &title, &text)
+    let path = create(&project, &args.place.shelves()?, &numbers, kind, &title, &text)
         .map_err(Error::io("cannot make the item"))?;
     ui.answer(&serde_json::json!({ "path": path }), || format!("{path}\n"));
     ui.say("write down what it is about; `posse auto items` shows where it stands");
     Ok(Exit::Ok)
 }
 
-/// The directory for what git should not see.
-fn state(project: &Path) -> Result<std::path::PathBuf, Error> {
-    let state = project.join(STATE);
+/// A directory for what git should not see.
+fn ready(state: PathBuf) -> Result<PathBuf, Error> {
     let failed = || Error::io(state.display().to_string());
     std::fs::create_dir_all(&state).map_err(failed())?;
     let ignore = state.join(".gitignore");
@@ -79,7 +75,7 @@ fn template(kind: Kind, title: &str) -> String {
 
 pub(super) fn answer(args: &AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
     let project = args.place.project()?;
-    let scan = scan(&project, &args.place.shelves());
+    let scan = scan(&project, &args.place.shelves()?);
     let slug = slug(&args.item)?;
     let found = scan.find(&slug).ok_or_else(|| no_item(&slug))?;
     let text = args.text.join(" ");

@@ -116,7 +116,7 @@ pub(crate) struct Args {
 }
 
 /// Money and shares of it.
-fn amount(text: &str) -> Result<f64, String> {
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
     let amount = text.trim().parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
     amount.ok_or_else(|| format!("{text:?} is no amount; it is a number, 0 or more"))
 }

@@ -90,6 +90,8 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     assert!(code == 6 && refused.contains("one at a time") && refused.contains("posse auto stop"), "{refused}");
     let (_, status) = scene.auto(&["status"]);
     assert!(status.contains("watches the backlog") && status.contains("now: 1-more  planning"), "{status}");
+    let (_, items) = scene.auto(&["items"]);
+    assert!(items.contains("▸  1-more") && items.contains("planning"), "{items}");
     let follower = scene.follows(&["follow"]);
     let (code, stopped) = scene.auto(&["stop"]);
     assert!(code == 0 && stopped.contains("goes on with it"), "{stopped}");
@@ -101,6 +103,23 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     let (code, shown) = scene.auto(&["--drain"]);
     assert_eq!(code, 0, "{shown}");
     assert!(scene.claude.called("plan", 2).is_none(), "the plan that was made is used");
+}
+
+#[test]
+fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on() {
+    let scene = Scene::new(&["1-bug"]);
+    scene.does_again_and_again("1-bug", "");
+    scene.claude.play("verify", "words='I could not decide.'");
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 7, "{shown}");
+    assert!(shown.contains("`posse auto status` shows what waits for you"), "{shown}");
+    let (_, items) = scene.auto(&["items"]);
+    assert!(items.contains("–  1-bug") && items.contains("needs_attention"), "{items}");
+    let (code, refused) = scene.auto(&["retry", "1-bug"]);
+    assert!(code == 1 && refused.contains("posse auto --retry 1-bug"), "{refused}");
+    scene.claude.play("verify", VERIFIED);
+    let (code, shown) = scene.auto(&["--drain", "--retry", "1-bug"]);
+    assert_eq!(code, 0, "{shown}");
 }
 
 #[test]
