@@ -44,6 +44,7 @@ fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
+/// T09.
 #[test]
 fn no_permission_flag_is_written_elsewhere() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();

@@ -150,6 +150,11 @@ pub struct Plan {
 /// Directories that never get into a commit, wherever they are: answer files and archives of runs.
 const OURS: [&[u8]; 2] = [b".tmp", b".posse"];
 
+/// Whether this belongs to posse, wherever it is.
+pub fn is_ours(path: &GitPath) -> bool {
+    path.names().any(|name| OURS.contains(&name))
+}
+
 /// Decides. `quarantine` is the directory for what is put aside, if it is in the repository.
 pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>) -> Plan {
     let users: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
@@ -161,7 +166,7 @@ pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>)
     for change in changes {
         let path = &change.path;
         let aside = quarantine.is_some_and(|directory| among(&BTreeSet::from([directory]), path));
-        let ours = aside || path.names().any(|name| OURS.contains(&name));
+        let ours = aside || is_ours(path);
         let why = if ours {
             Why::Ours
         } else if among(&users, path) {

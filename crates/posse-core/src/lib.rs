@@ -6,6 +6,8 @@
 
 pub mod aftermath;
 pub mod audit;
+pub mod auto;
+pub mod backlog;
 pub mod delivery;
 pub mod detect;
 pub mod frame;
@@ -17,6 +19,7 @@ pub mod plan;
 pub mod rounds;
 pub mod run;
 pub mod screen;
+pub mod secrets;
 pub mod signal;
 pub mod status;
 pub mod time;

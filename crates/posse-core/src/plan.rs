@@ -10,28 +10,34 @@
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
 //! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
 //!   called, `landing` what is in the way when it is merged.
+//! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
+//!   how long work is kept that was not merged.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again; `usage` sums
 //!   up what all of it has used.
 //! - `config` is what the project and the user say about all plans, `settings` what follows from it for one run.
 //! - `prompt` is what a session is told.
+//! - `retention` says how long what a run leaves behind is kept.
 //! - `machine` is a run of a plan: all of the above, fed with events.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 
 pub mod breaker;
 pub mod budget;
-mod check;
+pub(crate) mod check;
+pub mod checkout;
 pub mod config;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
 pub mod escalate;
-mod fields;
+pub(crate) mod fields;
 pub mod file;
 #[cfg(test)]
 mod file_tests;
 pub mod gates;
 mod ids;
+pub mod isolation;
+pub mod keep;
 pub mod landing;
 pub mod limits;
 #[cfg(test)]
@@ -54,6 +60,7 @@ mod read;
 mod read_meta;
 mod record;
 pub mod report;
+pub mod retention;
 pub mod retry;
 pub mod select;
 #[cfg(test)]
@@ -63,7 +70,7 @@ mod span;
 pub mod usage;
 pub mod verdict;
 mod writes;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use fields::duration;
 pub use file::Plan;

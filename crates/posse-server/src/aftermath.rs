@@ -188,9 +188,7 @@ async fn commit(
     plan: &Plan,
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, GitError> {
-    let draft = tree.draft().await?;
-    tree.stage(Some(&draft), &plan.add, &plan.remove).await?;
-    let id = if tree.differs(&draft).await? { Some(tree.commit(&draft, message).await?) } else { None };
+    let id = tree.commit_only(&plan.add, &plan.remove, message).await?;
 
     // Also if there was nothing: perhaps an earlier call came no further than this.
     let stage = async {

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod audit;
+mod auto;
 pub(crate) mod door;
 mod error;
 mod events;
@@ -41,6 +42,7 @@ pub use error::ApiError;
 use door::Door;
 use listen::{Defaults, Listeners};
 
+use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
 use crate::plans::Plans;
@@ -69,12 +71,19 @@ pub(crate) struct App {
     pub(crate) first_starts: Arc<FirstStarts>,
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
+    pub(crate) autos: Autos,
 }
 
 impl App {
     /// What terminals get whose maker says nothing about it.
     pub(crate) fn defaults(&self) -> Defaults {
         self.listeners.defaults()
+    }
+
+    /// Tells whoever follows the events. Not kept: only for what can be read elsewhere.
+    pub(crate) fn tell(&self, kind: &str, data: serde_json::Value) {
+        let at = jiff::Timestamp::now();
+        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, kind: kind.into(), terminal: None, data }));
     }
 
     /// Asks the hub and waits for its answer.
@@ -116,6 +125,16 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(plans::show))
         .routes(routes!(plans::stop))
         .routes(routes!(plans::journal))
+        .routes(routes!(plans::clean))
+        .routes(routes!(plans::session))
+        .routes(routes!(plans::session_log))
+        .routes(routes!(auto::list, auto::begin))
+        .routes(routes!(auto::show))
+        .routes(routes!(auto::go_on))
+        .routes(routes!(auto::stop))
+        .routes(routes!(auto::retry))
+        .routes(routes!(auto::why))
+        .routes(routes!(auto::journal))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

@@ -208,14 +208,60 @@ impl WorkTree {
         Ok(())
     }
 
+    /// All files as a draft has them.
+    pub(crate) async fn tree(&self, draft: &Draft) -> Result<String, GitError> {
+        let tree = line(self.git(Some(&draft.index()), &["write-tree"], b"").await?)?;
+        Ok(tree.to_string_lossy().into_owned())
+    }
+
+    /// All files as the user's index has them. In a copy: git would write into the index itself.
+    pub(crate) async fn staged_tree(&self) -> Result<String, GitError> {
+        let draft = self.draft().await?;
+        let copied = match std::fs::copy(&self.index, draft.index()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        copied.map_err(|error| GitError::Io { what: "cannot copy the index", error })?;
+        self.tree(&draft).await
+    }
+
     /// Whether there is anything to commit in it.
     pub(crate) async fn differs(&self, draft: &Draft) -> Result<bool, GitError> {
-        let tree = line(self.git(Some(&draft.index()), &["write-tree"], b"").await?)?;
+        let tree = OsString::from(self.tree(draft).await?);
         let Some(base) = &draft.base else {
             return Ok(!success(self.git(Some(&draft.index()), &["ls-files", "-z"], b"").await?)?.is_empty());
         };
         let base = format!("{base}^{{tree}}");
         Ok(tree != line(self.git(None, &["rev-parse", "--verify", &base], b"").await?)?)
+    }
+
+    /// Commits these as they are in the work tree, without those, and nothing else; `None` if that is what HEAD says. The
+    /// user's index is not touched: `stage` brings it up to date.
+    pub(crate) async fn commit_only<'a>(
+        &self,
+        add: impl IntoIterator<Item = &'a GitPath>,
+        remove: impl IntoIterator<Item = &'a GitPath>,
+        message: &str,
+    ) -> Result<Option<String>, GitError> {
+        let draft = self.draft().await?;
+        self.stage(Some(&draft), add, remove).await?;
+        if self.differs(&draft).await? { self.commit(&draft, message).await.map(Some) } else { Ok(None) }
+    }
+
+    /// What git calls a file in here.
+    pub(crate) fn path_of(&self, file: &Path) -> Result<GitPath, GitError> {
+        let outside = || GitError::Child(format!("{} is not in {}", file.display(), self.root.display()));
+        let within = file.strip_prefix(&self.root).map_err(|_| outside())?;
+        Ok(GitPath(within.as_os_str().as_bytes().to_vec()))
+    }
+
+    /// Whether the user does not want git to see this.
+    pub(crate) async fn ignores(&self, path: &GitPath) -> Result<bool, GitError> {
+        let call = self.git(None, &["check-ignore", "-z", "--stdin"], &joined([path])).await?;
+        match call.status.code() {
+            Some(1) => Ok(false),
+            _ => success(call).map(|said| !said.is_empty()),
+        }
     }
 
     /// The paths in which a draft, or the user's index, and a commit differ.

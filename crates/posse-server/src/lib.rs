@@ -6,7 +6,9 @@
 
 pub mod aftermath;
 pub mod api;
+pub mod auto;
 mod backends;
+pub mod backlog;
 mod child;
 mod environment;
 mod first_starts;

@@ -6,21 +6,27 @@
 //! is asked for again. The environment of sessions is never stored: a run that must start one waits until somebody comes
 //! who knows it.
 
+mod adopt;
 pub mod areas;
-mod begin;
-mod briefing;
-mod doing;
+pub(crate) mod begin;
+pub(crate) mod briefing;
+pub(crate) mod doing;
 mod driver;
 pub mod entry;
-mod facts;
+pub(crate) mod facts;
+mod keep;
+mod keeping;
 mod ledger;
+mod logs;
 mod others;
-mod plan_file;
+mod place;
+pub(crate) mod plan_file;
 mod report;
-mod session;
+pub mod said;
+pub(crate) mod session;
 pub(crate) mod stop_file;
 pub mod view;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -29,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::{self, Event, StopHow};
 use posse_core::plan::names::plan_slug;
@@ -45,6 +52,7 @@ pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
 use entry::Entry;
+pub use keep::KeptWork;
 use ledger::Ledger;
 use others::Shared;
 use session::Sessions;
@@ -131,6 +139,10 @@ pub(crate) struct Plans {
     /// What runs share.
     shared: Shared,
     pub(crate) stop_files: StopFiles,
+    /// The checkouts in which sessions work, and of which run.
+    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Held by whoever removes what is not needed any more.
+    cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
     database: PathBuf,
     /// Where runs keep their files.
@@ -140,11 +152,24 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
-        let (driven, heard, shared) = Default::default();
+        let (driven, heard, shared, in_place, cleaning) = Default::default();
         let beginning: Arc<tokio::sync::Mutex<()>> = Arc::default();
         let not_taken_up = Arc::new(Mutex::new(beginning.clone().try_lock_owned().ok()));
         let stop_files = StopFiles::new(files.clone());
-        Self { driven, heard, beginning, not_taken_up, shared, stop_files, files, database, state, executable }
+        Self {
+            driven,
+            heard,
+            beginning,
+            not_taken_up,
+            shared,
+            stop_files,
+            in_place,
+            cleaning,
+            files,
+            database,
+            state,
+            executable,
+        }
     }
 
     /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
@@ -167,10 +192,11 @@ impl Plans {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
         }
         let (id, state) = (spec.id, self.state_of(spec.id));
-        let areas = self.areas(&spec).await?;
+        let areas = self.find_place(&mut spec, last.as_ref()).await?;
+        self.adopt(&areas, &mut spec, last.as_ref())?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
         let told = view::told(id, 1, &entry);
         let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
         written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
@@ -180,7 +206,7 @@ impl Plans {
     }
 
     /// Tells a run that somebody is there who knows the environment.
-    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
@@ -196,6 +222,8 @@ impl Plans {
     }
 
     pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), PlanError> {
+        // Whoever comes right after a restart waits until the run is taken up: it is not over.
+        drop(self.beginning.lock().await);
         self.show(id).await?;
         match self.tell(id, Event::Stop(how)).await {
             true => Ok(()),
@@ -205,7 +233,7 @@ impl Plans {
 
     /// A person answers a task that asked, of a plan that runs or not.
     pub(crate) async fn answer(&self, file: &str, task: &str, answer: String) -> Result<(), PlanError> {
-        let asks = |record: &Record, id: &TaskId| match record.status {
+        let asks = |record: &Record, id: &TaskId, _| match record.status {
             TaskStatus::Suspended => Ok(()),
             _ => Err(PlanError::NotAsking(id.clone())),
         };
@@ -224,8 +252,10 @@ impl Plans {
 
     /// A person wants a task to be tried again from the beginning.
     pub(crate) async fn retry(&self, file: &str, task: &str) -> Result<(), PlanError> {
-        let rests = |record: &Record, id: &TaskId| match record.status {
+        // While a run goes on, what is completed is being validated or merged.
+        let rests = |record: &Record, id: &TaskId, runs| match record.status {
             TaskStatus::InProgress => Err(PlanError::Busy(id.clone())),
+            TaskStatus::Completed if runs => Err(PlanError::Busy(id.clone())),
             _ => Ok(()),
         };
         self.change(file, task, rests, |task| Event::Retry { task }, |record| *record = Record::default()).await
@@ -236,7 +266,7 @@ impl Plans {
         &self,
         file: &str,
         task: &str,
-        may: impl Fn(&Record, &TaskId) -> Result<(), PlanError>,
+        may: impl Fn(&Record, &TaskId, bool) -> Result<(), PlanError>,
         event: impl FnOnce(TaskId) -> Event,
         edit: impl FnOnce(&mut Record),
     ) -> Result<(), PlanError> {
@@ -246,7 +276,7 @@ impl Plans {
         if let Some(id) = self.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
-            may(&found.record, &found.id)?;
+            may(&found.record, &found.id, true)?;
             if self.tell(id, event(found.id)).await {
                 return Ok(());
             }
@@ -260,7 +290,7 @@ impl Plans {
         if record.status == TaskStatus::InProgress {
             record.status = TaskStatus::Pending;
         }
-        may(record, &id)?;
+        may(record, &id, false)?;
         edit(record);
         let written =
             write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
@@ -329,6 +359,26 @@ impl Plans {
         self.read(move |database| store::usage(database, &of)).await
     }
 
+    /// The run of this file that began last, if it began at this time or later.
+    pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
+        let file = file.to_owned();
+        let Some(id) = self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? else {
+            return Ok(None);
+        };
+        let view = self.show(id).await?;
+        Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
+    }
+
+    /// No session of this provider before then: somebody outside of plans has found out.
+    pub(crate) fn hold(&self, provider: &str, hold: &Hold) {
+        self.shared.hold_all(provider, hold);
+    }
+
+    /// Until when sessions of this provider wait for the quota.
+    pub(crate) fn held(&self, provider: &str, now: Wall) -> Option<Hold> {
+        self.shared.held(provider, now)
+    }
+
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<PlanView>, PlanError> {
         let views = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
@@ -394,6 +444,8 @@ impl Plans {
             state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
             branch: spec.branch.clone(),
+            make_branch: spec.git.base.is_none(),
+            isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };
         Ok(Areas::open(ground).await?)
@@ -401,7 +453,10 @@ impl Plans {
 
     /// Drives it from now on.
     fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
-        let id = ledger.spec.id;
+        let (id, file) = (ledger.spec.id, ledger.spec.file.clone());
+        if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
+            lock(&self.in_place).insert(id, areas.root().to_owned());
+        }
         let (commands, inbox) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
@@ -421,11 +476,14 @@ impl Plans {
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, mine, stop_files };
         let driver = Driver::new(parts);
         lock(&self.driven).insert(id, commands);
-        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
-                lock(&driven).remove(&id);
-                lock(&heard).remove(&id);
+                lock(&plans.driven).remove(&id);
+                lock(&plans.heard).remove(&id);
+                lock(&plans.in_place).remove(&id);
+                plans.clean_up(Some(&file)).await;
+                plans.tidy().await;
             }
         });
     }

@@ -28,7 +28,7 @@ pub(crate) fn put_aside(root: &Path, relative: &Path, directory: &Path) -> io::R
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many of this name"))
 }
 
-fn move_to(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn move_to(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Another disk, or one that cannot do this.

@@ -79,7 +79,7 @@ pub struct Record {
 /// Something that happened, as the log and every listener get it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LogEvent {
-    /// Its place in the log. Absent for what is not kept: changes of title, bells.
+    /// Its place in the log. Absent for what is not kept: changes of title, bells, that a session of a plan said something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<i64>,
     pub at: jiff::Timestamp,

@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
+use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::plans::Plans;
@@ -113,7 +114,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         tmux_is_there: backends.tmux_is_there(&tmux_server).await,
         tmux_server,
     });
-    let (going_on, plans_going_on) = (found.runs, found.plans);
+    let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -124,7 +125,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         versions: Arc::default(),
         first_starts: Arc::default(),
         runs: Runs::new(files.clone(), places.database()),
-        plans: Plans::new(files, places.database(), places.plans(), executable),
+        plans: Plans::new(files.clone(), places.database(), places.plans(), executable.clone()),
+        autos: Autos::new(files, places.database(), places.autos(), executable),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -140,6 +142,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         async move {
             app.runs.take_up(&app, going_on).await;
             app.plans.take_up(&app, plans_going_on).await;
+            app.plans.clean_up(None).await;
+            app.autos.take_up(&app, autos_going_on).await;
+            app.plans.tidy().await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

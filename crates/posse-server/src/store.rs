@@ -91,6 +91,8 @@ pub(crate) struct Found {
     pub(crate) runs: Vec<RunId>,
     /// The same of plans.
     pub(crate) plans: Vec<RunId>,
+    /// And of pipelines.
+    pub(crate) autos: Vec<RunId>,
     /// Answers to dialogs of which nobody knows what became.
     pub(crate) unfinished: Vec<Entry>,
 }
@@ -136,9 +138,13 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     let inputs = read_inputs(&connection).map_err(wrap)?;
     let runs = runs::unfinished(&connection, Kind::Loop).map_err(wrap)?;
     let plans = runs::unfinished(&connection, Kind::Plan).map_err(wrap)?;
+    let autos = runs::unfinished(&connection, Kind::Auto).map_err(wrap)?;
     let unfinished = audit::unfinished(&connection).map_err(wrap)?;
     let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
-    Ok((Writer::start(connection, ledger), Found { terminals, newest, settings, inputs, runs, plans, unfinished }))
+    Ok((
+        Writer::start(connection, ledger),
+        Found { terminals, newest, settings, inputs, runs, plans, autos, unfinished },
+    ))
 }
 
 fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {

@@ -28,6 +28,8 @@ pub(crate) enum Changed {
     Grown,
     /// It was made; the same.
     Appeared,
+    /// It was removed, or moved elsewhere; the same.
+    Removed,
     /// Its directory is gone, and nothing will be told any more; the same.
     Gone,
 }
@@ -78,6 +80,18 @@ impl WatchedFiles {
         self.add(path, flags, Box::new(tell));
     }
 
+    /// Tells of everything in this directory that comes, goes or is written, and when it is gone itself. `false`: nobody
+    /// will tell.
+    pub(crate) fn watch_directory(
+        &self,
+        directory: &Path,
+        tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
+    ) -> bool {
+        let come = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE;
+        let go = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF;
+        self.watcher.as_ref().is_some_and(|watcher| watcher.add_directory(directory, come | go, Box::new(tell)))
+    }
+
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         if let Some(watcher) = &self.watcher {
             watcher.add(file, flags, tell);
@@ -92,7 +106,8 @@ struct Directory {
 }
 
 struct Wanted {
-    name: OsString,
+    /// Nothing: whatever is in it.
+    name: Option<OsString>,
     flags: WatchFlags,
     tell: Tell,
 }
@@ -115,6 +130,8 @@ impl Watcher {
                         events if events.contains(ReadFlags::MOVED_TO) => (Changed::Placed, WatchFlags::MOVED_TO),
                         events if events.contains(ReadFlags::MODIFY) => (Changed::Grown, WatchFlags::MODIFY),
                         events if events.contains(ReadFlags::CREATE) => (Changed::Appeared, WatchFlags::CREATE),
+                        events if events.contains(ReadFlags::DELETE) => (Changed::Removed, WatchFlags::DELETE),
+                        events if events.contains(ReadFlags::MOVED_FROM) => (Changed::Removed, WatchFlags::MOVED_FROM),
                         _ => (Changed::Written, WatchFlags::CLOSE_WRITE),
                     };
                     if let Some(name) = change.file_name() {
@@ -144,17 +161,27 @@ impl Watcher {
                 }
                 let path = directory.to_owned();
                 let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                directory.wanted.push(Wanted { name: name.to_owned(), flags, tell });
+                directory.wanted.push(Wanted { name: Some(name.to_owned()), flags, tell });
             }
             Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
         }
+    }
+
+    fn add_directory(&self, directory: &Path, flags: WatchFlags, tell: Tell) -> bool {
+        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
+        let mut watched = self.watched();
+        let Ok(watch) = inotify::add_watch(&self.kernel, directory, in_kernel) else { return false };
+        let path = directory.to_owned();
+        let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
+        directory.wanted.push(Wanted { name: None, flags, tell });
+        true
     }
 
     /// The directory is not there any more.
     fn gone(&self, watch: i32) {
         let Some(directory) = self.watched().remove(&watch) else { return };
         for wanted in directory.wanted.iter().filter(|wanted| wanted.flags.contains(WatchFlags::DELETE_SELF)) {
-            (wanted.tell)(&directory.path.join(&wanted.name), Changed::Gone);
+            (wanted.tell)(&directory.path.join(wanted.name.as_deref().unwrap_or_default()), Changed::Gone);
         }
     }
 
@@ -162,7 +189,8 @@ impl Watcher {
         let mut watched = self.watched();
         let Some(directory) = watched.get_mut(&watch) else { return };
         let path = directory.path.join(name);
-        let concerns = |wanted: &Wanted| wanted.name == name && wanted.flags.contains(flag);
+        let concerns =
+            |wanted: &Wanted| wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag);
         directory.wanted.retain(|wanted| !concerns(wanted) || (wanted.tell)(&path, how));
         if directory.wanted.is_empty() {
             watched.remove(&watch);

@@ -164,6 +164,11 @@ impl Places {
         self.home.join("plans")
     }
 
+    /// The same of pipelines.
+    pub fn autos(&self) -> PathBuf {
+        self.home.join("auto")
+    }
+
     /// The last screens of ended terminals.
     pub fn screens(&self) -> PathBuf {
         self.home.join("screens")

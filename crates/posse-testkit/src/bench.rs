@@ -7,6 +7,7 @@ mod command_line;
 mod crowd;
 mod latency;
 mod memory;
+mod plan;
 mod processor;
 pub mod report;
 pub mod stamp;
@@ -54,6 +55,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "throughput", what: "how fast one terminal can print", run: throughput::measure },
     Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: crowd::measure },
     Measurement { name: "loop", what: "what the loop takes beyond its agents", run: whole_loop::measure },
+    Measurement { name: "plan", what: "what plans take beyond git and their agents", run: plan::measure },
 ];
 
 #[derive(Debug, thiserror::Error)]

@@ -60,17 +60,37 @@ say() {
 commit() {
   printf '%s\n' "$2" > "$1" && git add -- "$1" && git -c user.name=a -c user.email=a@b commit -q -m "change $1"
 }
+# uses TOOL ARGUMENT: a tool is used, and done.
+uses() {
+  tools=$((tools + 1))
+  case $1 in Bash) key=command ;; Grep | Glob) key=pattern ;; *) key=file_path ;; esac
+  printf '{"type":"assistant","message":{"id":"t%s","content":[{"type":"tool_use","id":"t%s","name":"%s","input":{"%s":"%s"}}]}}\n' \
+    "$tools" "$tools" "$1" "$key" "$2"
+  printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s","is_error":%s,"content":"%s"}]}}\n' \
+    "$tools" "${3:-false}" "${4:-done}"
+}
+# refused TOOL PATH: a tool that it is not allowed to use.
+refused() {
+  uses "$1" "$2" true 'it is outside of the allowed directories'
+  denials="$denials${denials:+,}{\"tool_name\":\"$1\",\"tool_use_id\":\"t$tools\",\"tool_input\":{\"file_path\":\"$2\"}}"
+}
+# limited SECONDS: out of quota for so long.
+limited() {
+  printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' \
+    "$(($(date +%s) + $1))"
+  error=true code=1
+}
 # await NAME: until the test lets it go on.
 await() {
   : > "$me/awaits"
   read -r _ < "$home/$1"
 }
-cost=0.25 turns=2 error=false words=done code=0
+cost=0.25 turns=2 error=false words=done code=0 tools=0 denials=
 printf '{"type":"system","subtype":"init","session_id":"s","model":"scripted","claude_code_version":"0.0.1"}\n'
 for play in "$home/play/$task.$number" "$home/play/$task"; do
   if [ -e "$play" ]; then . "$play"; break; fi
 done
-printf '{"type":"result","subtype":"success","is_error":%s,"num_turns":%s,"result":"%s","total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5},"permission_denials":[]}\n' "$error" "$turns" "$words" "$cost"
+printf '{"type":"result","subtype":"success","is_error":%s,"num_turns":%s,"result":"%s","total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5},"duration_ms":1500,"permission_denials":[%s]}\n' "$error" "$turns" "$words" "$cost" "$denials"
 exit $code
 "#;
 
@@ -139,7 +159,8 @@ impl ScriptedClaude {
         fs::read_dir(self.directory.join("sessions")).unwrap().count()
     }
 
-    fn session(&self, task: &str, number: u32) -> PathBuf {
+    /// Where the session of this number of a task leaves what it likes (`$me`).
+    pub fn session(&self, task: &str, number: u32) -> PathBuf {
         self.directory.join("sessions").join(format!("{task}.{number}"))
     }
 }

@@ -4,6 +4,7 @@ mod actor;
 mod answer;
 mod attach;
 mod audit;
+mod auto;
 mod completions;
 mod config;
 mod demo;
@@ -78,6 +79,7 @@ enum Command {
     Runs(runs::ListArgs),
     Run(runs::Args),
     Plan(plan::Args),
+    Auto(Box<auto::Args>),
     Launch(launch::Args),
     Ls(ls::Args),
     Show(show::Args),
@@ -119,6 +121,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Runs(args) => on_runtime(runs::list(args, ui)),
         Command::Run(args) => on_runtime(runs::run(args, ui)),
         Command::Plan(args) => plan::run(args, ui),
+        Command::Auto(args) => auto::run(*args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
         Command::Show(args) => on_runtime(show::run(args, ui)),

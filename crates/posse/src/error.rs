@@ -49,7 +49,12 @@ pub(crate) enum Error {
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
+    UsageHint { message: String, hint: String },
+    #[error("{message}")]
     Failed { message: String, hint: Option<String> },
+    /// It is done already, and not in the way that is wanted now.
+    #[error("{message}")]
+    Running { message: String, hint: String },
     #[error("{}", .0.detail)]
     Refused(Problem),
     #[error("there is no terminal called {0:?}")]
@@ -92,7 +97,8 @@ impl Error {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Error::Usage(_) | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Running { .. } => Exit::Locked,
             Error::Refused(problem) => match problem.kind.as_str() {
                 "no_program" | "no_tmux" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
@@ -114,6 +120,7 @@ impl Error {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Error::Failed { hint, .. } => hint.clone(),
+            Error::UsageHint { hint, .. } | Error::Running { hint, .. } => Some(hint.clone()),
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
@@ -126,7 +133,8 @@ impl Error {
     /// A stable word for programs.
     pub(crate) fn kind(&self) -> &str {
         match self {
-            Error::Usage(_) => "usage",
+            Error::Usage(_) | Error::UsageHint { .. } => "usage",
+            Error::Running { .. } => "running",
             Error::Failed { .. } => "failed",
             Error::Refused(problem) => &problem.kind,
             Error::NoTerminal(_) => "no_terminal",

@@ -281,6 +281,16 @@ pub(crate) fn age(since: jiff::Timestamp) -> String {
     }
 }
 
+/// "12s", "1m05s", "2h05m": how long something took.
+pub(crate) fn took(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// "812 B", "12 kB", "40 MB", "25 GB": how much.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {

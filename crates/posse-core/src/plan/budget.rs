@@ -145,6 +145,22 @@ impl Total {
         self.api_seconds += usage.api_seconds.unwrap_or(0.0);
     }
 
+    /// All the sessions of another sum.
+    pub fn add_total(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.cost_usd += other.cost_usd;
+        self.cost_unknown += other.cost_unknown;
+        self.tokens_unknown += other.tokens_unknown;
+        self.partial += other.partial;
+        self.turns += other.turns;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_creation_tokens += other.cache_creation_tokens;
+        self.api_seconds += other.api_seconds;
+        self.seconds += other.seconds;
+    }
+
     /// The cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
     pub fn cost(&self) -> String {
         match (self.cost_unknown, self.sessions) {
@@ -252,12 +268,6 @@ pub fn exhausted(levels: &[Level]) -> Option<String> {
         (level.spent.cost_usd >= limit)
             .then(|| format!("{}: {} of {limit:.2} USD are spent", level.name, level.spent.cost()))
     })
-}
-
-/// Lines of the ledger that are not older than a window.
-pub fn within(lines: &[Line], window: Duration, now: Wall) -> impl Iterator<Item = &Line> {
-    let window = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
-    lines.iter().filter(move |line| line.at.0 > now.0.saturating_sub(window))
 }
 
 #[cfg(test)]
@@ -383,15 +393,5 @@ mod tests {
         assert_eq!(total.cache_hits(), None);
         let written = serde_json::to_value(line(2, Phase::Task, None)).unwrap();
         assert_eq!(written["cost_usd"], serde_json::Value::Null);
-    }
-
-    #[test]
-    fn t77_the_window_reaches_back_beyond_this_process() {
-        let day = 86_400_000;
-        let ledger = [line(0, Phase::Task, Some(4.0)), line(3 * day, Phase::Task, Some(6.0))];
-        let spent = |now| Total::of(within(&ledger, Duration::from_secs(7 * 86_400), Wall(now))).cost_usd;
-        assert_eq!(spent(5 * day), 10.0);
-        assert_eq!(spent(8 * day), 6.0);
-        assert_eq!(spent(11 * day), 0.0);
     }
 }

@@ -72,7 +72,7 @@ fn meant<'t>(typed: &TaskId, tasks: &[&'t Task]) -> Option<&'t TaskId> {
 }
 
 /// Circles in a graph, each once, beginning at its first task in the order of the file.
-fn cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(crate) fn cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut left: Vec<bool> = vec![true; needs.len()];
     let mut found = Vec::new();
     loop {

@@ -21,6 +21,7 @@ pub use layer::{Format, Layer, Origin, Resolved, Whose, resolve, shown_duration}
 
 use super::budget::Budget;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
+use super::keep::DEFAULT_KEEP;
 use super::limits::Waits;
 use super::select::DEFAULT_WORKERS;
 use super::{Place, Problem};
@@ -158,7 +159,6 @@ pub struct Limits {
 }
 
 const MINUTE: u64 = 60;
-const DAY: u64 = 86_400;
 
 impl Default for Config {
     fn default() -> Self {
@@ -205,7 +205,7 @@ impl Default for Task {
 
 impl Default for Git {
     fn default() -> Self {
-        Self { isolation: Isolation::Worktree, keep_failed: Duration::from_secs(7 * DAY) }
+        Self { isolation: Isolation::Worktree, keep_failed: DEFAULT_KEEP }
     }
 }
 
@@ -266,9 +266,9 @@ impl Config {
         gates
     }
 
-    /// The plan's word before the configuration's.
-    pub fn isolation(&self, plan: &Plan) -> Isolation {
-        plan.meta.isolation.unwrap_or(self.git.isolation)
+    /// What somebody has said, the plan before the configuration. Work trees are what there is if nobody says anything.
+    pub fn isolation(&self, plan: &Plan) -> Option<Isolation> {
+        plan.meta.isolation.or(Some(self.git.isolation).filter(|isolation| *isolation == Isolation::InPlace))
     }
 
     /// What is said to the tool for a model.

@@ -91,6 +91,16 @@ fn proves(before: &Plan, old: Tree, edited: &str, state: &State, mark: &Mark) ->
         && without_statuses(old.root) == without_statuses(new.root)
 }
 
+/// Whether two texts of a plan say the same but for what has become of it, which is ours to write.
+pub fn same_but_for_statuses(one: &str, other: &str) -> bool {
+    match (yaml::parse(one), yaml::parse(other)) {
+        (Ok(one), Ok(other)) => {
+            one.comments == other.comments && without_statuses(one.root) == without_statuses(other.root)
+        }
+        _ => false,
+    }
+}
+
 fn without_statuses(mut root: Node) -> Node {
     fn drop_keys(node: &mut Node, keys: &[&str]) {
         if let Value::Map(entries, _) = &mut node.value {
@@ -201,9 +211,9 @@ fn quoted(text: &str) -> Option<String> {
 }
 
 /// Changes to a text, collected first and made at once.
-pub(super) struct Edits<'t> {
-    pub(super) text: &'t str,
-    pub(super) splices: Vec<(Range<usize>, String)>,
+pub(crate) struct Edits<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) splices: Vec<(Range<usize>, String)>,
 }
 
 impl Edits<'_> {
@@ -242,7 +252,7 @@ impl Edits<'_> {
     }
 
     /// Puts other text behind the colon of a field.
-    pub(super) fn replace(&mut self, entry: &Entry, with: &str) -> Option<()> {
+    pub(crate) fn replace(&mut self, entry: &Entry, with: &str) -> Option<()> {
         let behind_key = self.text.get(entry.key.at.end..)?;
         let colon = behind_key.len() - behind_key.trim_start_matches([' ', '\t']).len();
         if !behind_key[colon..].starts_with(':') {
@@ -254,7 +264,7 @@ impl Edits<'_> {
         Some(())
     }
 
-    pub(super) fn insert_behind(&mut self, map: &Node, anchor: &Entry, key: &str, value: &str) {
+    pub(crate) fn insert_behind(&mut self, map: &Node, anchor: &Entry, key: &str, value: &str) {
         let end = self.end(&anchor.value).max(anchor.key.at.end);
         match map.value {
             Value::Map(_, Notation::Flow) => self.splices.push((end..end, format!(", {key}: {value}"))),
@@ -272,7 +282,7 @@ impl Edits<'_> {
 
     /// Where a value ends. Block scalars reach into the empty lines behind them, and of nothing the parser says that it
     /// stands at the next thing.
-    pub(super) fn end(&self, node: &Node) -> usize {
+    pub(crate) fn end(&self, node: &Node) -> usize {
         match &node.value {
             Value::Scalar { text, plain: true } if text.is_empty() => 0,
             _ => {
@@ -282,7 +292,7 @@ impl Edits<'_> {
         }
     }
 
-    pub(super) fn apply(mut self) -> String {
+    pub(crate) fn apply(mut self) -> String {
         // Stable: several lines inserted in one place keep their order.
         self.splices.sort_by_key(|(range, _)| range.start);
         let mut out = String::with_capacity(self.text.len() + 256);
@@ -302,7 +312,7 @@ impl Edits<'_> {
 }
 
 /// The map of a task.
-pub(super) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
+pub(crate) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
     list(root, "sections").iter().flat_map(|section| list(section, "tasks")).find(|task| {
         matches!(task.get("id").map(|entry| &entry.value.value), Some(Value::Scalar { text, .. }) if text == id.as_str())
     })

@@ -1,6 +1,6 @@
 //! Statuses in the file: what is written, and that nothing else is touched.
 
-use super::edit::{Mark, NotWritten, write};
+use super::edit::{Mark, NotWritten, same_but_for_statuses, write};
 use super::file::PlanStatus;
 use super::file_tests::OLD;
 use super::{FailureKind, Plan, State, TaskId, TaskStatus};
@@ -79,6 +79,26 @@ fn t21_comments_order_and_unknown_keys_stay() {
     let (plan, _) = Plan::read("p", &back).unwrap();
     assert_eq!(plan.task("1.2").unwrap().record, super::Record::default());
     assert_eq!(plan.meta.status, None);
+}
+
+#[test]
+fn what_authors_wrote_is_told_from_what_we_did() {
+    let ours = edited(OLD, |state, mark| {
+        state.of(&id("1.2")).status = TaskStatus::Verified;
+        state.of(&id("1.2")).attempts = 2;
+        mark.status = Some(PlanStatus::Stopped);
+    })
+    .unwrap();
+    assert!(same_but_for_statuses(OLD, &ours) && same_but_for_statuses(&ours, OLD));
+    for theirs in [
+        ours.replace("# reviewed by hand", "# reviewed twice"),
+        ours.replace("name: Tests", "name: More tests"),
+        format!("{ours}      - {{id: new, name: New}}\n"),
+        "no: plan".to_owned(),
+        "{".to_owned(),
+    ] {
+        assert!(!same_but_for_statuses(&ours, &theirs), "{theirs}");
+    }
 }
 
 #[test]

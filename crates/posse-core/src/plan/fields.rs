@@ -9,31 +9,31 @@ use crate::nearest::nearest;
 
 /// What was found wrong so far.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) problems: Vec<Problem>,
-    pub(super) warnings: Vec<Warning>,
+pub(crate) struct Found {
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// Which keys a map may have.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// What the map is, for messages.
-    pub(super) of: &'static str,
-    pub(super) known: &'static [&'static str],
+    pub(crate) of: &'static str,
+    pub(crate) known: &'static [&'static str],
     /// Other names that are read as a known one: alias, name.
-    pub(super) aliases: &'static [(&'static str, &'static str)],
+    pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
-    pub(super) elsewhere: &'static [(&'static str, &'static str)],
+    pub(crate) elsewhere: &'static [(&'static str, &'static str)],
 }
 
-pub(super) struct Fields<'n, 'f> {
+pub(crate) struct Fields<'n, 'f> {
     node: &'n Node,
     keys: &'static Keys,
-    pub(super) found: &'f mut Found,
+    pub(crate) found: &'f mut Found,
 }
 
 impl<'n, 'f> Fields<'n, 'f> {
     /// Looks at the keys first: unknown, misspelt, given twice.
-    pub(super) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut Found) -> Option<Self> {
+    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut Found) -> Option<Self> {
         if !matches!(node.value, Value::Map(..)) {
             found.problems.push(Problem::new(node.at, format!("{} should be a map, this is {}", keys.of, node.kind())));
             return None;
@@ -71,16 +71,16 @@ impl<'n, 'f> Fields<'n, 'f> {
         Some(Self { node, keys, found })
     }
 
-    pub(super) fn problem(&mut self, problem: Problem) {
+    pub(crate) fn problem(&mut self, problem: Problem) {
         self.found.problems.push(problem);
     }
 
-    pub(super) fn at(&self) -> Place {
+    pub(crate) fn at(&self) -> Place {
         self.node.at
     }
 
     /// The value of a field, if it has one.
-    pub(super) fn node(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
         debug_assert!(self.keys.known.contains(&key), "{key} is not among the known keys");
         self.node
             .get(key)
@@ -101,11 +101,11 @@ impl<'n, 'f> Fields<'n, 'f> {
         None
     }
 
-    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         self.text_at(key).map(|(text, _)| text)
     }
 
-    pub(super) fn text_at(&mut self, key: &str) -> Option<(String, Place)> {
+    pub(crate) fn text_at(&mut self, key: &str) -> Option<(String, Place)> {
         let node = self.node(key)?;
         match &node.value {
             Value::Scalar { text, .. } => Some((text.clone(), node.at)),
@@ -114,7 +114,7 @@ impl<'n, 'f> Fields<'n, 'f> {
     }
 
     /// Text that may be left empty.
-    pub(super) fn words(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn words(&mut self, key: &str) -> Option<String> {
         self.text(key).filter(|text| !text.trim().is_empty())
     }
 
@@ -127,29 +127,29 @@ impl<'n, 'f> Fields<'n, 'f> {
         value.or_else(|| self.wrong(node, key, wanted))
     }
 
-    pub(super) fn count(&mut self, key: &str) -> Option<u32> {
+    pub(crate) fn count(&mut self, key: &str) -> Option<u32> {
         self.read(key, "a whole number, 0 or more", |text| text.parse().ok())
     }
 
-    pub(super) fn count_from_1(&mut self, key: &str) -> Option<u32> {
+    pub(crate) fn count_from_1(&mut self, key: &str) -> Option<u32> {
         self.read(key, "a whole number, 1 or more", |text| text.parse().ok().filter(|n| *n >= 1))
     }
 
     /// Money and shares of it.
-    pub(super) fn amount(&mut self, key: &str) -> Option<f64> {
+    pub(crate) fn amount(&mut self, key: &str) -> Option<f64> {
         self.read(key, "a number, 0 or more", |text| text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0))
     }
 
-    pub(super) fn switch(&mut self, key: &str) -> Option<bool> {
+    pub(crate) fn switch(&mut self, key: &str) -> Option<bool> {
         self.read(key, "true or false", as_bool)
     }
 
-    pub(super) fn duration(&mut self, key: &str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, key: &str) -> Option<Duration> {
         self.read(key, "a duration such as 90s, 15m or 1h30m", |text| duration(text).filter(|d| !d.is_zero()))
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let node = self.node(key)?;
         let Value::Scalar { text, .. } = &node.value else { return self.wrong(node, key, "a word") };
         if let Some((_, choice)) = choices.iter().find(|(word, _)| word == text) {
@@ -165,7 +165,7 @@ impl<'n, 'f> Fields<'n, 'f> {
     }
 
     /// A list of words. A single word is a list of one.
-    pub(super) fn list(&mut self, key: &str) -> Option<Vec<&'n Node>> {
+    pub(crate) fn list(&mut self, key: &str) -> Option<Vec<&'n Node>> {
         let node = self.node(key)?;
         let items: Vec<&Node> = match &node.value {
             Value::Scalar { .. } => vec![node],
@@ -180,24 +180,24 @@ impl<'n, 'f> Fields<'n, 'f> {
         Some(words)
     }
 
-    pub(super) fn words_of(&mut self, key: &str) -> Option<Vec<String>> {
+    pub(crate) fn words_of(&mut self, key: &str) -> Option<Vec<String>> {
         Some(self.list(key)?.into_iter().map(word).collect())
     }
 
-    pub(super) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<Fields<'n, '_>> {
+    pub(crate) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<Fields<'n, '_>> {
         let node = self.node(key)?;
         Fields::open(node, keys, self.found)
     }
 }
 
-pub(super) fn word(node: &Node) -> String {
+pub(crate) fn word(node: &Node) -> String {
     match &node.value {
         Value::Scalar { text, .. } => text.clone(),
         _ => String::new(),
     }
 }
 
-pub(super) fn as_bool(text: &str) -> Option<bool> {
+pub(crate) fn as_bool(text: &str) -> Option<bool> {
     // The words of YAML 1.1 too: the files of the tool we follow were read by that.
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),

@@ -148,10 +148,14 @@ pub enum Parallel {
     Workers(u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Where tasks are worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
+    /// Each in a work tree of its own.
+    #[default]
     Worktree,
+    /// In the user's checkout, one after the other.
     InPlace,
 }
 

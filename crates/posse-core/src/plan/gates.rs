@@ -1,6 +1,7 @@
 //! Commands that we run ourselves to see whether work holds. What was red before the work began is not held against it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -30,13 +31,25 @@ pub enum GateResult {
 }
 
 /// What a gate says about the work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     Green,
     /// Red, as it was before. These failures are known.
     KnownRed(Vec<String>),
     Red(GateFailure),
     NotRun(String),
+}
+
+impl fmt::Display for GateVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GateVerdict::Green => f.write_str("passed"),
+            GateVerdict::KnownRed(known) => write!(f, "red, as it was before: {}", known.join(", ")),
+            GateVerdict::Red(failure) => write!(f, "failed: {}", failure.message),
+            GateVerdict::NotRun(why) => write!(f, "not run: {why}"),
+        }
+    }
 }
 
 /// Compares a run on the finished work with one on what it was built on. Without the latter everything counts.
@@ -107,26 +120,21 @@ mod tests {
     #[test]
     fn t50_only_what_is_new_counts() {
         let green = run(GateResult::Passed, "");
-        let shown = |base: Option<&GateRun>, work: &GateRun| match compare(base, work) {
-            GateVerdict::Green => "green".to_owned(),
-            GateVerdict::KnownRed(known) => format!("known: {}", known.join(", ")),
-            GateVerdict::Red(failure) => format!("red: {}", failure.message),
-            GateVerdict::NotRun(why) => format!("not run: {why}"),
-        };
+        let shown = |base: Option<&GateRun>, work: &GateRun| compare(base, work).to_string();
         let (a, ab) = (red("test a ... FAILED\n1 failed"), red("test b ... FAILED\ntest a ... FAILED\n2 failed"));
         for (name, base, work, expected) in [
-            ("all is well", Some(&green), &green, "green"),
-            ("mended", Some(&a), &green, "green"),
-            ("broken", Some(&green), &a, "red: exited with 1"),
-            ("broken before too", Some(&a), &a, "known: a"),
-            ("one more", Some(&a), &ab, "red: exited with 1; new: b"),
-            ("one less", Some(&ab), &a, "known: a"),
-            ("no base", None, &a, "red: exited with 1"),
+            ("all is well", Some(&green), &green, "passed"),
+            ("mended", Some(&a), &green, "passed"),
+            ("broken", Some(&green), &a, "failed: exited with 1"),
+            ("broken before too", Some(&a), &a, "red, as it was before: a"),
+            ("one more", Some(&a), &ab, "failed: exited with 1; new: b"),
+            ("one less", Some(&ab), &a, "red, as it was before: a"),
+            ("no base", None, &a, "failed: exited with 1"),
             (
                 "nothing is named",
                 Some(&red("boom")),
                 &red("boom"),
-                "red: exited with 1; it was red before too, but which failures are new cannot be told",
+                "failed: exited with 1; it was red before too, but which failures are new cannot be told",
             ),
             ("not run", Some(&green), &run(GateResult::NotRun("not configured".into()), ""), "not run: not configured"),
         ] {

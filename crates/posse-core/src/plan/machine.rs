@@ -7,11 +7,16 @@
 //! The way of a task: area, session, gates, validators (if its agent's work is validated), merge, verified. Work that fails
 //! or is found wanting never reaches the merge.
 
+mod after_plan;
+#[cfg(test)]
+mod after_plan_tests;
 mod fate;
 mod go_on;
 mod others;
 #[cfg(test)]
 mod others_tests;
+#[cfg(test)]
+mod scenarios;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -20,13 +25,15 @@ mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 
 pub use others::Others;
-pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, RunId, RunOutcome, StopHow};
+pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId, RunOutcome, StopHow};
 
-use super::breaker::{Breaker, Counts};
+use self::after_plan::AfterPlan;
+use super::breaker::{Breaker, Counts, Gate};
 use super::edit::{Mark, NotWritten, write};
 use super::limits::{Hold, longer};
 use super::merge::merge;
@@ -57,9 +64,12 @@ pub struct Run {
     /// Holds in a row of which nobody knew the end.
     probes: u32,
     stop: Option<StopHow>,
+    after_plan: AfterPlan,
     outcome: Option<RunOutcome>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
+    /// The plan file as it should be, once somebody has asked: to put it together takes longer than all decisions.
+    mirrored: OnceLock<String>,
 }
 
 /// A task on its way.
@@ -84,6 +94,13 @@ enum Stage {
     Merge,
     /// Done, but it could not be merged. Waits for a person.
     Unmerged,
+}
+
+impl Stage {
+    /// Nothing is on its way: what waits for a validator waits for us, and what waits to be merged for a person.
+    fn waits(&self) -> bool {
+        matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,6 +141,7 @@ impl Run {
             }
         }
         Ok(Self {
+            after_plan: AfterPlan::at_begin(&plan, &state, &settings),
             plan,
             text: text.to_owned(),
             now: Wall(i64::MIN),
@@ -140,6 +158,7 @@ impl Run {
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
+            mirrored: OnceLock::new(),
         })
     }
 
@@ -159,6 +178,19 @@ impl Run {
         self.hold.as_ref()
     }
 
+    /// Tasks that pause after a failure, and until when.
+    pub fn resting(&self) -> &BTreeMap<TaskId, Wall> {
+        &self.resting
+    }
+
+    /// Sessions failed one after the other, and nothing is started before then.
+    pub fn paused(&self) -> Option<Wall> {
+        match self.breaker.gate(self.now, &self.settings.breaker) {
+            Gate::Wait(until) if until.0 < i64::MAX => Some(until),
+            _ => None,
+        }
+    }
+
     /// How often in a row a limit was hit of which nobody knew the end (`limits::detect`).
     pub fn probes(&self) -> u32 {
         self.probes
@@ -166,7 +198,11 @@ impl Run {
 
     /// The plan file as it should be now.
     pub fn mirror(&self) -> Result<String, NotWritten> {
-        write(&self.text, &self.state, &self.mark)
+        if let Some(known) = self.mirrored.get() {
+            return Ok(known.clone());
+        }
+        let text = write(&self.text, &self.state, &self.mark)?;
+        Ok(self.mirrored.get_or_init(|| text).clone())
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
@@ -180,12 +216,21 @@ impl Run {
         }
         let before = (self.state.clone(), self.text.len());
         self.now = now;
+        let trips = self.breaker.trips();
         self.take_in(event, now);
+        if self.breaker.trips() > trips && self.paused().is_some() {
+            let minutes = self.settings.breaker.reset.as_secs().div_ceil(60);
+            let reason = format!("sessions failed one after the other; one more is tried in {minutes} min");
+            self.effects.push(Effect::Notify(Notice::BreakerOpen(reason)));
+        }
         self.go_on(now);
         if (&self.state, self.text.len()) != (&before.0, before.1) || self.outcome.is_some() {
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
+        if effects.contains(&Effect::WritePlan) {
+            self.mirrored = OnceLock::new();
+        }
         let answered =
             |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
         self.outstanding.extend(effects.iter().filter(answered).cloned());
@@ -238,6 +283,7 @@ impl Run {
                     self.merge_ended(&run.task, result, now);
                 }
             }
+            Event::PlanChecked { checks } => self.plan_checked(checks),
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
@@ -259,6 +305,7 @@ impl Run {
                 | Effect::EndSession { run: other }
                 | Effect::RunGates { run: other }
                 | Effect::Merge { run: other } => other != run,
+                Effect::CheckPlan => true,
                 Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => false,
             });
         }

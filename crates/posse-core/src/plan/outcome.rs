@@ -131,6 +131,8 @@ pub enum FailedHow {
     Merge,
     /// The run broke off before there was an outcome.
     Lost,
+    /// It committed what the user had not committed yet, or rewrote what was there before it.
+    UsersWork,
 }
 
 impl FailedHow {
@@ -148,6 +150,7 @@ impl FailedHow {
             Self::Validation => "validation",
             Self::Merge => "merge",
             Self::Lost => "lost",
+            Self::UsersWork => "users_work",
         }
     }
 }

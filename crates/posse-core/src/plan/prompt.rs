@@ -23,6 +23,7 @@ pub struct Brief<'a> {
     pub attempt: u32,
     pub before: Option<Before<'a>>,
     pub beside: Option<Beside<'a>>,
+    pub in_place: Option<InPlace<'a>>,
     /// The backlog item the plan is for, as it stands in its file.
     pub item: Option<&'a str>,
     /// Commands we will run to check the work: name, command.
@@ -54,6 +55,14 @@ pub struct Beside<'a> {
     pub write_set: &'a [String],
 }
 
+/// It works in the user's own checkout.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace<'a> {
+    pub branch: &'a str,
+    /// What it may not commit: it had uncommitted changes before.
+    pub not_yours: &'a [String],
+}
+
 /// How a session reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Channel<'a> {
@@ -69,6 +78,7 @@ pub fn build(brief: &Brief<'_>) -> String {
     findings(&mut out, &brief.record.validation_findings);
     answer(&mut out, brief.record);
     beside(&mut out, brief.beside);
+    in_place(&mut out, brief.in_place);
     task_block(&mut out, brief);
     opening(&mut out, brief);
     steps(&mut out, brief);
@@ -79,11 +89,11 @@ pub fn build(brief: &Brief<'_>) -> String {
     out
 }
 
-fn heading(out: &mut String, title: &str) {
+pub(crate) fn heading(out: &mut String, title: &str) {
     let _ = writeln!(out, "## {title}\n");
 }
 
-fn role(out: &mut String, role: &str) {
+pub(crate) fn role(out: &mut String, role: &str) {
     let _ = writeln!(out, "{}\n", role.trim());
 }
 
@@ -125,6 +135,34 @@ fn beside(out: &mut String, beside: Option<Beside<'_>>) {
     } else {
         let _ = writeln!(out, "- Change only these files: {}.\n", beside.write_set.join(", "));
     }
+}
+
+/// So many files are named; that there are more is said.
+const NAMED: usize = 100;
+
+fn in_place(out: &mut String, place: Option<InPlace<'_>>) {
+    let Some(place) = place else { return };
+    heading(out, "You work in the user's own checkout");
+    let _ = writeln!(
+        out,
+        "- Stay on branch `{}`. Do not stash, reset, clean, check out over files, or rewrite commits.",
+        place.branch
+    );
+    out.push_str("- What you change in a submodule you must commit yourself, there and here.\n");
+    if place.not_yours.is_empty() {
+        out.push('\n');
+        return;
+    }
+    out.push_str(
+        "- These files had uncommitted changes before you began. They are not yours: do not change them, and do not commit \
+         them. A commit with one of them makes the task fail. Some may be staged, and a bare `git commit` would take them \
+         along: write `git commit -m MESSAGE -- FILES`.\n\n",
+    );
+    let mut names = place.not_yours.iter().take(NAMED).cloned().collect::<Vec<_>>();
+    if place.not_yours.len() > NAMED {
+        names.push(format!("and {} more; `git status` shows them", place.not_yours.len() - NAMED));
+    }
+    out.push_str(&data(&names.join("\n")));
 }
 
 fn task_block(out: &mut String, brief: &Brief<'_>) {
@@ -304,7 +342,7 @@ pub fn build_validation(brief: &ValidatorBrief<'_>) -> String {
 }
 
 /// A text that cannot be mistaken for ours: in a fence that is longer than any inside.
-fn data(text: &str) -> String {
+pub(crate) fn data(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
     format!("{fence}text\n{}\n{fence}\n\n", text.trim_end())

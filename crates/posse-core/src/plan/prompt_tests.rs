@@ -1,8 +1,10 @@
 //! Prompts, whole: they are read like prose when they change.
 
+use std::sync::LazyLock;
+
 use super::outcome::FailedHow;
 use super::prompt::{
-    ARGUMENT_MAX, Before, Beside, Brief, Channel, Handover, ValidatorBrief, build, build_validation, hand_over,
+    ARGUMENT_MAX, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief, build, build_validation, hand_over,
 };
 use super::{Plan, Record, TaskId};
 
@@ -37,6 +39,7 @@ fn with(change: impl FnOnce(&mut Brief<'_>)) -> String {
         attempt: 1,
         before: None,
         beside: None,
+        in_place: None,
         item: None,
         gates: &gates,
         report: Channel::File("/state/runs/01X/result.json"),
@@ -89,6 +92,7 @@ fn t38_findings_and_failures_come_with_the_next_attempt() {
             siblings: &siblings,
             write_set: &write_set,
         }),
+        in_place: None,
         item: Some("# Flag\nIt is missing.\n"),
         gates: &[],
         report: Channel::LastMessage,
@@ -99,6 +103,24 @@ fn t38_findings_and_failures_come_with_the_next_attempt() {
     assert!(at("Findings of the last") < at("Your question was") && at("Your question was") < at("Others work"));
     assert!(at("Others work") < at("## Task 1.1") && at("## Task 1.1") < at("## Attempt 2"));
     insta::assert_snapshot!("second attempt", prompt);
+}
+
+#[test]
+fn in_the_users_checkout_it_is_told_what_is_not_its_own() {
+    static NOT_YOURS: LazyLock<Vec<String>> = LazyLock::new(|| (0..102).map(|i| format!("src/{i}.py")).collect());
+    let prompt = with(|brief| brief.in_place = Some(InPlace { branch: "main", not_yours: &NOT_YOURS }));
+    let section = prompt.split("## ").find(|section| section.starts_with("You work in the user's own")).unwrap();
+    for text in [
+        "Stay on branch `main`",
+        "do not commit them",
+        "`git commit -m MESSAGE -- FILES`",
+        "src/0.py\n",
+        "src/99.py\nand 2 more; `git status`",
+    ] {
+        assert!(section.contains(text), "{text}: {section}");
+    }
+    let prompt = with(|brief| brief.in_place = Some(InPlace { branch: "main", not_yours: &[] }));
+    assert!(prompt.contains("Stay on branch") && !prompt.contains("had uncommitted changes"), "{prompt}");
 }
 
 /// A merge that did not work costs no attempt, and is told all the same; and so is what an earlier run left behind.
@@ -120,6 +142,7 @@ fn what_went_wrong_is_told_whatever_the_attempt_is_called() {
         attempt,
         before: None,
         beside: None,
+        in_place: None,
         item: None,
         gates: &[],
         report: Channel::LastMessage,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::FailureKind;
-use super::outcome::{Denial, Failure, denial_advice, denied_again};
+use super::outcome::{Denial, FailedHow, Failure, denial_advice, denied_again};
 
 /// Pauses between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,10 @@ pub struct Tries<'a> {
 pub fn after_failure(failure: &Failure, tries: &Tries<'_>, backoff: &Backoff) -> After {
     if let Some(denial) = denied_again(tries.denied_before, &failure.denials) {
         return After::GiveUp { kind: FailureKind::Denied, message: denial_advice(denial) };
+    }
+    // Another attempt would build on it, and only a person can put it right.
+    if failure.kind == FailedHow::UsersWork {
+        return After::GiveUp { kind: FailureKind::Config, message: failure.message.clone() };
     }
     if tries.attempts >= tries.max_attempts {
         return After::GiveUp { kind: FailureKind::AttemptsExhausted, message: failure.message.clone() };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{Level, levels};
 use super::config::Config;
-use super::file::{BudgetMeta, Parallel, Plan};
+use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
 use super::retry::Backoff;
 use super::{TaskId, breaker};
 
@@ -36,6 +36,9 @@ pub struct Settings {
     pub from: Option<TaskId>,
     /// There are commands to check work with.
     pub has_gates: bool,
+    /// Of these, some that look at the plan as a whole, when all is done.
+    #[serde(default)]
+    pub after_plan: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: breaker::Settings,
@@ -59,7 +62,7 @@ impl Settings {
     /// configuration, the defaults.
     pub fn merge(given: &Given, plan: &Plan, config: &Config) -> Self {
         let meta = &plan.meta;
-        let backoff = Backoff::default();
+        let (backoff, gates) = (Backoff::default(), config.gates(plan));
         let workers = given.workers.or(match meta.parallel {
             None | Some(Parallel::Off) => Some(1),
             Some(Parallel::On) => None,
@@ -70,7 +73,8 @@ impl Settings {
             workers: workers.max(1) as usize,
             only: None,
             from: None,
-            has_gates: !config.gates(plan).is_empty(),
+            has_gates: !gates.is_empty(),
+            after_plan: gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
             timeout: meta.timeout.unwrap_or(config.task.timeout),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),

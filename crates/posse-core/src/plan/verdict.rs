@@ -57,7 +57,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `**Verdict: FAIL**`, the last of them: a text may weigh several before it decides.
-fn last_line(text: &str) -> Option<Verdict> {
+pub(crate) fn last_line(text: &str) -> Option<Verdict> {
     prose(text).filter_map(|line| line.strip_prefix("**Verdict:")?.strip_suffix("**").and_then(parse)).last()
 }
 

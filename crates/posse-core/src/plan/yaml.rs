@@ -15,26 +15,26 @@ const MAX_NODES: usize = 500_000;
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Place,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Scalar { text: String, plain: bool },
     List(Vec<Node>),
     Map(Vec<Entry>, Notation),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: Node,
-    pub(super) value: Node,
+pub(crate) struct Entry {
+    pub(crate) key: Node,
+    pub(crate) value: Node,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notation {
+pub(crate) enum Notation {
     /// One key to a line.
     Block,
     /// `{key: value}`
@@ -57,22 +57,22 @@ impl PartialEq for Node {
 
 impl Node {
     /// Nothing was written, or `null`.
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries, _) => entries,
             _ => &[],
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.name() == Some(key))
     }
 
-    pub(super) fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
             _ => &[],
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// What it is, for a sentence that says it should be something else.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
             _ if self.is_null() => "nothing",
             Value::Scalar { .. } => "a single value",
@@ -91,7 +91,7 @@ impl Node {
 }
 
 impl Entry {
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         match &self.key.value {
             Value::Scalar { text, .. } => Some(text),
             _ => None,
@@ -101,13 +101,13 @@ impl Entry {
 
 /// A text and what is in it.
 #[derive(Debug)]
-pub(super) struct Tree {
-    pub(super) root: Node,
+pub(crate) struct Tree {
+    pub(crate) root: Node,
     /// Every comment, in order. Kept so that a write can prove that it lost none.
-    pub(super) comments: Vec<String>,
+    pub(crate) comments: Vec<String>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Tree, Problem> {
+pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
     let mut builder = Builder { text, comments: Vec::new(), anchors: HashMap::new(), nodes: 0 };
     let mut events = Parser::new_from_str(text);
     let mut root = None;

@@ -10,6 +10,7 @@ use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
+use crate::auto::AutoError;
 use crate::hub::{CreateError, SettingError};
 use crate::plans::PlanError;
 use crate::pump::InputError;
@@ -28,6 +29,8 @@ pub enum ApiError {
     Run(RunErrorBox),
     #[error(transparent)]
     Plan(PlanErrorBox),
+    #[error(transparent)]
+    Auto(AutoErrorBox),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error(transparent)]
@@ -96,6 +99,21 @@ pub struct RunErrorBox(pub(crate) RunError);
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct PlanErrorBox(pub(crate) PlanError);
+
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct AutoErrorBox(pub(crate) AutoError);
+
+impl From<AutoError> for ApiError {
+    fn from(error: AutoError) -> Self {
+        match error {
+            AutoError::Stopping => ApiError::Stopping,
+            AutoError::Store(error) => ApiError::Store(error),
+            AutoError::Plan(error) => error.into(),
+            error => ApiError::Auto(AutoErrorBox(error)),
+        }
+    }
+}
 
 impl From<PlanError> for ApiError {
     fn from(error: PlanError) -> Self {
@@ -191,6 +209,20 @@ impl ApiError {
                 PlanError::NotWritten(_) => (S::CONFLICT, "not_written", None),
                 PlanError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
                 PlanError::Store(_) | PlanError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
+            },
+            Self::Auto(AutoErrorBox(error)) => match error {
+                AutoError::None(_) | AutoError::Never(_) => (S::NOT_FOUND, "no_run", None),
+                AutoError::Locked { .. } => (S::CONFLICT, "in_use", None),
+                AutoError::InUse { .. } => {
+                    (S::CONFLICT, "in_use", Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
+                }
+                AutoError::NoItem(_) => (S::NOT_FOUND, "no_item", Some("`posse auto items` shows those there are")),
+                AutoError::Over(_) => (S::CONFLICT, "over", None),
+                AutoError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
+                AutoError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
+                AutoError::Plan(_) | AutoError::Store(_) | AutoError::Stopping => {
+                    (S::INTERNAL_SERVER_ERROR, "store", None)
+                }
             },
             Self::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
             Self::BadSize(_) => (S::UNPROCESSABLE_ENTITY, "bad_size", None),

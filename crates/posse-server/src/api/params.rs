@@ -100,6 +100,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Run {
     }
 }
 
+/// The run of a plan in the path, and one of its sessions.
+pub(super) struct PlanSession(pub(super) RunId, pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PlanSession {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path((run, session)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        // A name and nothing else: it becomes part of a path.
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if session.starts_with(['.', '-']) || session.is_empty() || !session.chars().all(fits) {
+            return Err(ApiError::Malformed("that is no name of a session".into()));
+        }
+        Ok(PlanSession(run.parse()?, session))
+    }
+}
+
 /// The session in the path.
 pub(super) struct Session(pub(super) Name);
 

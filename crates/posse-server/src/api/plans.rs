@@ -9,7 +9,7 @@ use posse_core::plan::settings::Given;
 use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;
 
-use super::params::{Params, Run};
+use super::params::{Params, PlanSession, Run};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -44,11 +44,13 @@ pub(super) async fn begin(
         provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,
+        allow_dirty: body.allow_dirty,
         only: body.only,
         from: body.from,
-        reset: body.reset,
         single: body.single,
+        reset: body.reset,
         try_now: body.try_now,
+        skip_after_plan: body.skip_after_plan,
         given: Given {
             workers: body.workers,
             no_wait: body.no_wait,
@@ -126,4 +128,37 @@ pub(super) async fn journal(
     let entries = app.plans.journal(id, query.after.unwrap_or(0)).await?;
     let view = |(seq, at, entry)| types::PlanJournalView { seq, at: crate::timestamp(at), entry };
     Ok(Json(entries.into_iter().map(view).collect()))
+}
+
+/// What a session of a plan was asked and left behind
+#[utoipa::path(get, path = "/plans/{id}/sessions/{session}", tag = "plans", params(("id" = String, Path), ("session" = String, Path)),
+    responses((status = 200, description = "It", body = types::SessionFiles), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn session(
+    State(app): State<App>,
+    PlanSession(id, session): PlanSession,
+) -> Answer<types::SessionFiles> {
+    Ok(Json(app.plans.session_files(id, &session).await?))
+}
+
+/// What a session of a plan did and said
+///
+/// The event `session_said` tells that there is more.
+#[utoipa::path(get, path = "/plans/{id}/sessions/{session}/log", tag = "plans", params(("id" = String, Path), ("session" = String, Path), types::SessionLogQuery),
+    responses((status = 200, description = "Lines", body = types::SessionLines), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn session_log(
+    State(app): State<App>,
+    PlanSession(id, session): PlanSession,
+    Params(query): Params<types::SessionLogQuery>,
+) -> Answer<types::SessionLines> {
+    let (after, raw) = (query.after.unwrap_or(0), query.raw.unwrap_or(false));
+    Ok(Json(app.plans.session_lines(id, &session, after, raw).await?))
+}
+
+/// Remove what runs of plans left behind and nobody needs, or name it
+///
+/// Never work that is not merged, and nothing of a plan that is not at its end.
+#[utoipa::path(post, path = "/plans/clean", tag = "plans", request_body = types::CleanIn,
+    responses((status = 200, description = "What has gone, or may go", body = types::CleanView), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn clean(State(app): State<App>, Params(body): Params<types::CleanIn>) -> Answer<types::CleanView> {
+    Ok(Json(app.plans.clean_all(body.file.as_deref(), body.remove).await?))
 }

@@ -1,5 +1,6 @@
 //! What travels: the bodies of requests and answers. The command line reads the same types.
 
+mod auto;
 mod plans;
 mod runs;
 
@@ -15,7 +16,11 @@ use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-pub use plans::{BudgetIn, PlanIn, PlanJournalView, RetryIn, StopPlan, TaskAnswerIn, UsageQuery};
+pub use auto::{AutoIn, AutoJournalView, AutoLimitsIn, AutoRetryIn, WhyQuery};
+pub use plans::{
+    BudgetIn, CleanIn, CleanItem, CleanView, CleanWhat, PlanIn, PlanJournalView, RetryIn, SessionFiles, SessionLines,
+    SessionLogQuery, StopPlan, TaskAnswerIn, UsageQuery,
+};
 pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, RunsQuery, StopRun};
 
 use super::params::lenient;

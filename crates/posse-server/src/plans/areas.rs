@@ -1,5 +1,5 @@
 //! Where tasks are worked on: a work tree of its own for each session, on a branch of its own, and how what was done there
-//! gets back into the user's branch.
+//! gets back into the user's branch. Or, if the user wants that, their own checkout (`in_place`).
 //!
 //! The user's checkout is never stashed, reset, cleaned or checked out over. Their git brings a result into it, the way it
 //! does for them, and only if nothing of theirs is in the way. Everything may be asked for again after a crash: a note per
@@ -9,7 +9,7 @@
 //! - `seal`: the end of the work. What the session left uncommitted is committed; what checks and validators leave behind
 //!   later is not the task's.
 //! - `gates`: commands that check the work, or what it gives together with others'.
-//! - `merge`: the way back. `tidy`: what can go when it is merged, and what is kept.
+//! - `merge`: the way back. `tidy`: what can go when it is merged, what is kept, and for how long.
 
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,6 +17,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use posse_core::aftermath::{self, GitPath, Snapshot};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId};
 use posse_core::plan::names;
 use tokio::sync::Mutex;
@@ -24,26 +25,38 @@ use tokio::sync::Mutex;
 use crate::git::{self, GitError, WorkTree};
 use note::Note;
 
+mod after_plan;
 pub mod gates;
+mod identity;
+mod in_place;
 mod merge;
 mod note;
+mod obstacle;
+mod running;
 mod seal;
 mod tidy;
 
 pub use gates::Gates;
-pub use tidy::Kept;
+pub use in_place::{Earlier, Traces};
+pub use obstacle::obstacle;
+pub use tidy::{Keeping, Kept, Sweep};
 
 /// So many names are tried for one area; then something else is wrong.
 const NAMES: u32 = 100;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AreaError {
-    #[error("{} is not in a git repository; run `git init` and commit, or set `isolation: in_place`", .0.display())]
+    #[error("{} is not in a git repository; run `git init` and commit what is there", .0.display())]
     NoRepository(PathBuf),
     #[error("{} is a bare repository; run the plan in a checkout of it", .0.display())]
     Bare(PathBuf),
     #[error("{} has no commit yet; make the first one, then run the plan", .0.display())]
     NoCommit(PathBuf),
+    #[error(
+        "git does not know who you are, and posse commits what sessions leave uncommitted; tell it with \
+         `git config --global user.name NAME` and `git config --global user.email ADDRESS`"
+    )]
+    Nobody,
     #[error("no branch is checked out in {}; check one out, or name one with --branch", .0.display())]
     Detached(PathBuf),
     #[error("{0:?} cannot be the name of a branch")]
@@ -52,6 +65,26 @@ pub enum AreaError {
     BranchGone(String),
     #[error("{0} is a repository within this one, which would be missing in a work area; set `isolation: in_place`")]
     Submodule(GitPath),
+    #[error(
+        "{} has changes that are not committed: {files}; commit them or put them elsewhere, or use --allow-dirty: then \
+         sessions may not commit these files",
+        directory.display()
+    )]
+    NotClean { directory: PathBuf, files: String },
+    #[error("{} MiB are not committed in {}; that is too much to be kept safe; commit or ignore it", bytes >> 20, directory.display())]
+    TooMuch { directory: PathBuf, bytes: u64 },
+    #[error(
+        "{0} is a repository within this one that has changes of its own, which cannot be kept safe; commit them there"
+    )]
+    DirtySubmodule(GitPath),
+    #[error("{0} has conflicts; resolve them, then run the plan")]
+    Conflicts(GitPath),
+    #[error("{what} is under way in {}; finish it", directory.display())]
+    UnderWay { directory: PathBuf, what: &'static str },
+    #[error("{branch} is not checked out in {}; check it out, because sessions work there", directory.display())]
+    OtherBranch { directory: PathBuf, branch: String },
+    #[error("what was on {branch} when the task began is not all there any more; it is kept as {saved}")]
+    Rewritten { branch: String, saved: String },
     #[error("{} is a link; posse works in directories of its own only", .0.display())]
     Link(PathBuf),
     #[error("there is no work area of {0}; it was never made, or has been removed")]
@@ -87,6 +120,10 @@ pub struct Ground {
     pub plan_slug: String,
     /// The branch that gathers the results. `None`: the one that is checked out.
     pub branch: Option<String>,
+    /// Whether that branch is made if it is not there. Not for a run that has begun: then somebody has removed it.
+    pub make_branch: bool,
+    /// Whether sessions work in the checkout itself.
+    pub isolation: Isolation,
     /// The plan file. Sessions' copies of it are not merged: what they change in it is taken over by other rules.
     pub plan_file: Option<PathBuf>,
 }
@@ -100,6 +137,7 @@ pub struct Areas {
     plan_slug: String,
     /// In full: `refs/heads/main`.
     target: String,
+    isolation: Isolation,
     /// Stays as the target has it, whatever a task did to it.
     plan_file: Option<GitPath>,
     /// Held while the list of work trees is changed.
@@ -108,6 +146,8 @@ pub struct Areas {
     merging: Mutex<()>,
     /// Held by whoever uses the bench.
     bench: Mutex<()>,
+    /// Held by whoever looks at the user's checkout and writes down whose is what.
+    checkout: Mutex<()>,
 }
 
 /// Where one session works.
@@ -142,7 +182,7 @@ impl Work {
 
 impl Areas {
     pub async fn open(ground: Ground) -> Result<Self, AreaError> {
-        let Ground { directory, state, plan_slug, branch, plan_file } = ground;
+        let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
         let Some(tree) = WorkTree::find(&directory).await? else {
             let bare = git::ask(&directory, &["rev-parse", "--is-bare-repository"]).await;
             return Err(match bare.as_deref() {
@@ -159,7 +199,7 @@ impl Areas {
                 if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
                     return Err(AreaError::BadBranch(branch));
                 }
-                if !exists(&root, &full).await? {
+                if make_branch && isolation == Isolation::Worktree && !exists(&root, &full).await? {
                     // Made only if nobody else has made it meanwhile.
                     git::ask(&root, &["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
                 }
@@ -180,11 +220,31 @@ impl Areas {
             state,
             plan_slug,
             target: format!("refs/heads/{target}"),
+            isolation,
             plan_file,
             list: Mutex::default(),
             merging: Mutex::default(),
             bench: Mutex::default(),
+            checkout: Mutex::default(),
         })
+    }
+
+    /// The name of the branch that gathers the results.
+    pub fn branch(&self) -> &str {
+        self.target.strip_prefix("refs/heads/").unwrap_or(&self.target)
+    }
+
+    /// The root of the user's checkout.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes sure that a session has a place to work in, with all that is done so far.
+    pub async fn begin(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
+        match self.isolation {
+            Isolation::Worktree => self.make(run, &self.tip().await?).await,
+            Isolation::InPlace => self.begin_in_place(run, gates).await,
+        }
     }
 
     /// The last commit of the branch that gathers the results.
@@ -224,7 +284,9 @@ impl Areas {
 
     /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
     async fn unused(&self, run: &RunId, base: &str) -> Result<Note, AreaError> {
-        self.refuse_submodules(base).await?;
+        if let Some(path) = obstacle::submodule(&self.root, base).await? {
+            return Err(AreaError::Submodule(path));
+        }
         let branch = names::branch(&self.plan_slug, &run.task, run.start);
         let directory = names::area(&self.plan_slug, &run.task, run.start);
         for number in 1..=NAMES {
@@ -232,18 +294,10 @@ impl Areas {
             let (branch, directory) = (numbered(&branch), self.state.join("worktrees").join(numbered(&directory)));
             let taken = exists(&self.root, &format!("refs/heads/{branch}")).await?;
             if !taken && directory.symlink_metadata().is_err() {
-                return Ok(Note::new(branch, directory, base.to_owned()));
+                return Ok(Note::new(run, branch, directory, base.to_owned()));
             }
         }
         Err(AreaError::NoName(run.to_string()))
-    }
-
-    async fn refuse_submodules(&self, base: &str) -> Result<(), AreaError> {
-        let said = git::hear(&self.root, None, &["ls-tree", "-r", "-z", base], b"").await?;
-        let repository = said.split(|byte| *byte == 0).find(|line| line.starts_with(b"160000 "));
-        let Some(line) = repository else { return Ok(()) };
-        let path = line.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
-        Err(AreaError::Submodule(GitPath(path.to_vec())))
     }
 
     /// Every step may have been done already, or half. No session was there yet.
@@ -279,6 +333,9 @@ impl Areas {
     }
 
     pub async fn work(&self, area: &Area) -> Result<Work, AreaError> {
+        if self.isolation == Isolation::InPlace {
+            return self.work_in_place(area).await;
+        }
         let tree = self.tree(area).await?;
         let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
         let changes = tree.status().await?;
@@ -351,8 +408,12 @@ fn private(path: &Path) -> Result<(), AreaError> {
 }
 
 #[cfg(test)]
+mod in_place_property_tests;
+#[cfg(test)]
+mod in_place_tests;
+#[cfg(test)]
 mod landing_tests;
 #[cfg(test)]
-mod property_tests;
+pub(crate) mod property_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
-use posse_core::plan::file::{Isolation, Task};
+use posse_core::plan::file::Task;
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 
-use super::entry::{ConfigFile, Spec};
+use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, read};
 use crate::api::App;
@@ -27,13 +27,17 @@ pub(crate) struct Wanted {
     pub(crate) provider: String,
     pub(crate) sandbox: Sandbox,
     pub(crate) branch: Option<String>,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub(crate) allow_dirty: bool,
     pub(crate) only: Option<String>,
     pub(crate) from: Option<String>,
-    pub(crate) reset: Vec<String>,
-    /// Only the next task that can be started.
+    /// Only the task that is next.
     pub(crate) single: bool,
+    pub(crate) reset: Vec<String>,
     /// Though the quota was used up.
     pub(crate) try_now: bool,
+    /// Checks of the whole plan are left out.
+    pub(crate) skip_after_plan: bool,
     pub(crate) given: Given,
     pub(crate) notifications: Notifications,
     /// What the user and the project have configured.
@@ -55,11 +59,6 @@ pub(super) fn spec(
 ) -> Result<Spec, PlanError> {
     let text = read(&file)?;
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
-    if wanted.config.isolation(&plan) == Isolation::InPlace {
-        let text =
-            "`isolation: in_place` is not supported yet; leave it out, and every task gets a work tree of its own";
-        return Err(PlanError::Wrong(text.into()));
-    }
     let agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
     let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
@@ -67,6 +66,7 @@ pub(super) fn spec(
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
     settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
+    settings.after_plan &= !wanted.skip_after_plan;
     if wanted.single && settings.only.is_none() {
         settings.only = next_task(&plan, &state, settings.from.as_ref());
     }
@@ -84,6 +84,7 @@ pub(super) fn spec(
         program,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
+        git: GitRules { allow_dirty: wanted.allow_dirty, ..GitRules::default() },
         agents,
         notifications: wanted.notifications,
         config: wanted.config,
@@ -123,7 +124,7 @@ fn remarks(wanted: &Wanted, last: Option<&Ledger>) -> Vec<String> {
 }
 
 /// The project's agents, as they are now.
-fn agents(directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
+pub(crate) fn agents(directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
     let mut agents = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(agents) };
     for path in
@@ -146,7 +147,12 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
 
 /// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
 /// And whether it says what sessions cost.
-fn program(app: &App, provider: &str, binary: Option<&str>, means: &Means) -> Result<(String, bool), PlanError> {
+pub(crate) fn program(
+    app: &App,
+    provider: &str,
+    binary: Option<&str>,
+    means: &Means,
+) -> Result<(String, bool), PlanError> {
     let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {

@@ -10,9 +10,10 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_core::plan::config::Config;
 use posse_core::plan::file::{GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
-use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, ValidatorBrief};
+use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief};
 use posse_core::plan::write_set;
 
 use super::doing::Told;
@@ -31,6 +32,7 @@ pub(super) struct Setting<'a> {
     /// For validators: what changed.
     pub(super) stat: &'a str,
     pub(super) branch_before: Option<&'a str>,
+    pub(super) in_place: Option<InPlace<'a>>,
 }
 
 pub(super) struct Briefing {
@@ -54,7 +56,7 @@ impl Briefing {
 }
 
 /// The agent as the run knows it: the project's own, else ours.
-pub(super) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<AgentFile, String> {
+pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<AgentFile, String> {
     let parsed = match agents.get(name) {
         Some(text) => Some(AgentFile::parse(name, text)),
         None => agent_file::built_in(name),
@@ -105,7 +107,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     Ok(Briefing { spawn, ..briefing })
 }
 
-fn put(path: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn put(path: &Path, text: &str) -> Result<(), String> {
     crate::serve::write_private(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -183,6 +185,7 @@ fn prompt(
             siblings: &launch.siblings,
             write_set: &write_set,
         }),
+        in_place: setting.in_place,
         item: item.as_deref(),
         gates: &gates,
         report: if briefing.reports_in_file { Channel::File(&report) } else { Channel::LastMessage },
@@ -201,7 +204,7 @@ fn item(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The command, looked at once more before it is started.
+/// The command of a session that works on a task.
 fn spawn(
     setting: &Setting<'_>,
     briefing: &Briefing,
@@ -211,34 +214,74 @@ fn spawn(
     (launch, run): (&Launch, &Run),
     argument: &str,
 ) -> Result<Spawn, String> {
-    let Setting { spec, provider, area, .. } = setting;
-    let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
-    let real = |path: &Path| -> Result<String, String> {
-        let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-        path.into_os_string().into_string().map_err(|path| format!("{} is not valid UTF-8", path.display()))
-    };
-    let scope = Scope { directory: real(area)?, results: Some(real(results)?) };
-    let request = Request {
-        dialect,
-        sandbox: spec.sandbox,
-        profile: &briefing.profile,
-        scope: &scope,
-        policy,
-        abilities: Abilities::default(),
-    };
     let report = briefing.report_file.to_string_lossy().into_owned();
     let set = BTreeMap::from([
         ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
         ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
         ("POSSE_RESULT_FILE".to_owned(), report.clone()),
     ]);
-    let model = launch.model.as_deref().map(|model| spec.config.model(model));
-    let asked = Asked { prompt: argument, model, max_turns: None, max_budget_usd: run.money_left() };
+    let spec = setting.spec;
+    command(&Session {
+        provider: setting.provider,
+        program: &spec.program,
+        config: &spec.config,
+        sandbox: spec.sandbox,
+        profile: &briefing.profile,
+        policy,
+        area: setting.area,
+        results,
+        set,
+        prompt: argument,
+        model: launch.model.as_deref(),
+        max_budget_usd: run.money_left(),
+        writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
+    })
+}
+
+/// A session, as far as its command goes.
+pub(crate) struct Session<'a> {
+    pub(crate) provider: &'a Provider,
+    pub(crate) program: &'a str,
+    pub(crate) config: &'a Config,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) profile: &'a PermissionProfile,
+    pub(crate) policy: &'a Policy,
+    pub(crate) area: &'a Path,
+    pub(crate) results: &'a Path,
+    pub(crate) set: BTreeMap<String, String>,
+    pub(crate) prompt: &'a str,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) max_budget_usd: Option<f64>,
+    /// Files that it must be able to write. None: its last words are all that is wanted.
+    pub(crate) writes: Vec<String>,
+}
+
+/// The command, looked at once more before it is started.
+pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
+    let Session { provider, policy, config, .. } = session;
+    let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
+    let real = |path: &Path| -> Result<String, String> {
+        let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        path.into_os_string().into_string().map_err(|path| format!("{} is not valid UTF-8", path.display()))
+    };
+    let scope = Scope { directory: real(session.area)?, results: Some(real(session.results)?) };
+    let request = Request {
+        dialect,
+        sandbox: session.sandbox,
+        profile: session.profile,
+        scope: &scope,
+        policy,
+        abilities: Abilities::default(),
+    };
+    let model = session.model.map(|model| config.model(model));
+    let max_budget_usd = session.max_budget_usd;
+    let asked = Asked { prompt: session.prompt, model, max_turns: None, max_budget_usd };
     let mut unset = provider.manifest.unset_for_sessions();
-    unset.extend(spec.config.env_strip.iter().cloned());
-    let spawn = Spawn::new(&spec.program, &request, &asked, set, unset).map_err(|error| error.to_string())?;
-    let files = [report.as_str()];
-    let deliverables = match briefing.reports_in_file && spec.sandbox == Sandbox::On {
+    unset.extend(config.env_strip.iter().cloned());
+    let spawn =
+        Spawn::new(session.program, &request, &asked, session.set.clone(), unset).map_err(|error| error.to_string())?;
+    let files: Vec<&str> = session.writes.iter().map(String::as_str).collect();
+    let deliverables = match !files.is_empty() && session.sandbox == Sandbox::On {
         true => Deliverables::Files(&files),
         false => Deliverables::LastWords,
     };

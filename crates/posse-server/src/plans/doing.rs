@@ -10,11 +10,15 @@ use std::time::Duration;
 use posse_agents::headless::Event as Said;
 use posse_core::ids::Name;
 use posse_core::plan::budget::Usage;
-use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, Run, RunId};
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
 use posse_core::plan::names::CommitWords;
-use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Outcome, decide};
+use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Failure, Outcome, decide};
+use posse_core::plan::prompt::InPlace;
 use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
+use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -38,8 +42,8 @@ const REPORT: u64 = 1 << 20;
 pub(super) enum Told {
     Event(Box<Event>),
     Entry(Entry),
-    /// What a session is heard to do.
-    Heard(RunId, String),
+    /// A session did or said something; what it is doing now, if that says it.
+    Heard(RunId, Option<String>),
     /// A session has changed the copy of the plan that it was given.
     PlanCopy {
         given: String,
@@ -65,10 +69,11 @@ impl Doing {
     pub(super) fn begin(self, effect: Effect, run: Run) {
         tokio::spawn(async move {
             let event = match effect {
-                Effect::MakeArea { run } => match self.make_area(&run).await {
-                    Ok(_) => Event::AreaReady { run },
-                    Err(why) => Event::AreaFailed { run, why },
+                Effect::MakeArea { run: id } => match self.make_area(&id, &run).await {
+                    Ok(_) => Event::AreaReady { run: id },
+                    Err(why) => Event::AreaFailed { run: id, why },
                 },
+                Effect::CheckPlan => Event::PlanChecked { checks: self.check_plan(&run).await },
                 Effect::RunGates { run: id } => {
                     let failed = match self.area(&id) {
                         Ok((areas, area)) => areas.check(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
@@ -90,10 +95,20 @@ impl Doing {
         });
     }
 
-    async fn make_area(&self, run: &RunId) -> Result<Area, String> {
-        let areas = self.areas.clone()?;
-        let tip = areas.tip().await.map_err(|error| error.to_string())?;
-        areas.make(run, &tip).await.map_err(|error| error.to_string())
+    async fn make_area(&self, id: &RunId, run: &Run) -> Result<Area, String> {
+        self.areas.clone()?.begin(id, &self.gates(run)).await.map_err(|error| error.to_string())
+    }
+
+    async fn check_plan(&self, run: &Run) -> Vec<PlanCheck> {
+        let gates = self.gates(run);
+        match &self.areas {
+            Ok(areas) => areas.check_plan(self.spec.git.base.as_deref(), &gates).await,
+            Err(why) => {
+                let red = || GateVerdict::Red(words::gate_not_run(why));
+                let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
+                of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect()
+            }
+        }
     }
 
     fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
@@ -127,6 +142,18 @@ impl Doing {
             },
             Err(_) => Vec::new(),
         }
+    }
+
+    /// Removes areas whose work is merged. What cannot go now is looked at once more at the end.
+    pub(super) fn remove_areas(self, merged: Vec<RunId>) {
+        let Ok(areas) = self.areas else { return };
+        tokio::spawn(async move {
+            for run in merged {
+                if let Err(error) = areas.done_with(&run).await {
+                    tracing::debug!("the area of {run} stays for now: {error}");
+                }
+            }
+        });
     }
 
     /// Whether this session was begun: then nothing but time is needed.
@@ -169,11 +196,13 @@ impl Doing {
             }));
         }
         let heard = |event: &Said| {
-            if let Some(text) = words::heard(event) {
-                let _ = self.told.send(Told::Heard(id.clone(), text));
-            }
+            let _ = self.told.send(Told::Heard(id.clone(), words::heard(event)));
         };
         let over = self.sessions.run(order, self.means.clone(), stop, heard).await;
+        let denials = over.facts.denials().to_vec();
+        if !denials.is_empty() {
+            let _ = self.told.send(Told::Entry(Entry::Refused { run: id.clone(), denials }));
+        }
         if let Some(told) = briefing.changed_copy() {
             let _ = self.told.send(told);
         }
@@ -189,7 +218,9 @@ impl Doing {
             Part::Validation { .. } => areas.work(&area).await.map_err(|error| error.to_string())?.stat,
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
-        let branch_before = areas.find(&before).ok().map(|area| area.branch);
+        let in_place = self.spec.git.isolation == Isolation::InPlace;
+        let branch_before = areas.find(&before).ok().map(|area| area.branch).filter(|_| !in_place);
+        let not_its_own = areas.not_its_own(&area).map_err(|error| error.to_string())?;
         let files = self.files(id);
         let setting = briefing::Setting {
             spec: &self.spec,
@@ -198,6 +229,7 @@ impl Doing {
             files: &files,
             stat: &stat,
             branch_before: branch_before.as_deref(),
+            in_place: in_place.then_some(InPlace { branch: &area.branch, not_yours: &not_its_own }),
         };
         let briefing = briefing::write(&setting, id, launch, run)?;
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
@@ -224,8 +256,20 @@ impl Doing {
         ended(id, decide(&evidence), no_verdict(), Usage::none())
     }
 
+    /// What it did to the user's checkout that it must not have done, if it worked there.
+    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, String> {
+        let areas = self.areas.clone()?;
+        let traces = areas.session_over(id, area).await.map_err(|error| error.to_string())?;
+        for note in traces.notes {
+            let text = format!("task {}: {note}", id.task);
+            let _ = self.told.send(Told::Entry(Entry::Said { level: Level::Warning, text }));
+        }
+        Ok(traces.trespass)
+    }
+
     /// What came of it.
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
+        let traces = self.traces(id, area).await;
         let work = match &self.areas {
             Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
             Err(why) => Err(why.clone()),
@@ -260,6 +304,14 @@ impl Doing {
         if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
         }
+        match traces {
+            Ok(None) => {}
+            Ok(Some(trespass)) => outcome = Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+            Err(why) => {
+                let why = format!("what the session did cannot be told: {why}");
+                outcome = Outcome::Infra(failure(FailedHow::Lost, why));
+            }
+        }
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {
@@ -280,6 +332,10 @@ impl Doing {
         };
         ended(id, outcome, judgement, usage)
     }
+}
+
+fn failure(kind: FailedHow, message: String) -> Failure {
+    Failure { kind, message, denials: Vec::new(), output: None }
 }
 
 fn in_words(id: &RunId, words: &str) -> Report {
@@ -313,7 +369,7 @@ fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Ev
 }
 
 /// A report that is too long to be one is none.
-fn read_report(path: &Path) -> Option<String> {
+pub(crate) fn read_report(path: &Path) -> Option<String> {
     let size = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     if size > REPORT {
         return Some(format!("{size} bytes are no report"));

@@ -10,8 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::plan::budget::Usage;
-use posse_core::plan::machine::{Effect, Event, Launch, Part, RunId};
+use posse_core::plan::Plan;
+use posse_core::plan::budget::{Line, Usage};
+use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
+use posse_core::plan::file::Isolation;
+use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
 use posse_core::turn::Level;
@@ -33,6 +36,9 @@ use crate::store::{JournalEntry, Kind, RunRow};
 /// How long before the journal is tried again when the disk refuses it.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
+/// Told, and not kept, when a session has said something: there is more in its log.
+const SESSION_SAID: &str = "session_said";
+
 pub(super) struct Driver {
     ledger: Ledger,
     /// The last entry's number.
@@ -51,6 +57,8 @@ pub(super) struct Driver {
     /// This run among the others.
     mine: Mine,
     stop_files: StopWatch,
+    /// Areas whose work is merged. They go when there is time: while the next session works, or at the end.
+    merged: Vec<RunId>,
 }
 
 /// Why a driver has ended.
@@ -80,8 +88,8 @@ impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
         let Parts { ledger, seq, app, doing, told, commands, heard, mine, stop_files } = parts;
         let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
-        let (stops, waiting) = (BTreeMap::new(), Vec::new());
-        Self { ledger, seq, app, doing, file, told, commands, heard, stops, waiting, mine, stop_files }
+        let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { ledger, seq, app, doing, file, told, commands, heard, stops, waiting, mine, stop_files, merged }
     }
 
     /// Goes on until the run is over.
@@ -105,9 +113,17 @@ impl Driver {
             effects.extend(self.happen(Event::Started).await?);
         }
         loop {
+            // The file is for people, and takes its time: it is written once for all of this, when the rest is on its way.
+            let mut behind = false;
             while let Some(effect) = effects.pop_front() {
-                let more = self.begin(effect).await?;
-                effects.extend(more);
+                behind |= effect == Effect::WritePlan;
+                if effect != Effect::WritePlan {
+                    effects.extend(self.begin(effect).await?);
+                }
+            }
+            if behind {
+                effects.extend(self.write_plan().await?);
+                continue;
             }
             if self.ledger.ended.is_some() {
                 return self.close().await;
@@ -144,18 +160,28 @@ impl Driver {
                         self.stops.remove(run);
                         self.heard.forget(run);
                     }
+                    if let Event::MergeEnded { run, result: MergeResult::Merged { .. } } = &*event {
+                        self.merged.push(run.clone());
+                    }
                     self.happen(*event).await
                 }
                 Told::Entry(entry) => self.record(entry).await,
                 Told::Heard(run, text) => {
-                    self.heard.put(&run, text);
+                    if let Some(text) = text {
+                        self.heard.put(&run, text);
+                    }
+                    self.app.tell(SESSION_SAID, view::said(self.ledger.spec.id, &run));
                     Ok(Vec::new())
                 }
                 Told::PlanCopy { given, theirs } => self.copy_edited(given, theirs).await,
             },
             command = self.commands.recv() => match command.ok_or(Stopping)? {
                 Command::Event(event, taken) => {
-                    let effects = self.happen(*event).await?;
+                    let stops = matches!(*event, Event::Stop(_));
+                    let mut effects = self.happen(*event).await?;
+                    if stops {
+                        effects.extend(self.let_go().await?);
+                    }
                     let _ = taken.send(());
                     Ok(effects)
                 }
@@ -176,30 +202,55 @@ impl Driver {
 
     /// Writes down what happened, then tells the machine. What others did to the plan's file happened before.
     async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = Vec::new();
-        if let Some((ours, theirs)) = self.file.edited() {
-            effects = self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await?;
-        }
+        let mut effects = self.file_edited().await?;
         effects.extend(self.record(Entry::Happened { event: Box::new(event) }).await?);
         Ok(effects)
     }
 
+    /// Takes over what somebody has written into the plan's file, if anybody has.
+    async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
+        match self.file.edited() {
+            Some((ours, theirs)) => self.edited("somebody", ours, theirs).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// A session has changed its copy of the plan. Others may have changed the plan meanwhile.
     async fn copy_edited(&mut self, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
-        let Ok(ours) = self.ledger.run.mirror() else { return Ok(Vec::new()) };
-        let theirs = if ours == given { Some(theirs) } else { super::doing::merge_texts(&ours, &given, &theirs).await };
-        match theirs {
-            Some(theirs) => self.happen(Event::PlanEdited { ours, theirs }).await,
-            None => {
-                let text = "what a session changed in the plan does not fit what others changed meanwhile; it is not taken over";
-                self.record(Entry::Said { level: Level::Warning, text: text.into() }).await
+        let mut effects = self.file_edited().await?;
+        effects.extend(self.edited("a session", given, theirs).await?);
+        Ok(effects)
+    }
+
+    /// Takes over what somebody made of a text of this plan. If others have changed the plan since that text, all of it is
+    /// put together first; statuses, which are ours, do not count.
+    async fn edited(&mut self, who: &str, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
+        let event = match self.ledger.run.mirror() {
+            Ok(ours) if !same_but_for_statuses(&ours, &given) => {
+                let both = super::doing::merge_texts(&ours, &given, &theirs).await;
+                both.map(|theirs| Event::PlanEdited { ours, theirs })
             }
+            _ => Some(Event::PlanEdited { ours: given, theirs: theirs.clone() }),
+        };
+        if let Some(event) = event {
+            return self.record(Entry::Happened { event: Box::new(event) }).await;
         }
+        let kept = self.doing.state.join("not-taken-over.yaml");
+        let kept = match crate::serve::write_private(&kept, theirs.as_bytes()) {
+            Ok(()) => format!("; it is kept in {}", kept.display()),
+            Err(_) => String::new(),
+        };
+        let text = format!(
+            "what {who} changed in the plan does not fit what others changed meanwhile, and is not taken over{kept}"
+        );
+        let mut effects = self.record(Entry::Said { level: Level::Warning, text }).await?;
+        effects.push(Effect::WritePlan);
+        Ok(effects)
     }
 
     /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
-        let at = crate::now();
+        let (entry, at) = (entry.masked(), crate::now());
         let mut ledger = self.ledger.clone();
         let effects = ledger.take(&entry, at);
         let (seq, id) = (self.seq + 1, ledger.spec.id);
@@ -207,7 +258,8 @@ impl Driver {
             words::log(id, *level, text);
         }
         let told = view::told(id, seq, &entry);
-        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry);
+        let usage = ledger.lines.get(self.ledger.lines.len()).cloned();
+        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry, usage);
         loop {
             let (entry, told) = (Box::new(journal.clone()), told.clone());
             match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
@@ -232,17 +284,20 @@ impl Driver {
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
-            Effect::RunGates { .. } | Effect::Merge { .. } if self.doing.means.is_none() && self.has_gates() => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
+                if self.doing.means.is_none() && self.runs_gates(&effect) =>
+            {
                 self.waiting.push(effect);
                 Ok(Vec::new())
             }
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } => {
+            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => {
                 self.doing.clone().begin(effect, self.ledger.run.clone());
                 Ok(Vec::new())
             }
-            Effect::WritePlan => self.write_plan().await,
+            // Written when nothing else is left to do.
+            Effect::WritePlan => Ok(vec![effect]),
             Effect::Notify(notice) => {
-                let (level, text) = words::notice(&notice);
+                let (level, text) = words::notice(&notice, &self.ledger.spec.file);
                 if let Some(notice) = words::told(&notice, &self.ledger) {
                     let channels = self.ledger.spec.notifications.clone();
                     tokio::spawn(async move { notify::notify(&channels, notice).await });
@@ -254,8 +309,11 @@ impl Driver {
         }
     }
 
-    fn has_gates(&self) -> bool {
-        self.ledger.spec.settings.has_gates
+    fn runs_gates(&self, effect: &Effect) -> bool {
+        let spec = &self.ledger.spec;
+        // Where sessions work in the user's checkout, the checks are run before them too.
+        let makes_area = matches!(effect, Effect::MakeArea { .. }) && spec.git.isolation == Isolation::Worktree;
+        spec.settings.has_gates && !makes_area
     }
 
     async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {
@@ -266,6 +324,7 @@ impl Driver {
         let (stop, stopped) = watch::channel(false);
         self.stops.insert(run.clone(), stop);
         self.doing.clone().run_session(run, launch, self.ledger.run.clone(), stopped);
+        self.doing.clone().remove_areas(std::mem::take(&mut self.merged));
         Ok(Vec::new())
     }
 
@@ -291,17 +350,35 @@ impl Driver {
         .await
     }
 
+    /// The run is to stop: what waits for somebody who knows the environment, and was never begun, need not wait any more.
+    async fn let_go(&mut self) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = Vec::new();
+        for effect in self.waiting.clone() {
+            match effect {
+                Effect::StartSession { run, .. } => effects.extend(self.end(&run).await?),
+                // Nothing is started in an area when a run stops.
+                Effect::MakeArea { run } => {
+                    self.waiting.retain(|effect| !matches!(effect, Effect::MakeArea { run: other } if *other == run));
+                    effects.extend(self.happen(Event::AreaReady { run }).await?);
+                }
+                _ => {}
+            }
+        }
+        Ok(effects)
+    }
+
     /// Brings the plan's file up to date. What others have written there is taken over first.
     async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
         if let Some((ours, theirs)) = self.file.edited() {
-            return self.record(Entry::Happened { event: Box::new(Event::PlanEdited { ours, theirs }) }).await;
+            return self.edited("somebody", ours, theirs).await;
         }
         let written = match self.ledger.run.mirror() {
             Ok(text) => self.file.write(&text).map_err(|error| format!("{}: {error}", self.ledger.spec.file)),
             Err(error) => Err(error.to_string()),
         };
         match written {
-            Ok(()) => Ok(Vec::new()),
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => Ok(vec![Effect::WritePlan]),
             // The journal has it all; the file is for people.
             Err(why) => {
                 let text = format!("the plan's file is behind: {why}");
@@ -310,15 +387,32 @@ impl Driver {
         }
     }
 
+    /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
+    /// become of the tasks.
+    fn write_last(&mut self) {
+        let run = &self.ledger.run;
+        let Ok(mirror) = run.mirror() else { return };
+        let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
+        let mut text = mirror;
+        loop {
+            if let Some((_, theirs)) = self.file.edited() {
+                match write(&theirs, run.state(), &mark) {
+                    Ok(both) => text = both,
+                    // No plan at the moment. It is not ours to write over.
+                    Err(error) => return tracing::warn!("{}: {error}", self.ledger.spec.file),
+                }
+            }
+            match self.file.write(&text) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => return tracing::warn!("{}: {error}", self.ledger.spec.file),
+            }
+        }
+    }
+
     /// The end: what is left of work areas, the report, a notice.
     async fn close(&mut self) -> Result<(), Stopping> {
-        // Edits of the last moment are for the next run.
-        if let Ok(text) = self.ledger.run.mirror()
-            && self.file.edited().is_none()
-            && let Err(error) = self.file.write(&text)
-        {
-            tracing::warn!("{}: {error}", self.ledger.spec.file);
-        }
+        self.write_last();
         let kept = self.doing.tidy().await;
         let path: PathBuf = self.doing.state.join("report.md");
         let text = report::markdown(&self.ledger, &kept);
@@ -340,8 +434,14 @@ impl Driver {
     }
 }
 
-/// An entry as it is stored, with the run as it is after it.
-pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, entry: &Entry) -> JournalEntry {
+/// An entry as it is stored, with the run as it is after it, and what the session has used that it tells of.
+pub(super) fn journal_entry(
+    ledger: &Ledger,
+    state: &std::path::Path,
+    seq: i64,
+    entry: &Entry,
+    usage: Option<Line>,
+) -> JournalEntry {
     let view = PlanView::new(ledger, &state.to_string_lossy());
     JournalEntry {
         run: ledger.spec.id,
@@ -356,14 +456,6 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
         },
-        usage: ledger.lines.last().filter(|line| line.at == ledger.changed && is_end(entry)).cloned(),
-    }
-}
-
-/// Whether it tells of the end of a session.
-fn is_end(entry: &Entry) -> bool {
-    match entry {
-        Entry::Happened { event } => matches!(**event, Event::SessionEnded { .. } | Event::ValidatorEnded { .. }),
-        _ => false,
+        usage,
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
-use posse_core::plan::file::Gate;
+use posse_core::plan::file::{Gate, Isolation};
 use posse_core::plan::machine::{self, Event};
+use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, State, TaskId};
 use posse_core::rounds::config::Notifications;
+use posse_core::secrets::mask_json;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,9 @@ pub struct Spec {
     pub sandbox: Sandbox,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
+    /// Where tasks are worked on, as it was found out when the run began.
+    #[serde(default)]
+    pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     pub notifications: Notifications,
@@ -79,6 +84,16 @@ impl Spec {
     }
 }
 
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitRules {
+    pub isolation: Isolation,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub allow_dirty: bool,
+    /// The commit that the plan began with, in this run or an earlier one.
+    pub base: Option<String>,
+}
+
 /// One entry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
@@ -100,6 +115,11 @@ pub enum Entry {
         /// Without the prompt.
         flags: Vec<String>,
     },
+    /// What a session wanted to do and was not allowed to.
+    Refused {
+        run: machine::RunId,
+        denials: Vec<Denial>,
+    },
     /// For people.
     Said {
         level: Level,
@@ -110,4 +130,29 @@ pub enum Entry {
         /// Where the report is.
         report: Option<String>,
     },
+}
+
+impl Entry {
+    /// Without what looks like a secret, before anybody writes it down or tells it. What people wrote themselves stays: their
+    /// plan has to say what it says, and an answer has to arrive.
+    pub(super) fn masked(self) -> Self {
+        let by_people = match &self {
+            Self::Created { .. } => true,
+            Self::Happened { event } => matches!(**event, Event::PlanEdited { .. } | Event::Answered { .. }),
+            _ => false,
+        };
+        let Ok(told) = serde_json::to_value(&self) else { return self };
+        let mut masked = told.clone();
+        mask_json(&mut masked);
+        if by_people || masked == told {
+            return self;
+        }
+        serde_json::from_value(masked).unwrap_or_else(|error| {
+            tracing::error!("an entry of a plan's journal cannot be masked: {error}");
+            Self::Said {
+                level: Level::Warning,
+                text: "something happened that cannot be told without a secret in it".into(),
+            }
+        })
+    }
 }

@@ -10,13 +10,13 @@ use posse_core::time::Wall;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
-    pub(super) model: Option<String>,
-    pub(super) session: Option<String>,
+pub(crate) struct Facts {
+    pub(crate) model: Option<String>,
+    pub(crate) session: Option<String>,
     /// The last text of the model.
-    pub(super) last_message: Option<String>,
+    pub(crate) last_message: Option<String>,
     /// What it does now, in a few words.
-    pub(super) doing: Option<String>,
+    pub(crate) doing: Option<String>,
     denials: Vec<Denial>,
     usage: Option<Used>,
     cost: Option<f64>,
@@ -25,7 +25,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn add(&mut self, event: Event) {
+    pub(crate) fn add(&mut self, event: Event) {
         match event {
             Event::Started { session, model, .. } => (self.session, self.model) = (session, model),
             Event::Said(text) => {
@@ -44,8 +44,13 @@ impl Facts {
         }
     }
 
+    /// What it was not allowed to do.
+    pub(super) fn denials(&self) -> &[Denial] {
+        &self.denials
+    }
+
     /// What the tool itself said at the end.
-    pub(super) fn result(&self) -> Option<ToolResult> {
+    pub(crate) fn result(&self) -> Option<ToolResult> {
         let end = self.end.as_ref()?;
         Some(ToolResult {
             is_error: !end.ok,
@@ -56,13 +61,13 @@ impl Facts {
     }
 
     /// The text a report may stand in.
-    pub(super) fn last_words(&self) -> Option<&str> {
+    pub(crate) fn last_words(&self) -> Option<&str> {
         let end = self.end.as_ref().filter(|end| end.ok).map(|end| end.text.as_str());
         end.filter(|text| !text.trim().is_empty()).or(self.last_message.as_deref())
     }
 
     /// What it used. Unknown is not nothing.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let tokens = self.usage.as_ref().map(|usage| usage.tokens).unwrap_or_default();
         Usage {
             cost_usd: self.cost,
@@ -79,12 +84,12 @@ impl Facts {
     }
 
     /// It may not spend more than it was told.
-    pub(super) fn out_of_money(&self) -> bool {
+    pub(crate) fn out_of_money(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.reason == Reason::MaxBudget)
     }
 
     /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
-    pub(super) fn limit(
+    pub(crate) fn limit(
         &self,
         failed: bool,
         stderr: &str,

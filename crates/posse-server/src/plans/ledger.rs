@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::machine::{self, Effect, Event, Part, Run, RunOutcome};
-use posse_core::plan::outcome::Outcome;
+use posse_core::plan::outcome::{Denial, Outcome};
 use posse_core::plan::verdict::Verdict;
 use posse_core::plan::{PlanProblems, TaskId};
 use posse_core::time::Wall;
@@ -24,6 +24,8 @@ pub(crate) struct Ledger {
     pub(crate) started: bool,
     /// Sessions that run: what was said of them when they were launched.
     pub(crate) launched: BTreeMap<machine::RunId, Launched>,
+    /// What sessions were not allowed to do.
+    pub(crate) refused: BTreeMap<machine::RunId, Vec<Denial>>,
     pub(crate) ended: Option<(RunOutcome, String)>,
     /// Its end is told everywhere.
     pub(crate) closed: bool,
@@ -53,6 +55,7 @@ impl Ledger {
             lines: Vec::new(),
             started: false,
             launched: BTreeMap::new(),
+            refused: BTreeMap::new(),
             ended: None,
             closed: false,
             report: None,
@@ -78,6 +81,11 @@ impl Ledger {
         self.changed = at;
         match entry {
             Entry::Created { .. } | Entry::Said { .. } => Vec::new(),
+            // Told again after a crash, it is the same.
+            Entry::Refused { run, denials } => {
+                self.refused.insert(run.clone(), denials.clone());
+                Vec::new()
+            }
             Entry::Closed { report } => {
                 (self.closed, self.report) = (true, report.clone());
                 Vec::new()

@@ -76,6 +76,21 @@ impl Shared {
         lock(&self.inner).holds.remove(provider);
     }
 
+    /// The quota is used up, and whoever runs is told.
+    pub(super) fn hold_all(&self, provider: &str, hold: &Hold) {
+        if self.hold(provider, hold) {
+            let inner = lock(&self.inner);
+            for tell in inner.runs.values() {
+                let _ = tell.send(News::Hold);
+            }
+        }
+    }
+
+    /// Until when this provider's sessions wait for the quota.
+    pub(super) fn held(&self, provider: &str, now: Wall) -> Option<Hold> {
+        lock(&self.inner).holds.get(provider).filter(|hold| hold.until > now).cloned()
+    }
+
     /// No session of this provider before then. Whether that is news.
     pub(super) fn hold(&self, provider: &str, hold: &Hold) -> bool {
         let mut inner = lock(&self.inner);
@@ -163,7 +178,7 @@ impl Mine {
 
     /// Until when others wait for the quota.
     pub(super) fn held(&self, now: Wall) -> Option<Hold> {
-        lock(&self.shared.inner).holds.get(&self.provider).filter(|hold| hold.until > now).cloned()
+        self.shared.held(&self.provider, now)
     }
 
     /// Money was spent.

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 pub(super) struct PlanFile {
     path: PathBuf,
@@ -22,40 +24,53 @@ impl PlanFile {
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
     pub(super) fn edited(&mut self) -> Option<(String, String)> {
-        // A file that is gone or is no text is written anew: the run has it all.
-        let theirs = std::fs::read_to_string(&self.path).ok()?;
-        if self.known.contains(&theirs) {
-            return None;
-        }
+        let theirs = self.foreign()?;
         let ours = self.known.last().cloned().unwrap_or_default();
         self.known = vec![theirs.clone()];
         Some((ours, theirs))
     }
 
-    /// Puts this text there, whole or not at all.
-    pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
+    /// What is there, if it is not ours. A file that is gone or is no text is written anew: the run has it all.
+    fn foreign(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        (!self.known.contains(&text)).then_some(text)
+    }
+
+    /// Puts this text there, whole or not at all. `false`: somebody has just written there; that has to be taken over first.
+    pub(super) fn write(&mut self, text: &str) -> io::Result<bool> {
         if self.known.last().is_some_and(|known| known == text) && self.path.exists() {
-            return Ok(());
+            return Ok(true);
         }
+        let prepared = prepare(&self.path, text)?;
         self.known.push(text.to_owned());
         let noted = serde_json::to_vec(&self.known)?;
         crate::serve::write_private(&self.note, &noted)?;
-        replace(&self.path, text)?;
+        // As late as can be: between this look and the next line nothing can be seen.
+        if self.foreign().is_some() {
+            self.known.pop();
+            return Ok(false);
+        }
+        prepared.persist(&self.path).map_err(|error| error.error)?;
         self.known = vec![text.to_owned()];
-        Ok(())
+        Ok(true)
     }
 }
 
-/// Writes beside it and renames, so that nobody ever reads half of it. Who may read it stays as it was.
-pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Writes beside it and renames, so that nobody ever reads half of it.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    prepare(path, text)?.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The text in a file beside this one. Who may read it is as it was.
+fn prepare(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".posse-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode());
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -83,8 +98,14 @@ mod tests {
         file.write("d").unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(file.edited(), None);
-        file.write("d").unwrap();
+        assert!(file.write("d").unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "d", "the run has it all");
+        // Somebody was faster.
+        std::fs::write(&path, "faster").unwrap();
+        assert!(!file.write("e").unwrap());
+        assert_eq!(file.edited(), Some(("d".into(), "faster".into())));
+        assert!(file.write("e").unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The report of a run, in Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use posse_agents::headless::Sandbox;
-use posse_core::plan::file::GateWhen;
+use posse_core::plan::file::{GateWhen, Isolation};
 use posse_core::plan::names::plan_slug;
+use posse_core::plan::outcome::Denial;
 use posse_core::plan::usage::{COSTS, Summary};
-use posse_core::plan::{Record, TaskStatus};
+use posse_core::plan::{Record, TaskId, TaskStatus};
 
 use super::ledger::Ledger;
 use super::words::outcome_word;
@@ -41,8 +43,13 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     if ledger.spec.sandbox == Sandbox::Off {
         out.push_str("- **The sandbox was off: sessions could do everything.**\n");
     }
+    if ledger.spec.git.isolation == Isolation::InPlace {
+        out.push_str("- Sessions worked in the checkout itself.\n");
+    }
     for gate in ledger.spec.gates(plan).iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
-        let _ = writeln!(out, "- Check `{}` (after_plan): not run", line(&gate.name));
+        let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
+        let said = said.map_or("not run".into(), |check| check.verdict.to_string());
+        let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
     for section in &plan.sections {
         let _ = writeln!(out, "\n## {} {}\n", line(&section.id), line(&section.name));
@@ -50,6 +57,7 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
             let record = state.get(&task.id).cloned().unwrap_or_default();
             let _ = writeln!(out, "- **{} {}**: {}", task.id, line(&task.name), in_words(&record));
             details(&mut out, &record);
+            refused(&mut out, ledger, &task.id);
         }
     }
     if !kept.is_empty() {
@@ -92,6 +100,15 @@ fn details(out: &mut String, record: &Record) {
     }
     for commit in &record.commits {
         let _ = writeln!(out, "  - Commit {}", line(commit));
+    }
+}
+
+/// What sessions of a task were not allowed to do, each of it once.
+fn refused(out: &mut String, ledger: &Ledger, task: &TaskId) {
+    let of_task = ledger.refused.iter().filter(|(run, _)| run.task == *task);
+    let denials: BTreeSet<&Denial> = of_task.flat_map(|(_, denials)| denials).collect();
+    for denial in denials {
+        let _ = writeln!(out, "  - Refused: {}", line(&denial.to_string()));
     }
 }
 

@@ -16,10 +16,12 @@ use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 
 use super::facts::Facts;
+use super::said::SaidLog;
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, What};
 use crate::record::COMMAND;
@@ -36,28 +38,28 @@ const STDERR: u64 = 64 << 10;
 const PIECE: usize = 64 << 10;
 
 /// A session to start.
-pub(super) struct Order {
+pub(crate) struct Order {
     /// Its name for ever.
-    pub(super) name: Name,
+    pub(crate) name: Name,
     /// What it is shown under.
-    pub(super) group: Name,
+    pub(crate) group: Name,
     /// Not needed by a session that runs already.
-    pub(super) spawn: Result<Spawn, String>,
+    pub(crate) spawn: Result<Spawn, String>,
     /// A directory of its own.
-    pub(super) files: PathBuf,
-    pub(super) texts: Arc<Texts>,
+    pub(crate) files: PathBuf,
+    pub(crate) texts: Arc<Texts>,
     /// How long it may take, and how long it may say nothing.
-    pub(super) timeout: Duration,
-    pub(super) idle: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) idle: Duration,
 }
 
 /// How a session ended, and what it said.
 #[derive(Debug)]
-pub(super) struct Over {
-    pub(super) ended: Ended,
-    pub(super) facts: Facts,
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    pub(crate) facts: Facts,
     /// The end of its standard error.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// What is written down when it is over.
@@ -68,16 +70,16 @@ struct Note {
 
 /// Where sessions are run.
 #[derive(Clone)]
-pub(super) struct Sessions {
-    pub(super) app: App,
-    pub(super) files: WatchedFiles,
+pub(crate) struct Sessions {
+    pub(crate) app: App,
+    pub(crate) files: WatchedFiles,
     /// This program.
-    pub(super) executable: PathBuf,
+    pub(crate) executable: PathBuf,
 }
 
 impl Sessions {
     /// Runs a session to its end, or goes on with the one of this name. `stop` ends it.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         order: Order,
         means: Option<Means>,
@@ -117,7 +119,7 @@ impl Sessions {
     }
 
     /// Whether a session of this name was begun: it runs, or has left a note.
-    pub(super) async fn is_known(&self, name: &Name, files: &Path) -> bool {
+    pub(crate) async fn is_known(&self, name: &Name, files: &Path) -> bool {
         files.join(NOTE).exists() || self.find(name).await.is_some()
     }
 
@@ -139,6 +141,7 @@ impl Sessions {
         let mut environment = means.environment;
         spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
         environment.extend(spawn.set.clone());
+        write_command(&order.files, spawn, environment.keys());
         let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
         let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
         command.extend(["--out".into(), file("stream.jsonl"), "--err".into(), file("stderr.log"), "--".into()]);
@@ -212,6 +215,23 @@ impl Sessions {
     }
 }
 
+/// How it was started, for people: of the environment the names only, of the prompt a fingerprint.
+fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
+    let flags = spawn.argv.iter().take_while(|word| *word != "--");
+    let prompt = spawn.argv.iter().skip_while(|word| *word != "--").skip(1);
+    let hex =
+        |text: &String| Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hashed = prompt.map(|prompt| format!("sha256:{}", hex(prompt)));
+    let told = serde_json::json!({
+        "argv": flags.cloned().chain(hashed).collect::<Vec<_>>(),
+        "directory": spawn.directory,
+        "environment": variables.collect::<Vec<_>>(),
+    });
+    if let Err(error) = crate::serve::write_private(&files.join("command.json"), told.to_string().as_bytes()) {
+        tracing::warn!("how a session was started is not written down: {error}");
+    }
+}
+
 /// Comes when it is to be ended. If nobody can ask for that any more, it never comes.
 async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
@@ -225,12 +245,14 @@ struct Stream {
     read: u64,
     reader: Reader,
     facts: Facts,
+    said: SaidLog,
 }
 
 impl Stream {
     fn new(order: &Order) -> Self {
         let path = order.files.join("stream.jsonl");
-        Self { path, read: 0, reader: Reader::new(order.texts.clone()), facts: Facts::default() }
+        let (reader, said) = (Reader::new(order.texts.clone()), SaidLog::open(&order.files));
+        Self { path, read: 0, reader, facts: Facts::default(), said }
     }
 
     /// Reads what is new. Whether there was something.
@@ -244,6 +266,7 @@ impl Stream {
         while let Ok(n @ 1..) = file.read(&mut piece) {
             self.read += n as u64;
             for event in self.reader.stdout(&piece[..n]) {
+                self.said.add(&event);
                 heard(&event);
                 self.facts.add(event);
             }
@@ -255,13 +278,16 @@ impl Stream {
         let stderr = end_of(&order.files.join("stderr.log"));
         let mut last = self.reader.stderr(stderr.as_bytes());
         last.extend(self.reader.finish());
-        last.into_iter().for_each(|event| self.facts.add(event));
+        for event in last {
+            self.said.add(&event);
+            self.facts.add(event);
+        }
         Over { ended, facts: self.facts, stderr }
     }
 }
 
 /// The end of a file, as text.
-fn end_of(path: &Path) -> String {
+pub(super) fn end_of(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = std::fs::File::open(path)?;
         let length = file.metadata()?.len();

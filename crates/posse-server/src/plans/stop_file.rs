@@ -161,12 +161,15 @@ impl Drop for StopWatch {
 
 impl Watched {
     /// Removes the file if all who watch for it have dealt with it as it is now. If nobody is left, nobody has.
-    fn tidy(&self, path: &Path) {
+    fn tidy(&mut self, path: &Path) {
         let Some(modified) = modified(path).filter(|_| !self.runs.is_empty()) else { return };
-        if self.runs.values().all(|watcher| watcher.dealt_with == Some(modified))
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::warn!("{} stays: {error}", path.display());
+        if self.runs.values().any(|watcher| watcher.dealt_with != Some(modified)) {
+            return;
+        }
+        match std::fs::remove_file(path) {
+            // The next one may be written within the same tick of the clock.
+            Ok(()) => self.runs.values_mut().for_each(|watcher| watcher.dealt_with = None),
+            Err(error) => tracing::warn!("{} stays: {error}", path.display()),
         }
     }
 }

@@ -37,6 +37,12 @@ pub struct PlanView {
     pub sessions: Vec<SessionView>,
     /// No session is started before then: the quota is used up.
     pub hold: Option<HoldView>,
+    /// Sessions failed one after the other; none is started before then.
+    #[serde(default)]
+    pub paused_until: Option<jiff::Timestamp>,
+    /// Tasks that pause after a failure.
+    #[serde(default)]
+    pub resting: Vec<RestView>,
     /// It must start something and nobody is there who knows the environment: `posse plan run` again.
     pub waits: bool,
     /// What its sessions have used.
@@ -109,6 +115,14 @@ pub struct SessionView {
     pub doing: Option<String>,
 }
 
+/// A task that pauses after a failure.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RestView {
+    #[schema(value_type = String)]
+    pub task: TaskId,
+    pub until: jiff::Timestamp,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LimitView {
     /// On what.
@@ -160,6 +174,13 @@ impl PlanView {
                 .run
                 .hold()
                 .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
+            paused_until: ledger.run.paused().map(crate::timestamp),
+            resting: ledger
+                .run
+                .resting()
+                .iter()
+                .map(|(task, until)| RestView { task: task.clone(), until: crate::timestamp(*until) })
+                .collect(),
             waits: ledger.waits,
             used: ledger.total.clone(),
             limits: ledger
@@ -238,9 +259,19 @@ pub(super) fn told(run: RunId, seq: i64, entry: &Entry) -> serde_json::Value {
     told
 }
 
-/// The name of a session's terminal. Dots, which ids of tasks have and names of terminals may not, become `_`.
+/// What everyone is told when a session has said something: that it has, not what.
+pub(super) fn said(plan: RunId, run: &machine::RunId) -> serde_json::Value {
+    serde_json::json!({ "plan_run": plan.as_str(), "session": run.to_string(), "task": run.task })
+}
+
+/// The name of a session's terminal.
 pub(super) fn terminal_name(plan: RunId, run: &machine::RunId) -> String {
-    let name: String = format!("plan-{plan}-{run}").chars().map(|c| if c == '.' { '_' } else { c }).collect();
+    fitting(&format!("plan-{plan}-{run}"))
+}
+
+/// As a name for a terminal. Dots, which ids have and names of terminals may not, become `_`.
+pub(crate) fn fitting(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c == '.' { '_' } else { c }).collect();
     if name.chars().count() <= posse_core::ids::NAME_MAX {
         return name;
     }

@@ -3,6 +3,7 @@
 use posse_agents::headless::Event as Said;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::{GateFailure, Notice, RunOutcome};
+use posse_core::secrets::masked;
 use posse_core::turn::Level;
 
 use super::areas::Kept;
@@ -15,7 +16,7 @@ pub(super) const WAITS: &str = "the daemon was restarted, and nobody is there wh
 /// A plan of so many tasks tells of each that is done (spec §15.1).
 const MANY: usize = 6;
 
-pub(super) fn log(run: RunId, level: Level, text: &str) {
+pub(crate) fn log(run: RunId, level: Level, text: &str) {
     match level {
         Level::Detail => tracing::debug!(%run, "{text}"),
         Level::Info => tracing::info!(%run, "{text}"),
@@ -24,7 +25,7 @@ pub(super) fn log(run: RunId, level: Level, text: &str) {
 }
 
 /// A notice, for the journal.
-pub(super) fn notice(notice: &Notice) -> (Level, String) {
+pub(super) fn notice(notice: &Notice, file: &str) -> (Level, String) {
     match notice {
         Notice::TaskVerified(task) => (Level::Info, format!("task {task} is done")),
         Notice::TaskFailed(task, why) => (Level::Warning, format!("task {task} failed: {why}")),
@@ -32,7 +33,7 @@ pub(super) fn notice(notice: &Notice) -> (Level, String) {
             (Level::Warning, format!("task {task} was found wanting: {}", findings.join("; ")))
         }
         Notice::Question(task, question) => {
-            let hint = format!("`posse plan answer FILE {task} TEXT` answers");
+            let hint = format!("`posse plan answer {file} {task} TEXT` answers");
             (Level::Warning, format!("task {task} asks: {question}\n{hint}"))
         }
         Notice::HoldBegins(reason) => (Level::Warning, format!("no session is started for now: {reason}")),
@@ -60,7 +61,7 @@ pub(super) fn told(notice: &Notice, ledger: &Ledger) -> Option<notify::Notice> {
         Notice::BreakerOpen(_) => ("breaker_open", 4),
         Notice::EditRejected(_) => return None,
     };
-    let (_, text) = self::notice(notice);
+    let (_, text) = self::notice(notice, &ledger.spec.file);
     Some(notify::Notice { event, priority, title: plan.name.clone(), text, run: Some(ledger.spec.id.to_string()) })
 }
 
@@ -108,11 +109,11 @@ pub(super) fn gate_not_run(why: &str) -> GateFailure {
 }
 
 /// What a session does, in a few words.
-pub(super) fn heard(event: &Said) -> Option<String> {
+pub(crate) fn heard(event: &Said) -> Option<String> {
     let text = match event {
         Said::Said(text) => text.lines().next()?.to_owned(),
         Said::ToolUse { name, summary, .. } => format!("{name} {summary}"),
         _ => return None,
     };
-    Some(text.trim().chars().take(200).collect())
+    Some(masked(text.trim()).chars().take(200).collect())
 }

@@ -15,6 +15,7 @@ use super::{StoreError, json, read_only, text};
 pub(crate) enum Kind {
     Loop,
     Plan,
+    Auto,
 }
 
 impl Kind {
@@ -22,6 +23,7 @@ impl Kind {
         match self {
             Self::Loop => "loop",
             Self::Plan => "plan",
+            Self::Auto => "auto",
         }
     }
 }
@@ -46,7 +48,7 @@ pub(crate) struct RunRow {
     pub(crate) id: RunId,
     pub(crate) kind: Kind,
     pub(crate) status: String,
-    /// Of a plan: its file.
+    /// Of a plan: its file. Of a pipeline: its project.
     pub(crate) state_file: String,
     pub(crate) created: Wall,
     /// JSON.

@@ -141,6 +141,14 @@ pub fn table(rows: &[Row]) -> String {
     table
 }
 
+/// A text with what stands between the marks of this measurement replaced; `None` if it has no such marks.
+pub fn put_section(text: &str, name: &str, body: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- bench:{name} -->\n"), format!("<!-- /bench:{name} -->"));
+    let from = text.find(&begin)? + begin.len();
+    let to = from + text[from..].find(&end)?;
+    Some(format!("{}{body}{}", &text[..from], &text[to..]))
+}
+
 /// The same for programs.
 pub fn json(machine: &Machine, depth: Depth, rows: &[Row]) -> Value {
     json!({
@@ -177,6 +185,15 @@ mod tests {
         assert_eq!(row(1.0, 51.0).met(), Some(false));
         assert_eq!(Row::new("delay", "ms").figure("p50", 1.0).met(), None, "no limit, nothing to meet");
         assert_eq!(row(f64::NAN, 1.0).met(), Some(false), "what is not a number meets nothing");
+    }
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let text = "a\n<!-- bench:x -->\nold\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n";
+        let expected = "a\n<!-- bench:x -->\nnew\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n";
+        assert_eq!(put_section(text, "x", "new\n").as_deref(), Some(expected));
+        assert_eq!(put_section(text, "y", "new\n"), None, "it has no end");
+        assert_eq!(put_section(text, "z", "new\n"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `cargo run --release -p posse-testkit --bin bench`: see docs/bench.md.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +19,9 @@ struct Arguments {
     /// Write the results to this file too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Put each table into this file, between its marks: `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`
+    #[arg(long, value_name = "FILE")]
+    into: Option<PathBuf>,
     /// Measure only this; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MEASUREMENTS.iter().map(|m| m.name)))]
     only: Vec<String>,
@@ -52,8 +55,12 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
     for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
         eprintln!("{}: {} …", measurement.name, measurement.what);
         let start = Instant::now();
-        rows.extend((measurement.run)(&bench)?);
+        let measured = (measurement.run)(&bench)?;
         eprintln!("  {:.0} s", start.elapsed().as_secs_f64());
+        if let Some(path) = &arguments.into {
+            put(path, measurement.name, &machine, depth, &measured).map_err(BenchError::io("write the table"))?;
+        }
+        rows.extend(measured);
     }
     println!("posse {} on {}", posse_server::VERSION, machine.text());
     if depth == Depth::Quick {
@@ -65,4 +72,16 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
         std::fs::write(path, text).map_err(BenchError::io("write the results"))?;
     }
     Ok(())
+}
+
+/// A file without the marks stays as it is.
+fn put(path: &Path, name: &str, machine: &Machine, depth: Depth, rows: &[Row]) -> std::io::Result<()> {
+    let quick = if depth == Depth::Quick { ", `--quick`: rough numbers" } else { "" };
+    let date = jiff::Timestamp::now().strftime("%-d %B %Y");
+    let body =
+        format!("\nposse {}, {date}, {}{quick}.\n\n{}\n", posse_server::VERSION, machine.text(), report::table(rows));
+    match report::put_section(&std::fs::read_to_string(path)?, name, &body) {
+        Some(text) => std::fs::write(path, text),
+        None => Ok(()),
+    }
 }

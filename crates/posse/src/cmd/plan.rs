@@ -1,14 +1,22 @@
 //! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
 
-mod configuration;
-mod draw;
+mod clean;
+pub(super) mod configuration;
+pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod follow;
 mod init;
+pub(super) mod live;
+mod log;
+mod news;
 mod run;
+mod said;
 mod usage;
+mod why;
 mod words;
+
+pub(super) use run::exit;
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +43,7 @@ Examples:
   posse plan check plan.yaml         every mistake, with its place and a hint
   posse plan status plan.yaml        sections and tasks, and what may start next
   posse plan why plan.yaml 2.1       why a task does not start
+  posse plan log plan.yaml 2.1       what its sessions were asked, did and said
   posse plan stop plan.yaml          let what runs finish, and start nothing more
   posse plan answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
@@ -100,6 +109,8 @@ enum Command {
         /// The task
         task: String,
     },
+    Log(log::Args),
+    Clean(clean::Args),
     /// What sessions of an agent may do, flag by flag
     #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]
     Flags(flags::Args),
@@ -112,6 +123,9 @@ enum Command {
     /// Make the directories, a sample plan and a configuration
     #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
+    /// The same as `posse auto items`
+    #[command(hide = true)]
+    Items(super::auto::items::Args),
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -123,10 +137,13 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
         Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
+        Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Config(args) => configuration::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
+        Command::Items(args) => super::auto::items::run(&args, ui),
     }
 }
 
@@ -168,10 +185,10 @@ async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
         };
         let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
         let selection = selection(plan, &state, config.config(), run.as_ref());
+        let shown = file.display().to_string();
+        let known = why::Known { file: &shown, state: &state, selection: &selection, run: run.as_ref() };
         let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
-        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || {
-            draw::why(task, &state, &selection)
-        });
+        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || why::text(task, &known));
         Ok(Exit::Ok)
     })
 }
@@ -210,9 +227,9 @@ async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn read(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|error| Error::Failed {
+    std::fs::read_to_string(file).map_err(|error| Error::UsageHint {
         message: format!("cannot read {}: {error}", file.display()),
-        hint: Some("`posse plan init` makes a sample plan".into()),
+        hint: "`posse plan init` makes a sample plan".into(),
     })
 }
 

@@ -1,10 +1,11 @@
-//! A plan on the real agents without a terminal: one task, from its prompt to the merge.
+//! Plans on the real agents without a terminal: one task, from its prompt to the merge; and the example, all of it.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, Options, or_skip};
-use posse_testkit::models::ModelServer;
+use posse_testkit::models::{ModelServer, Scenario};
 
 use crate::env;
 
@@ -66,5 +67,120 @@ fn claude_code_carries_out_a_task() {
 fn codex_carries_out_a_task() {
     for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {
         carries_out_a_task(&agent, "codex");
+    }
+}
+
+const SEARCH: &str = "sh commands/list.sh | grep -F -- \"$*\"";
+const SEARCH_TEST: &str = "./notes add buy milk\n[ \"$(./notes search milk)\" = '1 buy milk' ]";
+const COUNT: &str = "wc -l < \"$NOTES_FILE\" | tr -d ' '";
+const COUNT_TEST: &str = "./notes add buy milk\n[ \"$(./notes count)\" = 1 ]";
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-r").arg(from.join(".")).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
+/// One conversation: found by something that only this session is told, then these turns.
+fn session(opening: &str, turns: &[String]) -> Scenario {
+    let turns: String = turns.iter().map(|steps| format!("[[turn]]\nsteps = [{steps}]\n")).collect();
+    Scenario::parse(&format!("opening = {opening:?}\n{turns}")).unwrap()
+}
+
+fn write(path: &str, content: &str) -> String {
+    format!("{{ write = {{ path = {path:?}, content = {content:?} }} }}")
+}
+
+fn text(text: &str) -> String {
+    format!("{{ text = {text:?} }}")
+}
+
+fn report(task: &str) -> String {
+    text(&format!(
+        "Done.\n```json\n{{\"task_id\": \"{task}\", \"status\": \"completed\", \"message\": \"it is there\"}}\n```"
+    ))
+}
+
+/// Two tasks at the same time, each looked at by the reviewer, then the third. One of them tries to write outside of its work
+/// tree: that is refused and reported, and the run goes on.
+fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
+    let server = ModelServer::start([]).unwrap();
+    let home = agent.home(&server, &Options::default());
+    let outside = home.home().join("outside.txt");
+    let pass = text("[PASS] sh tests/run passes\n**Verdict: PASS**");
+    // Where it is to report is told to this session only; a validator has a word of its own.
+    let work = |task: &str| format!("sessions/{task}-1/result/result.json");
+    let mut documented: Vec<String> = documents.iter().map(|steps| (*steps).to_owned()).collect();
+    documented.push(report("2.1"));
+    server.add([
+        session(
+            &work("1.1"),
+            &[write("commands/search.sh", SEARCH), write("tests/search.test", SEARCH_TEST), report("1.1")],
+        ),
+        session(
+            &work("1.2"),
+            &[
+                write(outside.to_str().unwrap(), "no"),
+                write("commands/count.sh", COUNT),
+                write("tests/count.test", COUNT_TEST),
+                report("1.2"),
+            ],
+        ),
+        session("1.1-1-v0-1", std::slice::from_ref(&pass)),
+        session("1.2-1-v0-1", std::slice::from_ref(&pass)),
+        session(&work("2.1"), &documented),
+    ]);
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &home.directory);
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.name", "U"]);
+    git(&["config", "user.email", "u@example.org"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    let env = env();
+    let posse = |words: &[&str]| {
+        let mut command = env.command(words);
+        command.current_dir(&home.directory).envs(&home.env).env("PATH", home.path()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.code(), said)
+    };
+    let (code, said) = posse(&["plan", "run", "--provider", provider, "plan.yaml"]);
+    assert_eq!(code, Some(0), "{said}\n{}", server.log());
+    assert!(!outside.exists(), "the sandbox is on: {said}");
+    assert!(said.contains("task 1.2: refused: "), "{said}");
+    let tests = Command::new("sh").arg("tests/run").current_dir(&home.directory).output().unwrap();
+    assert!(tests.status.success(), "{}", String::from_utf8_lossy(&tests.stdout));
+    assert!(home.directory.join("tests/search.test").exists() && home.directory.join("tests/count.test").exists());
+    assert!(fs::read_to_string(home.directory.join("USAGE.md")).unwrap().contains("notes count"), "{said}");
+    let plan = fs::read_to_string(home.directory.join("plan.yaml")).unwrap();
+    assert_eq!(plan.matches("status: verified").count(), 3, "{plan}");
+    let report = said.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    assert!(fs::read_to_string(report).unwrap().contains("  - Refused: "), "{said}");
+    let (code, log) = posse(&["plan", "log", "plan.yaml", "1.2"]);
+    assert!(code == Some(0) && log.contains("asked:") && log.contains("refused: "), "{log}");
+    assert!(home.processes().is_empty(), "{:?}", home.processes());
+}
+
+#[test]
+fn claude_code_carries_out_the_example() {
+    // It edits what it has read.
+    let documents = [
+        "{ tool = { name = \"Read\", input = { file_path = \"USAGE.md\" } } }",
+        "{ tool = { name = \"Edit\", input = { file_path = \"USAGE.md\", old_string = \"# notes\", new_string = \"# notes\\n\\n- `notes count`\" } } }",
+    ];
+    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::claude(version))) {
+        carries_out_the_example(&agent, "claude_code", &documents);
+    }
+}
+
+#[test]
+fn codex_carries_out_the_example() {
+    let documents = ["{ run = { command = \"printf -- '- `notes count`\\\\n' >> USAGE.md\" } }"];
+    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {
+        carries_out_the_example(&agent, "codex", &documents);
     }
 }

@@ -320,6 +320,7 @@ fn an_answer_may_be_forgotten_come_late_or_in_pieces() {
     for (provider, look) in PROVIDERS {
         let mut scene = Scene::open(provider, look, turns);
         let file = scene.answer_file("test_result.md");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
         scene.ask_for("test_result.md");
         scene.until("completed");
         assert!(!file.exists(), "forgotten");

@@ -116,16 +116,16 @@ const ENTRIES: [&str; 12] = [
     "finished",
 ];
 
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         random.below(2);
         random
     }
 
-    fn below(&mut self, below: u64) -> u64 {
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -438,7 +438,7 @@ fn play(seed: u64, kills: u32) -> u32 {
     done
 }
 
-fn first_seed() -> u64 {
+pub(crate) fn first_seed() -> u64 {
     std::env::var("POSSE_KILLS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 

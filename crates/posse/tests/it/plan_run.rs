@@ -27,13 +27,18 @@ impl Scene {
         let file = outside.join("plan.yaml");
         fs::write(&file, plan).unwrap();
         let scene = Self { claude, plan: file, env };
-        scene.git(&["init", "-q", "-b", "main"]);
-        scene.git(&["config", "user.name", "U"]);
-        scene.git(&["config", "user.email", "u@example.org"]);
         fs::write(scene.env.work().join("README"), "one\n").unwrap();
-        scene.git(&["add", "README"]);
-        scene.git(&["commit", "-q", "-m", "first"]);
+        scene.commit_all();
         scene
+    }
+
+    /// What is there is the project, and has one commit.
+    pub(crate) fn commit_all(&self) {
+        self.git(&["init", "-q", "-b", "main"]);
+        self.git(&["config", "user.name", "U"]);
+        self.git(&["config", "user.email", "u@example.org"]);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "first"]);
     }
 
     #[track_caller]
@@ -108,6 +113,7 @@ sections:
         name: Write a
 ";
 
+/// T07, T10, T37, T47: and nothing of it is in the way of what the user has not committed.
 #[test]
 fn a_plan_is_carried_out_and_merged() {
     let scene = Scene::new(TWO);
@@ -138,6 +144,7 @@ fn a_plan_is_carried_out_and_merged() {
     assert_eq!(first.stdin, "/dev/null");
     assert_eq!(first.variable("CLAUDECODE"), None);
     assert_eq!(first.flag("--permission-mode"), Some("acceptEdits"));
+    assert_eq!(first.arguments[first.arguments.len() - 2], "--", "no list swallows the prompt: {first:?}");
     assert_ne!(first.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
     assert!(!first.arguments.contains(&scene.env.work().to_str().unwrap().to_owned()), "{first:?}");
     assert!(first.prompt().contains("Write the file a.") && first.prompt().contains("fresh start"), "{first:?}");
@@ -147,6 +154,7 @@ fn a_plan_is_carried_out_and_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }
 
+/// T43.
 #[test]
 fn who_says_done_and_did_nothing_has_failed() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 2"));
@@ -167,6 +175,7 @@ fn who_says_done_and_did_nothing_has_failed() {
     assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
 }
 
+/// T49.
 #[test]
 fn what_a_check_finds_is_told_to_the_next_attempt() {
     let gates = "meta: {name: One, backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
@@ -182,6 +191,7 @@ fn what_a_check_finds_is_told_to_the_next_attempt() {
     assert!(scene.text().contains("attempts: 2"), "{}", scene.text());
 }
 
+/// T29, T90.
 #[test]
 fn a_question_waits_for_its_answer() {
     let scene = Scene::new(ONE);
@@ -200,6 +210,7 @@ fn a_question_waits_for_its_answer() {
     assert!(second.prompt().contains("Which colour?") && second.prompt().contains("blue of course"), "{second:?}");
 }
 
+/// T84 without a pipeline, and T85.
 #[test]
 fn stop_lets_what_runs_finish_or_ends_it() {
     let scene = Scene::new(TWO);
@@ -261,6 +272,7 @@ fn a_run_that_nobody_follows_waits_for_its_environment() {
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }
 
+/// T23.
 #[test]
 fn a_session_may_add_tasks_but_not_vouch_for_others() {
     let scene = Scene::new(ONE);
@@ -273,6 +285,7 @@ fn a_session_may_add_tasks_but_not_vouch_for_others() {
     assert!(scene.text().contains("id: more"), "{}", scene.text());
 }
 
+/// T16, T48.
 #[test]
 fn what_cannot_be_run_says_so_before_anything_is_touched() {
     let scene = Scene::new(ONE);
@@ -289,6 +302,7 @@ fn what_cannot_be_run_says_so_before_anything_is_touched() {
     assert_eq!((code, scene.claude.sessions()), (5, 0), "{text}");
 }
 
+/// T07 and T38.
 #[test]
 fn a_validator_looks_at_the_work_before_it_is_merged() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
@@ -304,6 +318,8 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
+    assert_eq!((validator.stdin.as_str(), validator.variable("CLAUDECODE")), ("/dev/null", None));
+    assert_eq!(validator.arguments[validator.arguments.len() - 2], "--", "{:?}", validator.arguments);
     assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }

@@ -318,13 +318,16 @@ fn a_dead_daemon_is_restarted_without_being_asked() {
     assert_ne!(env.daemon_pid(), first);
 }
 
+/// T89.
 #[test]
 fn two_daemons_do_not_share_a_home() {
     let env = env();
     env.launch(&["sleep", "1000"]);
+    let first = env.daemon_pid();
     let second = env.run(["serve", "--foreground"]);
     assert_eq!(second.code, Some(6), "{second:?}");
-    assert!(second.stderr.contains(&format!("process {}", env.daemon_pid())), "{}", second.stderr);
+    assert!(second.stderr.contains(&format!("process {first}")), "{}", second.stderr);
+    assert_eq!(env.daemon_pid(), first, "undisturbed");
 }
 
 #[test]

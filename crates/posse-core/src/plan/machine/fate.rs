@@ -89,9 +89,12 @@ impl Run {
     }
 
     pub(super) fn retry(&mut self, task: &TaskId) {
-        if self.flights.contains_key(task) || self.plan.task(task.as_str()).is_none() {
+        // What waits for a person, or for a validator to be started, is given up; what somebody works on is not.
+        let busy = self.flights.get(task).is_some_and(|flight| !flight.stage.waits());
+        if busy || self.plan.task(task.as_str()).is_none() {
             return;
         }
+        self.flights.remove(task);
         let starts = self.memory.get(task).map_or(0, |memory| memory.starts);
         *self.state.of(task) = Record::default();
         self.memory.insert(task.clone(), Memory { starts, ..Memory::default() });

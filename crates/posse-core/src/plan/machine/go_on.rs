@@ -37,7 +37,8 @@ impl Run {
         if self.idle() && self.over(selection.standing) {
             return;
         }
-        if self.may_not_start(now) {
+        // In one checkout with a session they would see its half-done work.
+        if self.checks_plan() || self.may_not_start(now) {
             return;
         }
         let probing = self.breaker.gate(now, &self.settings.breaker) == Gate::Probe;
@@ -50,10 +51,8 @@ impl Run {
         }
     }
 
-    /// Nothing is on its way. What waits for a validator waits for us, and what waits to be merged for a person.
     fn idle(&self) -> bool {
-        let waits = |stage: &Stage| matches!(stage, Stage::Validation { asked: false, .. } | Stage::Unmerged);
-        self.flights.values().all(|flight| waits(&flight.stage))
+        self.flights.values().all(|flight| flight.stage.waits())
     }
 
     /// Stop, breaker, quota, money, in this order. Ends the run if that is what it means and nothing is on its way.
@@ -125,10 +124,7 @@ impl Run {
         let chains = || blocked.iter().map(|(id, why)| format!("{id}: {why}")).collect::<Vec<_>>().join("; ");
         match standing {
             Standing::Going => {}
-            Standing::Complete if self.has_warnings() => {
-                self.finish(RunOutcome::CompletedWithWarnings, "every task is done; validators had remarks".into());
-            }
-            Standing::Complete => self.finish(RunOutcome::Verified, "every task is done".into()),
+            Standing::Complete => self.complete(),
             Standing::Failed => self.finish(RunOutcome::Failed, self.failed_tasks()),
             Standing::Suspended => self.finish(RunOutcome::Suspended, chains()),
             Standing::Deadlocked => self.finish(RunOutcome::Deadlocked, chains()),
@@ -153,7 +149,7 @@ impl Run {
         behind.filter(|id| self.settings.only.as_ref().is_none_or(|only| only == *id)).cloned().collect()
     }
 
-    fn has_warnings(&self) -> bool {
+    pub(super) fn has_warnings(&self) -> bool {
         self.state
             .iter()
             .any(|(_, record)| record.status == TaskStatus::Verified && !record.validation_findings.is_empty())
@@ -168,10 +164,10 @@ impl Run {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    fn finish(&mut self, outcome: RunOutcome, reason: String) {
+    pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
         self.mark = match outcome {
             RunOutcome::Verified | RunOutcome::CompletedWithWarnings
-                if self.settings.only.is_none() && self.settings.from.is_none() =>
+                if self.settings.only.is_none() && self.settings.from.is_none() && !self.checks_are_open() =>
             {
                 Mark { status: Some(PlanStatus::Completed), ..Mark::default() }
             }
@@ -190,6 +186,7 @@ impl Run {
 
     fn start(&mut self, task: &TaskId, now: Wall) {
         self.breaker.started();
+        self.work_begins();
         let memory = self.memory(task);
         memory.starts += 1;
         let start = memory.starts;

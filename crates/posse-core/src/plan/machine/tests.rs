@@ -38,22 +38,22 @@ pub(super) fn failed(kind: FailedHow) -> Failure {
     Failure { kind, message: format!("it failed: {kind}"), denials: Vec::new(), output: None }
 }
 
-fn limited(until: i64) -> Outcome {
+pub(super) fn limited(until: i64) -> Outcome {
     Outcome::Limited(Hold { until: Wall(until * 1000), reason: "usage limit".into(), known: true })
 }
 
 /// A run, and what it wants done, by hand.
-struct Table {
-    run: Run,
+pub(super) struct Table {
+    pub(super) run: Run,
     /// Seconds.
-    now: i64,
-    wants: Vec<Effect>,
-    told: Vec<Notice>,
-    finished: Option<(RunOutcome, String)>,
+    pub(super) now: i64,
+    pub(super) wants: Vec<Effect>,
+    pub(super) told: Vec<Notice>,
+    pub(super) finished: Option<(RunOutcome, String)>,
 }
 
 impl Table {
-    fn new(meta: &str, tasks: &str, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn new(meta: &str, tasks: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let text = format!("meta: {{name: p{meta}}}\nsections:\n  - {{id: s, tasks: [\n{tasks}\n]}}\n");
         let (plan, _) = Plan::read("p", &text).unwrap_or_else(|problems| panic!("{problems}"));
         let mut settings = Settings::of(&plan);
@@ -64,7 +64,7 @@ impl Table {
         table
     }
 
-    fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: Event) {
         for effect in self.run.handle(event, Wall(self.now * 1000)) {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
@@ -83,7 +83,7 @@ impl Table {
     }
 
     /// Sessions that were asked for, as `task.start:model`, or `task.start/validator`.
-    fn sessions(&self) -> Vec<String> {
+    pub(super) fn sessions(&self) -> Vec<String> {
         let shown = self.wants.iter().filter_map(|effect| match effect {
             Effect::StartSession { run, launch } => Some(match run.part {
                 Part::Work => format!("{}.{}:{}", run.task, run.start, launch.model.as_deref().unwrap_or("-")),
@@ -100,7 +100,7 @@ impl Table {
         wanted(&effect).unwrap().clone()
     }
 
-    fn session(&mut self, task: &str, outcome: Outcome) {
+    pub(super) fn session(&mut self, task: &str, outcome: Outcome) {
         let run = self.take(task, |effect| match effect {
             Effect::StartSession { run, .. } => Some(run),
             _ => None,
@@ -116,7 +116,7 @@ impl Table {
         });
     }
 
-    fn verdict(&mut self, task: &str, verdict: Verdict) {
+    pub(super) fn verdict(&mut self, task: &str, verdict: Verdict) {
         let run = self.take(task, |effect| match effect {
             Effect::StartSession { run, .. } if run.part != Part::Work => Some(run),
             _ => None,
@@ -133,12 +133,12 @@ impl Table {
         self.tell(Event::MergeEnded { run, result });
     }
 
-    fn merged(&mut self, task: &str) {
+    pub(super) fn merged(&mut self, task: &str) {
         self.merge(task, MergeResult::Merged { commits: vec!["c".into()] });
     }
 
     /// Lets the time pass until it wants to be woken. How many seconds that was.
-    fn wait(&mut self) -> i64 {
+    pub(super) fn wait(&mut self) -> i64 {
         let deadline = self.run.deadline().expect("something to wait for").0 / 1000;
         let passed = deadline - self.now;
         self.now = deadline;
@@ -146,12 +146,12 @@ impl Table {
         passed
     }
 
-    fn record(&self, task: &str) -> Record {
+    pub(super) fn record(&self, task: &str) -> Record {
         self.run.state().get(&id(task)).unwrap().clone()
     }
 
     #[track_caller]
-    fn ended(&self, outcome: RunOutcome) {
+    pub(super) fn ended(&self, outcome: RunOutcome) {
         assert_eq!(self.finished.as_ref().map(|(outcome, _)| *outcome), Some(outcome), "{:?}", self.finished);
         assert_eq!(self.run.deadline(), None);
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Others;
 use crate::plan::TaskId;
 use crate::plan::budget::Usage;
+use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
 use crate::plan::verdict::Judgement;
 
@@ -73,6 +74,10 @@ pub enum Event {
         run: RunId,
         result: MergeResult,
     },
+    /// The commands that look at the plan as a whole are through.
+    PlanChecked {
+        checks: Vec<PlanCheck>,
+    },
     /// The plan file is not as we left it (`ours`) any more.
     PlanEdited {
         ours: String,
@@ -108,6 +113,13 @@ pub struct GateFailure {
     pub message: String,
     /// The last lines it printed.
     pub output: String,
+}
+
+/// What a command says about the plan as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCheck {
+    pub gate: String,
+    pub verdict: GateVerdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +174,8 @@ pub enum Effect {
     Merge {
         run: RunId,
     },
+    /// Run the commands that look at the plan as a whole. Answered by `PlanChecked`.
+    CheckPlan,
     /// The plan file is behind: write `Run::mirror` into it. Not answered; several may be done at once.
     WritePlan,
     Notify(Notice),

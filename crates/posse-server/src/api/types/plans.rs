@@ -1,6 +1,7 @@
 //! What travels about runs of plans.
 
 use jiff::Timestamp;
+use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
 use posse_core::plan::file::BudgetMeta;
 use posse_core::plan::machine::StopHow;
@@ -29,24 +30,30 @@ pub struct PlanIn {
     /// The branch that gathers the results; the one that is checked out unless given.
     #[serde(default)]
     pub branch: Option<String>,
+    /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
+    #[serde(default)]
+    pub allow_dirty: bool,
     /// Only this task.
     #[serde(default)]
     pub only: Option<String>,
     /// This task and those behind it.
     #[serde(default)]
     pub from: Option<String>,
+    /// Only the task that is next.
+    #[serde(default)]
+    pub single: bool,
     /// Tasks to be done again from the beginning.
     #[serde(default)]
     pub reset: Vec<String>,
-    /// Sessions at once; as the plan says unless given.
+    /// Sessions at once; as the plan says unless given. 0: as many as configured.
     #[serde(default)]
     pub workers: Option<u32>,
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
-    /// Only the next task that can be started.
+    /// Leave out checks with `when: after_plan`. The report says so.
     #[serde(default)]
-    pub single: bool,
+    pub skip_after_plan: bool,
     /// Start sessions though the quota was found to be used up.
     #[serde(default)]
     pub try_now: bool,
@@ -147,4 +154,85 @@ pub struct PlanJournalView {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub entry: Entry,
+}
+
+/// What a session of a plan was asked and left behind. Tokens of well-known shapes are masked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SessionFiles {
+    /// What it was asked. Nothing if its files are gone.
+    pub prompt: Option<String>,
+    /// Its own report, as it wrote it.
+    pub report: Option<String>,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// Where its files are, the raw stream among them.
+    pub directory: String,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLogQuery {
+    /// Where to begin: `next` of the answer before.
+    #[serde(default, deserialize_with = "super::super::params::lenient")]
+    #[param(value_type = Option<u64>)]
+    pub after: Option<u64>,
+    /// The lines as the agent printed them, instead of what posse made of them.
+    #[serde(default, deserialize_with = "super::super::params::lenient")]
+    #[param(value_type = Option<bool>)]
+    pub raw: Option<bool>,
+}
+
+/// Lines of a session's log.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionLines {
+    /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
+    pub lines: Vec<String>,
+    /// Where the next ones begin.
+    pub next: u64,
+}
+
+/// What may be removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanIn {
+    /// Only what runs of this plan left behind. Absolute.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// Remove it. Otherwise it is only named.
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// What runs of plans left behind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CleanView {
+    /// What may go, or has gone.
+    pub gone: Vec<CleanItem>,
+    /// What stays, and why.
+    pub kept: Vec<CleanItem>,
+    /// What the files of runs that may go take.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CleanItem {
+    pub what: CleanWhat,
+    /// A path, or a branch.
+    pub name: String,
+    /// The run it is of.
+    #[schema(value_type = String)]
+    pub run: RunId,
+    /// The plan.
+    pub file: String,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanWhat {
+    /// Prompts, streams and reports of a run.
+    Run,
+    /// A work tree and its branch.
+    WorkTree,
 }

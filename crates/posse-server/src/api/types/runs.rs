@@ -65,7 +65,7 @@ pub struct MeansIn {
     pub tmux_server: Option<TmuxServer>,
 }
 
-/// As [`MeansIn`], to go on with a run.
+/// What starting its agents takes, never stored; and whether there is no hurry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeIn {

@@ -11,20 +11,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::plan::file::{Gate, GateWhen};
+use posse_core::plan::file::{Gate, GateWhen, Isolation};
 use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
 use posse_core::plan::machine::GateFailure;
 use posse_core::plan::names::CommitWords;
+use posse_core::secrets::masked;
 use sha2::{Digest, Sha256};
 
 use super::merge::at_fault;
 use super::note::{self, Landing};
+use super::running::Running;
 use super::{Area, AreaError, Areas, text};
 use crate::child::{self, ChildError, Leftovers};
 use crate::git;
 
 /// The most that is kept of what a command printed.
 const KEPT: usize = 1 << 20;
+
+/// A check of the whole plan that cannot be made (its server does not run, for example) exits with this, as test suites do.
+const NOT_RUN: i32 = 77;
 
 #[derive(Clone, Debug)]
 pub struct Gates {
@@ -37,10 +42,18 @@ pub struct Gates {
 
 /// Where a command is run.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+pub(super) enum Place<'a> {
     Area(&'a Path),
     /// On the bench, with the files of this commit.
     Bench(&'a str),
+}
+
+/// What the work was built on.
+#[derive(Clone, Copy)]
+pub(super) enum Base<'a> {
+    Commit(&'a str),
+    /// These files, on which the commands were run before the work began.
+    Seen(&'a str),
 }
 
 impl Areas {
@@ -48,8 +61,11 @@ impl Areas {
     pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
         let checked = async {
             let sealed = self.seal(area, words).await?;
+            if self.isolation == Isolation::InPlace {
+                return self.check_in_place(area, gates).await;
+            }
             let tree = self.tree_of(&sealed).await?;
-            self.first_red(&tree, &area.base, gates, Place::Area(&area.directory)).await
+            self.first_red(&tree, Base::Commit(&area.base), gates, Place::Area(&area.directory)).await
         };
         match checked.await {
             Ok(failure) => failure,
@@ -68,27 +84,18 @@ impl Areas {
         gates: &Gates,
     ) -> Result<Option<GateFailure>, AreaError> {
         let tree = self.tree_of(&landing.result).await?;
-        self.first_red(&tree, &landing.onto, gates, Place::Bench(&landing.result)).await
+        self.first_red(&tree, Base::Commit(&landing.onto), gates, Place::Bench(&landing.result)).await
     }
 
-    async fn first_red(
+    pub(super) async fn first_red(
         &self,
         tree: &str,
-        base: &str,
+        base: Base<'_>,
         gates: &Gates,
         place: Place<'_>,
     ) -> Result<Option<GateFailure>, AreaError> {
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
-            if self.said(tree, gate)?.is_some_and(|run| run.result == GateResult::Passed) {
-                continue;
-            }
-            let run = self.run(gate, gates, place).await?;
-            self.keep(tree, gate, &run)?;
-            if run.result == GateResult::Passed {
-                continue;
-            }
-            let before = self.baseline(base, gate, gates).await?;
-            match compare(Some(&before), &run) {
+            match self.verdict(tree, base, gate, gates, place).await? {
                 GateVerdict::Red(failure) => return Ok(Some(failure)),
                 GateVerdict::KnownRed(known) => tracing::debug!("{}: red as before: {}", gate.name, known.join(", ")),
                 GateVerdict::NotRun(why) => tracing::warn!("{}: not run: {why}", gate.name),
@@ -98,20 +105,45 @@ impl Areas {
         Ok(None)
     }
 
-    /// What a command says about the commit that work began with.
-    async fn baseline(&self, base: &str, gate: &Gate, gates: &Gates) -> Result<GateRun, AreaError> {
-        let tree = self.tree_of(base).await?;
-        if let Some(known) = self.said(&tree, gate)? {
-            return Ok(known);
+    /// What a command says about these files, compared with what it says about those that the work was built on.
+    pub(super) async fn verdict(
+        &self,
+        tree: &str,
+        base: Base<'_>,
+        gate: &Gate,
+        gates: &Gates,
+        place: Place<'_>,
+    ) -> Result<GateVerdict, AreaError> {
+        let passed = |run: &GateRun| run.result == GateResult::Passed;
+        if self.said(tree, gate)?.as_ref().is_some_and(passed) {
+            return Ok(GateVerdict::Green);
         }
-        let run = self.run(gate, gates, Place::Bench(base)).await?;
-        self.keep(&tree, gate, &run)?;
-        Ok(run)
+        let run = self.run(gate, gates, place).await?;
+        self.keep(tree, gate, &run)?;
+        if passed(&run) {
+            return Ok(GateVerdict::Green);
+        }
+        let before = self.baseline(base, gate, gates).await?;
+        Ok(compare(before.as_ref(), &run))
     }
 
-    async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
+    /// What a command says about what the work was built on.
+    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, AreaError> {
+        let (tree, commit) = match base {
+            Base::Seen(tree) => return self.said(tree, gate),
+            Base::Commit(commit) => (self.tree_of(commit).await?, commit),
+        };
+        if let Some(known) = self.said(&tree, gate)? {
+            return Ok(Some(known));
+        }
+        let run = self.run(gate, gates, Place::Bench(commit)).await?;
+        self.keep(&tree, gate, &run)?;
+        Ok(Some(run))
+    }
+
+    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
         let commit = match place {
-            Place::Area(directory) => return Ok(run(gate, gates, directory).await),
+            Place::Area(directory) => return Ok(self.run_in(gate, gates, directory).await),
             Place::Bench(commit) => commit,
         };
         let _bench = self.bench.lock().await;
@@ -123,8 +155,17 @@ impl Areas {
             git::write_files(&self.root, &arguments).await?;
         }
         // By force: what a command has changed in these files is nobody's work.
+        Running::in_directory(&self.state, &directory).end().await;
         git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
-        Ok(run(gate, gates, &directory).await)
+        Ok(self.run_in(gate, gates, &directory).await)
+    }
+
+    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+        let running = Running::in_directory(&self.state, directory);
+        running.end().await;
+        let done = run(gate, gates, directory, &running.words()).await;
+        running.over();
+        done
     }
 
     pub(super) fn bench_directory(&self) -> PathBuf {
@@ -138,33 +179,37 @@ impl Areas {
     }
 
     /// What a command said about these files.
-    fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
+    pub(super) fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
         note::read(&self.kept_at(tree, gate))
     }
 
-    fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
+    pub(super) fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
         let path = self.kept_at(tree, gate);
         note::write(&path, run).map_err(|error| AreaError::Write { path, error })
     }
 }
 
 /// Runs a command of the user's. What it started ends with it.
-async fn run(gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) -> GateRun {
     let done = |result, output| GateRun { gate: gate.name.clone(), result, output };
     if gate.command.trim().is_empty() {
         return done(GateResult::NotRun("there is no command".into()), String::new());
     }
     let mut command = Command::new("sh");
     // One stream, so that what it says stays in order.
-    command.args(["-c", &format!("exec 2>&1\n{}", gate.command)]).current_dir(directory).env_clear();
+    command.args(["-c", &format!("exec 2>&1\n{first_words}{}", gate.command)]).current_dir(directory).env_clear();
     let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
     command.envs(variables.map(|(name, value)| (name, value)));
     match child::run(command, b"", gates.limit, Leftovers::End).await {
         Ok(ended) => {
             let output = String::from_utf8_lossy(&ended.stdout);
-            let output = output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..].to_owned();
+            let output = masked(&output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..]).into_owned();
             let result = match ended.status.code() {
                 Some(0) => GateResult::Passed,
+                // Only where it is told and not a pass. A check of a task that may be left out would be none.
+                Some(NOT_RUN) if gate.when == GateWhen::AfterPlan => {
+                    GateResult::NotRun(format!("it says that it cannot be run here (exit code {NOT_RUN})"))
+                }
                 Some(code) => GateResult::Failed(format!("exited with {code}")),
                 None => GateResult::Failed(ended.status.to_string()),
             };

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use posse_core::aftermath::GitPath;
+use posse_core::plan::file::Isolation;
 use posse_core::plan::landing::{in_the_way, together, worktrees};
 use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
@@ -49,6 +50,9 @@ impl Areas {
     }
 
     async fn try_to_merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Result<MergeResult, AreaError> {
+        if self.isolation == Isolation::InPlace {
+            return self.merge_in_place(area, words).await;
+        }
         let sealed = self.seal(area, words).await?;
         let _merging = self.merging.lock().await;
         for _ in 0..TRIES {

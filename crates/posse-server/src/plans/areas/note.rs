@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_core::plan::machine::RunId;
 use serde::{Deserialize, Serialize};
 
+use super::in_place::Start;
 use super::{AreaError, Areas, work_of};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,12 @@ pub(super) struct Note {
     pub(super) sealed: Option<String>,
     /// What the branch of the user is about to become, or has become.
     pub(super) landing: Option<Landing>,
+    /// Whose it is. Notes of older versions do not say.
+    #[serde(default)]
+    pub(super) run: Option<RunId>,
+    /// It is no area of its own: the session works in the user's checkout.
+    #[serde(default)]
+    pub(super) in_place: Option<Start>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,13 +35,14 @@ pub(super) struct Landing {
 }
 
 impl Note {
-    pub(super) fn new(branch: String, directory: PathBuf, base: String) -> Self {
-        Self { branch, directory, base, ready: false, sealed: None, landing: None }
+    pub(super) fn new(run: &RunId, branch: String, directory: PathBuf, base: String) -> Self {
+        let run = Some(work_of(run));
+        Self { branch, directory, base, ready: false, sealed: None, landing: None, run, in_place: None }
     }
 }
 
 impl Areas {
-    fn note_path(&self, run: &RunId) -> PathBuf {
+    pub(super) fn note_path(&self, run: &RunId) -> PathBuf {
         self.state.join("areas").join(format!("{}.json", work_of(run)))
     }
 
@@ -50,6 +58,17 @@ impl Areas {
     pub(super) fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
         let path = self.note_path(run);
         write(&path, note).map_err(|error| AreaError::Write { path, error })
+    }
+
+    /// Knows this area too, which an earlier run of the plan has made. Both runs have the note then: the work is there as long
+    /// as one of them needs it. Whether there is one.
+    pub fn adopt(&self, earlier: &Path, run: &RunId) -> Result<bool, AreaError> {
+        let path = self.note_path(run);
+        let known: Option<Note> = read(&earlier.join("areas").join(path.file_name().unwrap_or_default()))?;
+        match known {
+            Some(note) => self.write_note(run, &note).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// All of them, with their files.

@@ -13,11 +13,11 @@ use super::tests::{Repo, begin, merge, run, words};
 use super::*;
 
 /// Some of them cannot be there together.
-const NAMES: [&str; 8] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "new"];
+pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "new"];
 const TASKS: [&str; 3] = ["1", "2", "3"];
 
 #[derive(Clone, Copy, Debug)]
-enum Edit {
+pub(super) enum Edit {
     Write(&'static str, u8),
     Delete(&'static str),
 }
@@ -38,7 +38,7 @@ enum Act {
     Restart,
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(super) fn edit() -> impl Strategy<Value = Edit> {
     let name = || prop::sample::select(&NAMES[..]);
     prop_oneof![
         // Few contents, so that two sometimes write the same.
@@ -63,7 +63,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 4..14)
 }
 
-fn apply(root: &Path, edit: Edit) {
+pub(super) fn apply(root: &Path, edit: Edit) {
     match edit {
         Edit::Write(name, content) => {
             let path = root.join(name);
@@ -80,22 +80,22 @@ fn apply(root: &Path, edit: Edit) {
 
 /// What the user has of one name.
 #[derive(Clone, Debug, PartialEq)]
-struct Has {
-    file: Option<String>,
+pub(super) struct Has {
+    pub(super) file: Option<String>,
     /// Mode and id in the index, and in the last commit.
-    staged: Option<String>,
-    committed: Option<String>,
-    dirty: bool,
+    pub(super) staged: Option<String>,
+    pub(super) committed: Option<String>,
+    pub(super) dirty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct State {
-    names: BTreeMap<&'static str, Has>,
-    stash: String,
-    head: String,
+pub(super) struct State {
+    pub(super) names: BTreeMap<&'static str, Has>,
+    pub(super) stash: String,
+    pub(super) head: String,
 }
 
-fn state(repo: &Repo) -> State {
+pub(super) fn state(repo: &Repo) -> State {
     let by_path = |said: String| -> BTreeMap<String, String> {
         let lines = said.split('\0').filter_map(|line| line.split_once('\t'));
         let id = |words: &str| words.split(' ').find(|word| word.len() == 40).unwrap().to_owned();
@@ -119,7 +119,7 @@ fn state(repo: &Repo) -> State {
 }
 
 /// A git that was told to end is still there for a moment.
-fn wait_for_gits(place: &Path) {
+pub(crate) fn wait_for_gits(place: &Path) {
     let within =
         |process: fs::DirEntry| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
     let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&std::process::id().to_string());

@@ -15,7 +15,10 @@ impl Areas {
         if let Some(sealed) = note.sealed {
             return Ok(sealed);
         }
-        let sealed = self.commit_leftovers(area, words).await?;
+        let sealed = match &note.in_place {
+            Some(start) => self.commit_in_place(area, start, words).await?,
+            None => self.commit_leftovers(area, words).await?,
+        };
         note.sealed = Some(sealed.clone());
         self.write_note(&area.run, &note)?;
         Ok(sealed)
@@ -23,7 +26,7 @@ impl Areas {
 
     /// Commits, with explicit paths, what the session has not committed, but for files whose names look like a slip: these
     /// are put aside. A commit that is refused, by a hook of the user's for example, is an error.
-    async fn commit_leftovers(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
+    pub(super) async fn commit_leftovers(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
         let tree = self.tree(area).await?;
         let unfinished = |what| AreaError::Unfinished { directory: area.directory.clone(), what };
         if let Some(what) = tree.under_way() {

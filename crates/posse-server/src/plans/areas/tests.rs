@@ -12,13 +12,13 @@ use posse_core::plan::names::CommitWords;
 use super::*;
 
 /// A checkout with one commit in which are the files a, b, c and d/e, and room for the areas beside it.
-pub(super) struct Repo {
+pub(crate) struct Repo {
     place: tempfile::TempDir,
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 impl Repo {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
@@ -36,7 +36,7 @@ impl Repo {
         Self { place, root }
     }
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repo = Self::empty();
         for name in ["a", "b", "c", "d/e"] {
             write(&repo.root, name, "1\n2\n3\n4\n5\n");
@@ -47,35 +47,37 @@ impl Repo {
     }
 
     #[track_caller]
-    pub(super) fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git_in(&self.root, arguments)
     }
 
-    pub(super) fn ground(&self) -> Ground {
+    pub(crate) fn ground(&self) -> Ground {
         Ground {
             directory: self.root.clone(),
             state: self.place.path().join("state"),
             plan_slug: "p-1".into(),
             branch: None,
+            make_branch: true,
+            isolation: Isolation::Worktree,
             plan_file: None,
         }
     }
 
-    pub(super) async fn areas(&self) -> Areas {
+    pub(crate) async fn areas(&self) -> Areas {
         Areas::open(self.ground()).await.unwrap()
     }
 
-    pub(super) fn commit(&self, name: &str, content: &str) {
+    pub(crate) fn commit(&self, name: &str, content: &str) {
         write(&self.root, name, content);
         self.git(&["add", "--", name]);
         self.git(&["commit", "--quiet", "-m", name, "--", name]);
     }
 
-    pub(super) fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.root.join(name)).ok()
     }
 
-    pub(super) fn hook(&self, name: &str, script: &str) {
+    pub(crate) fn hook(&self, name: &str, script: &str) {
         use std::os::unix::fs::PermissionsExt;
         let path = self.root.join(".git/hooks").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -83,29 +85,29 @@ impl Repo {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    pub(super) fn status(&self) -> String {
+    pub(crate) fn status(&self) -> String {
         self.git(&["status", "--porcelain", "--untracked-files=all"])
     }
 }
 
 #[track_caller]
-pub(super) fn git_in(directory: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git_in(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git").args(arguments).current_dir(directory).env("LC_ALL", "C").output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
 }
 
-pub(super) fn write(directory: &Path, name: &str, content: &str) {
+pub(crate) fn write(directory: &Path, name: &str, content: &str) {
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
 }
 
-pub(super) fn run(task: &str, start: u32) -> RunId {
+pub(crate) fn run(task: &str, start: u32) -> RunId {
     RunId { task: task.parse().unwrap(), start, part: Part::Work }
 }
 
-pub(super) fn words(area: &Area) -> CommitWords {
+pub(crate) fn words(area: &Area) -> CommitWords {
     CommitWords {
         plan: "The plan".into(),
         task: area.run.task.clone(),
@@ -115,7 +117,7 @@ pub(super) fn words(area: &Area) -> CommitWords {
     }
 }
 
-pub(super) fn gates(commands: &[&str]) -> Gates {
+pub(crate) fn gates(commands: &[&str]) -> Gates {
     let gate = |command: &&str| Gate { name: "check".into(), command: (*command).into(), when: GateWhen::AfterTask };
     Gates {
         commands: commands.iter().map(gate).collect(),
@@ -124,17 +126,17 @@ pub(super) fn gates(commands: &[&str]) -> Gates {
     }
 }
 
-pub(super) async fn begin(areas: &Areas, task: &str) -> Area {
+pub(crate) async fn begin(areas: &Areas, task: &str) -> Area {
     let base = areas.tip().await.unwrap();
     areas.make(&run(task, 1), &base).await.unwrap()
 }
 
-pub(super) async fn merge(areas: &Areas, area: &Area) -> MergeResult {
+pub(crate) async fn merge(areas: &Areas, area: &Area) -> MergeResult {
     areas.merge(area, &words(area), &gates(&[])).await
 }
 
 #[track_caller]
-pub(super) fn merged(result: &MergeResult) -> &[String] {
+pub(crate) fn merged(result: &MergeResult) -> &[String] {
     match result {
         MergeResult::Merged { commits } => commits,
         other => panic!("{other:?}"),
@@ -386,4 +388,23 @@ async fn only_what_is_merged_and_clean_goes() {
     assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
     assert!(areas.find(&run("used", 1)).unwrap().directory.join("used").exists());
+}
+
+#[tokio::test]
+async fn an_area_goes_when_its_work_is_merged_and_not_before() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = begin(&areas, "1").await;
+    write(&area.directory, "a", "work\n");
+    let kept = areas.done_with(&area.run).await.unwrap().unwrap();
+    assert_eq!(kept.why, "it has changes that are not committed: a");
+    areas.seal(&area, &words(&area)).await.unwrap();
+    assert_eq!(areas.done_with(&area.run).await.unwrap().unwrap().why, "its work is not merged");
+    merged(&merge(&areas, &area).await);
+    // Twice, as after a crash.
+    for _ in 0..2 {
+        assert_eq!(areas.done_with(&area.run).await.unwrap(), None);
+    }
+    assert!(!area.directory.exists() && repo.git(&["branch", "--list", "plan/*"]).is_empty());
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
 }

@@ -1,12 +1,21 @@
-//! What can go: areas whose work is merged and in which nothing else is. Everything else is kept, and named.
+//! What can go: areas whose work is merged and in which nothing else is; and, when its time is over, what failed attempts of
+//! tasks left that are done all the same (`posse_core::plan::keep`). Everything else is kept, and named.
+//!
+//! Everything here may be cut off at any moment and asked for again: the note goes last.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use posse_core::plan::State;
+use posse_core::plan::keep::{Attempt, Fate, fate};
 use posse_core::plan::machine::RunId;
+use posse_core::plan::names::CommitWords;
+use posse_core::time::Wall;
 
 use super::note::Note;
-use super::{AreaError, Areas, exists, text, work_of};
+use super::{Area, AreaError, Areas, exists, text, work_of};
 use crate::git::{self, GitError, WorkTree};
 
 /// An area that stays, for a person to look at.
@@ -15,11 +24,66 @@ pub struct Kept {
     pub directory: PathBuf,
     pub branch: String,
     pub why: String,
+    /// What becomes of it later, if that was asked.
+    pub fate: Option<Fate>,
+}
+
+/// What is known of the plan, and for how long work is kept that is not merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping<'a> {
+    /// As the newest run of the plan knows it.
+    pub state: &'a State,
+    pub keep: Duration,
+    pub now: Wall,
+}
+
+/// Why an area is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Why {
+    NotMerged,
+    /// Something of the user's that was not committed when a session began in their checkout.
+    Saved,
+    Uncommitted(String),
+    /// Only a person can tell.
+    Odd(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::NotMerged => f.write_str("its work is not merged"),
+            Why::Saved => f.write_str("what was not committed when it began"),
+            Why::Uncommitted(path) => write!(f, "it has changes that are not committed: {path}"),
+            Why::Odd(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What is done about what may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Nothing; only to be told.
+    Look,
+    Remove,
 }
 
 impl Areas {
     /// Removes what is done with. What these sessions use stays.
     pub async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, AreaError> {
+        self.sweep(in_use, None, Sweep::Remove).await
+    }
+
+    /// What is there of a run that is over, and what becomes of it. What is told of with `Fate::Goes` is gone, or may go.
+    pub async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, AreaError> {
+        self.sweep(&BTreeSet::new(), Some(keeping), sweep).await
+    }
+
+    async fn sweep(
+        &self,
+        in_use: &BTreeSet<RunId>,
+        keeping: Option<&Keeping<'_>>,
+        sweep: Sweep,
+    ) -> Result<Vec<Kept>, AreaError> {
         let in_use: BTreeSet<String> = in_use.iter().map(|run| work_of(run).to_string()).collect();
         let tip = self.tip().await?;
         let mut kept = Vec::new();
@@ -28,20 +92,41 @@ impl Areas {
                 continue;
             }
             let _list = self.list.lock().await;
-            if let Some(why) = self.why_kept(&note, &tip).await? {
-                kept.push(Kept { directory: note.directory, branch: note.branch, why });
+            let found = |why: String, fate| Kept {
+                directory: note.directory.clone(),
+                branch: note.in_place.as_ref().map_or(&*note.branch, |start| start.saved()).to_owned(),
+                why,
+                fate,
+            };
+            // Before it is looked at: what comes on top meanwhile is not removed.
+            let last = self.last(&note).await?;
+            let why = self.why_kept(&note, &tip).await?;
+            let fate = match (&why, keeping) {
+                (Some(why), Some(keeping)) => Some(self.fate(&note, why, keeping, sweep).await?),
+                (None, Some(_)) => Some(Fate::Goes),
+                (_, None) => None,
+            };
+            if let Some(why) = why.as_ref().filter(|_| fate != Some(Fate::Goes)) {
+                let later = fate.map(|fate| format!("; {fate}")).unwrap_or_default();
+                kept.push(found(format!("{why}{later}"), fate));
                 continue;
             }
-            match self.remove(&note, &tip).await {
-                Ok(()) => std::fs::remove_file(&file).map_err(|error| AreaError::Write { path: file, error })?,
-                Err(AreaError::Git(error @ GitError::Failed { .. })) => {
-                    kept.push(Kept { directory: note.directory, branch: note.branch, why: error.to_string() });
+            if sweep == Sweep::Remove {
+                match self.remove(&note, last.as_deref()).await {
+                    Ok(()) => forget(file)?,
+                    Err(AreaError::Git(error @ GitError::Failed { .. })) => {
+                        kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
+                        continue;
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
+            }
+            if keeping.is_some() {
+                kept.push(found(why.map_or("it is merged".into(), |why| why.to_string()), fate));
             }
         }
         let bench = self.bench_directory();
-        if in_use.is_empty() && bench.exists() {
+        if sweep == Sweep::Remove && in_use.is_empty() && bench.exists() {
             let _bench = self.bench.lock().await;
             // By force: nobody ever worked there, and commands always leave something.
             git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&bench)?]).await?;
@@ -49,48 +134,140 @@ impl Areas {
         Ok(kept)
     }
 
-    async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<String>, AreaError> {
-        let branch = format!("refs/heads/{}", note.branch);
-        if exists(&self.root, &branch).await? && !self.has(tip, &branch).await? {
-            return Ok(Some("its work is not merged".into()));
+    /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
+    pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+        // What was done in the user's checkout is looked at when nobody works there any more.
+        let Some(note) = self.note(run)?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
+        let tip = self.tip().await?;
+        let _list = self.list.lock().await;
+        let last = self.last(&note).await?;
+        if let Some(why) = self.why_kept(&note, &tip).await? {
+            return Ok(Some(Kept { directory: note.directory, branch: note.branch, why: why.to_string(), fate: None }));
         }
+        self.remove(&note, last.as_deref()).await?;
+        forget(self.note_path(run)).map(|()| None)
+    }
+
+    async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<Why>, AreaError> {
+        if let Some(start) = &note.in_place {
+            let name = start.saved();
+            let needed = exists(&self.root, name).await? && !self.has(tip, name).await?;
+            return Ok(needed.then_some(Why::Saved));
+        }
+        let odd = |text: &str| Ok(Some(Why::Odd(text.to_owned())));
+        let branch = note.kept_at();
+        let merged = !exists(&self.root, &branch).await? || self.has(tip, &branch).await?;
         if !note.directory.join(".git").is_file() {
-            let is_there = note.directory.exists();
-            return Ok(is_there.then(|| "it is not a work area any more, but something is there".into()));
+            return match note.directory.exists() {
+                true => odd("it is not a work area any more, but something is there"),
+                false => Ok((!merged).then_some(Why::NotMerged)),
+            };
         }
         let tree = WorkTree::find(&note.directory).await?;
         let Some(tree) = tree.filter(|tree| tree.root == note.directory) else {
-            return Ok(Some("git does not know it any more".into()));
+            return odd("git does not know it any more");
         };
         if let Some(what) = tree.under_way() {
-            return Ok(Some(format!("{what} is under way in it")));
-        }
-        if let Some(change) = tree.status().await?.first() {
-            return Ok(Some(format!("it has changes that are not committed: {}", change.path)));
+            return odd(&format!("{what} is under way in it"));
         }
         // The session may have gone to a branch of its own, or to none.
-        match tree.head().await? {
-            Some(head) if !self.has(tip, &head).await? => Ok(Some("what is checked out in it is not merged".into())),
-            _ => Ok(None),
+        let head = tree.head().await?;
+        let here = match &head {
+            Some(head) => self.has(tip, head).await? || self.has(&branch, head).await.unwrap_or(false),
+            None => true,
+        };
+        if !here {
+            return odd("what is checked out in it is not merged");
+        }
+        if let Some(change) = tree.status().await?.first() {
+            return Ok(Some(Why::Uncommitted(change.path.to_string())));
+        }
+        Ok((!merged).then_some(Why::NotMerged))
+    }
+
+    /// What becomes of work that is not merged. What is not committed is, before its time is over; then it begins anew.
+    async fn fate(&self, note: &Note, why: &Why, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Fate, AreaError> {
+        let (Some(run), false) = (&note.run, matches!(why, Why::Odd(_))) else { return Ok(Fate::Needed) };
+        let commit = note.kept_at();
+        let touched = match exists(&self.root, &commit).await? {
+            true => {
+                let seconds = git::ask(&self.root, &["log", "-1", "--format=%ct", &commit, "--"]).await?;
+                Wall(seconds.parse::<i64>().map_or(i64::MAX, |seconds| seconds.saturating_mul(1000)))
+            }
+            // Nothing was committed there.
+            false => Wall(0),
+        };
+        let attempt = Attempt { in_use: false, touched, record: keeping.state.get(&run.task) };
+        let decided = fate(&attempt, keeping.keep, keeping.now);
+        if decided != Fate::Goes || !matches!(why, Why::Uncommitted(_)) {
+            return Ok(decided);
+        }
+        if sweep == Sweep::Remove
+            && let Err(error) = self.commit_before_it_goes(note, run).await
+        {
+            tracing::warn!("{}: {error}", note.directory.display());
+            return Ok(Fate::Needed);
+        }
+        Ok(fate(&Attempt { touched: keeping.now, ..attempt }, keeping.keep, keeping.now))
+    }
+
+    async fn commit_before_it_goes(&self, note: &Note, run: &RunId) -> Result<(), AreaError> {
+        let area = Area {
+            run: run.clone(),
+            directory: note.directory.clone(),
+            branch: note.branch.clone(),
+            base: note.base.clone(),
+        };
+        let words = CommitWords {
+            plan: self.plan_slug.clone(),
+            task: run.task.clone(),
+            task_name: "what was left uncommitted".into(),
+            run: run.to_string(),
+            attempt: run.start,
+        };
+        self.commit_leftovers(&area, &words).await.map(drop)
+    }
+
+    /// The last commit of what is kept.
+    async fn last(&self, note: &Note) -> Result<Option<String>, AreaError> {
+        let name = note.kept_at();
+        match exists(&self.root, &name).await? {
+            true => Ok(Some(git::ask(&self.root, &["rev-parse", "--verify", &name]).await?)),
+            false => Ok(None),
         }
     }
 
-    /// Git looks once more whether the directory is clean.
-    async fn remove(&self, note: &Note, tip: &str) -> Result<(), AreaError> {
-        let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
-        let known = posse_core::plan::landing::worktrees(&list);
-        let directory = text(&note.directory)?;
-        if known.iter().any(|found| found.path.0 == directory.as_bytes()) {
-            git::write_files(&self.root, &["worktree", "remove", "--", directory]).await?;
-        }
-        let branch = format!("refs/heads/{}", note.branch);
-        if exists(&self.root, &branch).await? {
-            let last = git::ask(&self.root, &["rev-parse", "--verify", &branch]).await?;
-            if self.has(tip, &last).await? {
-                // Only if it is still there.
-                git::ask(&self.root, &["update-ref", "-d", &branch, &last]).await?;
+    /// Git looks once more whether the directory is clean, and whether this is still the last commit.
+    async fn remove(&self, note: &Note, last: Option<&str>) -> Result<(), AreaError> {
+        if note.in_place.is_none() {
+            let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
+            let known = posse_core::plan::landing::worktrees(&list);
+            let directory = text(&note.directory)?;
+            if known.iter().any(|found| found.path.0 == directory.as_bytes()) {
+                git::write_files(&self.root, &["worktree", "remove", "--", directory]).await?;
             }
         }
+        if let Some(last) = last {
+            git::ask(&self.root, &["update-ref", "-d", &note.kept_at(), last]).await?;
+        }
         Ok(())
+    }
+}
+
+/// The end of a note. Somebody else may have been here too.
+fn forget(file: PathBuf) -> Result<(), AreaError> {
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(AreaError::Write { path: file, error }),
+        _ => Ok(()),
+    }
+}
+
+impl Note {
+    /// The ref that holds the work.
+    fn kept_at(&self) -> String {
+        match &self.in_place {
+            Some(start) => start.saved().to_owned(),
+            None => format!("refs/heads/{}", self.branch),
+        }
     }
 }

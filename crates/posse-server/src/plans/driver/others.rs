@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::Of;
 use posse_core::plan::machine::{Effect, Event, Others, RunId};
+use posse_core::plan::outcome::Outcome;
 use posse_core::turn::Level;
 
 use super::super::entry::Entry;
 use super::super::others::{News, resources};
-use super::{Driver, Stopping, is_end};
+use super::{Driver, Stopping};
 
 impl Driver {
     /// What people should know before anything is done.
@@ -31,11 +32,13 @@ impl Driver {
     pub(super) fn tell_others(&self, entry: &Entry) {
         let under_way: BTreeSet<&TaskId> = self.ledger.run.under_way().collect();
         self.mine.keep(&under_way);
-        if let Some(hold) = self.ledger.run.hold() {
-            self.mine.hold(hold);
-        }
-        if is_end(entry) {
+        let Entry::Happened { event } = entry else { return };
+        if let Event::SessionEnded { outcome, .. } | Event::ValidatorEnded { outcome, .. } = &**event {
             self.mine.spent();
+            // Only what a session of ours has found out: what we were told, the others know.
+            if let Outcome::Limited(hold) = outcome {
+                self.mine.hold(hold);
+            }
         }
     }
 

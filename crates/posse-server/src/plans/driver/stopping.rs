@@ -20,6 +20,7 @@ impl Driver {
             effects.extend(self.record(Entry::Said { level, text }).await?);
             if let Says::Stop(how) = found.says {
                 effects.extend(self.happen(Event::Stop(how)).await?);
+                effects.extend(self.let_go().await?);
             }
             self.stop_files.dealt_with(&found);
         }

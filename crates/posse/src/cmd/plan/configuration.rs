@@ -22,16 +22,16 @@ pub(crate) struct Args {
 }
 
 /// What is configured here.
-pub(super) struct Loaded {
-    pub(super) resolved: Resolved,
+pub(crate) struct Loaded {
+    pub(crate) resolved: Resolved,
     /// The project's file, if there is one.
-    pub(super) file: Option<ConfigFile>,
+    pub(crate) file: Option<ConfigFile>,
     /// Of the project's file, by its name.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Loaded {
-    pub(super) fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.resolved.config
     }
 }
@@ -64,7 +64,7 @@ impl ProjectFile {
 }
 
 /// What holds for plans of this project. A mistake in a file is an error: a default that nobody chose must not be run with.
-pub(super) fn load(project: &Path) -> Result<Loaded, Error> {
+pub(crate) fn load(project: &Path) -> Result<Loaded, Error> {
     let wrong = |problems: PlanProblems| Error::Usage(problems.to_string());
     let found = ProjectFile::find(project)?;
     let (layer, warnings) = match &found {

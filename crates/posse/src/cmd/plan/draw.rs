@@ -6,8 +6,10 @@ use posse_core::plan::{Plan, Problem, State, TaskStatus};
 
 use posse_server::plans::view::PlanView;
 
-use crate::foot::Row;
 use crate::ui::{Colour, Ui, age, plain};
+
+/// How wide bars are.
+const BAR: usize = 10;
 
 /// A problem, with the line it is about.
 pub(super) fn problem(file: &str, text: &str, problem: &Problem, word: &str, ui: &Ui) -> String {
@@ -34,7 +36,7 @@ pub(super) fn problem(file: &str, text: &str, problem: &Problem, word: &str, ui:
     shown
 }
 
-fn mark(status: TaskStatus) -> (&'static str, Option<Colour>) {
+pub(super) fn mark(status: TaskStatus) -> (&'static str, Option<Colour>) {
     match status {
         TaskStatus::Pending => ("○", Some(Colour::Dim)),
         TaskStatus::InProgress => ("▸", Some(Colour::Blue)),
@@ -46,17 +48,28 @@ fn mark(status: TaskStatus) -> (&'static str, Option<Colour>) {
     }
 }
 
+fn is_done(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::Verified | TaskStatus::Skipped)
+}
+
+/// How much of a section is done.
+fn bar(done: usize, of: usize) -> String {
+    let full = (done * BAR).checked_div(of).unwrap_or(0);
+    format!("{}{} {done}/{of}", "█".repeat(full), "░".repeat(BAR - full))
+}
+
 /// Sections and tasks.
 pub(super) fn tree(plan: &Plan, state: &State, selection: &Selection, ui: &Ui) -> String {
     let mut text = format!("{}\n", ui.paint(&plain(&plan.name), Colour::Bold));
     for section in &plan.sections {
         let status = section_status(section.tasks.iter().map(|task| state.status(&task.id)));
-        text.push_str(&format!(
-            "{} {}  {}\n",
-            section.id,
-            plain(&section.name),
-            ui.paint(status.as_str(), Colour::Dim)
-        ));
+        let done = section.tasks.iter().filter(|task| is_done(state.status(&task.id))).count();
+        let bar = bar(done, section.tasks.len());
+        let title = match section.name == section.id {
+            true => plain(&section.id),
+            false => format!("{} {}", plain(&section.id), plain(&section.name)),
+        };
+        text.push_str(&format!("{title}  {bar} {}\n", ui.paint(status.as_str(), Colour::Dim)));
         for task in &section.tasks {
             let status = state.status(&task.id);
             let (sign, colour) = mark(status);
@@ -91,6 +104,13 @@ pub(super) fn run(view: &PlanView) -> String {
         let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
         text.push_str(&format!("  no session before {until}: {}\n", plain(&hold.reason)));
     }
+    if let Some(until) = view.paused_until {
+        let until = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
+        text.push_str(&format!("  sessions failed one after the other; none before {until}\n"));
+    }
+    if view.used.sessions > 0 {
+        text.push_str(&format!("  {} sessions ended, {}\n", view.used.sessions, view.used.cost()));
+    }
     for taken in &view.taken {
         text.push_str(&format!("  {} is held by {}\n", plain(&taken.name), plain(&taken.held_by)));
     }
@@ -115,32 +135,6 @@ fn session_line(session: &posse_server::plans::view::SessionView) -> String {
     )
 }
 
-/// The tree of a run, for the foot of a window: as much of it as fits, what runs first.
-pub(super) fn progress(view: &PlanView, rows: usize, columns: usize) -> Vec<Row> {
-    let dim = |text: String| (text, Some(Colour::Dim));
-    let done = view.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped));
-    let head = format!("{}  {}/{} tasks  {}", plain(&view.name), done.count(), view.tasks.len(), age(view.created));
-    let mut picture: Vec<Row> = vec![vec![dim("─".repeat(columns))], vec![(head, Some(Colour::Bold))]];
-    if let Some(hold) = &view.hold {
-        let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%T");
-        picture.push(vec![(format!("no session before {until}: {}", plain(&hold.reason)), Some(Colour::Yellow))]);
-    }
-    let room = rows.saturating_sub(picture.len() + 2);
-    let busy = view.tasks.iter().position(|task| task.status == TaskStatus::InProgress).unwrap_or(0);
-    let from = busy.saturating_sub(room / 2).min(view.tasks.len().saturating_sub(room));
-    for task in view.tasks.iter().skip(from).take(room) {
-        let (sign, colour) = mark(task.status);
-        let mut row: Row =
-            vec![(format!("{sign} "), colour), (format!("{:<8} {}", task.id.as_str(), plain(&task.name)), None)];
-        if let Some(session) = view.sessions.iter().find(|session| session.task == task.id) {
-            let doing = session.doing.as_deref().map(plain).unwrap_or_default();
-            row.push(dim(format!("  {} {}  {doing}", session.agent, age(session.since))));
-        }
-        picture.push(row);
-    }
-    picture
-}
-
 /// What to say behind a task.
 fn note(task: &Task, state: &State, selection: &Selection) -> String {
     if selection.start.contains(&task.id) {
@@ -155,7 +149,7 @@ fn note(task: &Task, state: &State, selection: &Selection) -> String {
     }
 }
 
-fn in_words(why: &Why) -> String {
+pub(super) fn in_words(why: &Why) -> String {
     match why {
         Why::Running => "a session works on it".into(),
         Why::Validating => "is being validated".into(),
@@ -178,38 +172,4 @@ fn in_words(why: &Why) -> String {
         Why::Turn => "waits for its turn".into(),
         Why::NotAsked => "was not asked for".into(),
     }
-}
-
-/// One task, and why it stands where it stands.
-pub(super) fn why(task: &Task, state: &State, selection: &Selection) -> String {
-    let mut text = format!("{} {}\nstatus     {}\n", task.id, plain(&task.name), state.status(&task.id));
-    let mut add = |name: &str, value: &str| text.push_str(&format!("{name:<10} {}\n", plain(value)));
-    let said = if selection.start.contains(&task.id) {
-        "nothing is in its way: it is next".into()
-    } else {
-        note(task, state, selection)
-    };
-    if !said.is_empty() {
-        add("because", &said);
-    }
-    add("agent", task.agent());
-    if let Some(record) = state.get(&task.id) {
-        if record.attempts > 0 {
-            add("attempts", &record.attempts.to_string());
-        }
-        for (name, value) in [
-            ("result", &record.result_message),
-            ("error", &record.last_error),
-            ("question", &record.question),
-            ("answer", &record.answer),
-            ("skipped", &record.skip_reason),
-        ] {
-            if let Some(value) = value {
-                add(name, value);
-            }
-        }
-        record.validation_findings.iter().for_each(|finding| add("finding", finding));
-        record.commits.iter().for_each(|commit| add("commit", commit));
-    }
-    text
 }

@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let sandbox = Sandbox::decide(&switches).map_err(|error| failed(&error))?;
     let commands = config.checks().into_iter().map(|gate| gate.command).collect();
     let policy = Policy::configured(&config.sandbox, commands);
-    let file = agent(&args.agent, config)?;
+    let file = agent(Path::new("."), &args.agent, config)?;
     let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
     let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };
     let request = Request {
@@ -59,8 +59,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The agent's own words, if somebody has written some.
-pub(super) fn agent(name: &str, config: &Config) -> Result<Option<AgentFile>, Error> {
-    let path = Path::new(&config.agents_dir).join(format!("{name}.md"));
+pub(super) fn agent(project: &Path, name: &str, config: &Config) -> Result<Option<AgentFile>, Error> {
+    let path = project.join(&config.agents_dir).join(format!("{name}.md"));
     let parsed = match std::fs::read_to_string(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),
         Err(_) => agent_file::built_in(name),

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
-use posse_core::plan::machine::StopHow;
-use posse_server::api::types::{PlanIn, PlanJournalView, StopPlan, Success};
+use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_server::api::types::{PlanIn, StopPlan, Success};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 use tokio::time::{sleep, timeout};
 
-use super::{draw, words};
+use super::news::{Item, News, Sessions};
+use super::said::{Extent, Teller};
+use super::{live, words};
 use crate::client::{Client, Repeat};
 use crate::cmd::asked_to_end;
 use crate::error::Error;
@@ -22,10 +24,29 @@ const TICK: Duration = Duration::from_secs(1);
 /// What runs gets so long after the first signal (spec §12.4).
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How much is shown of what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Display {
+    /// On a terminal the tree of tasks, and nothing else; elsewhere nothing.
+    Quiet,
+    /// What became of sessions, checks and merges, too.
+    Usual,
+    /// What sessions do and say, too.
+    Verbose,
+}
+
 /// Follows a run until it is over. A signal stops it; a closed window does not.
-pub(super) async fn to_the_end(mut client: Client, id: RunId, body: PlanIn, ui: &Ui) -> Result<PlanView, Error> {
+pub(super) async fn to_the_end(
+    mut client: Client,
+    id: RunId,
+    body: PlanIn,
+    display: Display,
+    ui: &Ui,
+) -> Result<PlanView, Error> {
     client.only_running();
-    let mut follower = Follower { client, id, body, last: 0, used: Total::default(), foot: Foot::new(ui), ui };
+    let news = News::new(id, if display == Display::Verbose { Sessions::All } else { Sessions::None });
+    let (teller, used) = (Teller::new(Extent::Lines), Total::default());
+    let mut follower = Follower { client, id, body, news, teller, used, display, foot: Foot::new(ui), ui };
     let asked = tokio::select! {
         ended = follower.follow() => return ended,
         asked = asked_to_end() => asked,
@@ -50,6 +71,9 @@ pub(super) async fn to_the_end(mut client: Client, id: RunId, body: PlanIn, ui: 
             }
         }
     };
+    if !view.outcome.is_some_and(RunOutcome::is_success) {
+        ui.say(&format!("`posse plan run {}` goes on with it", view.file));
+    }
     // Interrupted is 130; who asked politely hears how it ended.
     if matches!(asked, Error::Interrupted) { Err(asked) } else { Ok(view) }
 }
@@ -58,10 +82,11 @@ struct Follower<'a> {
     client: Client,
     id: RunId,
     body: PlanIn,
-    /// The last entry that was shown.
-    last: i64,
+    news: News,
+    teller: Teller,
     /// What the sessions that were shown have used.
     used: Total,
+    display: Display,
     foot: Foot<'a>,
     ui: &'a Ui,
 }
@@ -80,7 +105,7 @@ impl Follower<'_> {
                 if view.waits {
                     self.come_back().await?;
                 }
-                if !self.wait(&mut events, &view).await? {
+                if !self.wait(&mut events).await? {
                     break;
                 }
             }
@@ -100,7 +125,7 @@ impl Follower<'_> {
     }
 
     /// Waits for something that concerns the run. `false`: the connection has ended.
-    async fn wait(&mut self, events: &mut EventStream, view: &PlanView) -> Result<bool, Error> {
+    async fn wait(&mut self, events: &mut EventStream) -> Result<bool, Error> {
         loop {
             let next = events.next();
             let event = if self.ui.interactive() {
@@ -116,7 +141,7 @@ impl Follower<'_> {
                 next.await
             };
             let Some(event) = event else { return Ok(false) };
-            if event.kind == "run" && event.data["plan_run"] == view.id.as_str() {
+            if self.news.concerns(&event) {
                 return Ok(true);
             }
         }
@@ -124,22 +149,24 @@ impl Follower<'_> {
 
     fn draw(&mut self, view: &PlanView, lines: &str) {
         let (rows, columns) = size();
-        self.foot.draw(lines, &draw::progress(view, rows, columns));
+        self.foot.draw(lines, &live::picture(view, jiff::Timestamp::now(), rows, columns));
     }
 
     /// Shows what is new, and what it is now.
     async fn show(&mut self) -> Result<PlanView, Error> {
-        // In this order: of a run that is seen to have ended, everything is seen.
-        let view: PlanView = self.client.get(&format!("/plans/{}", self.id)).await?;
-        let path = format!("/plans/{}/journal?after={}", self.id, self.last);
-        let entries: Vec<PlanJournalView> = self.client.get(&path).await?;
-        self.last = entries.last().map_or(self.last, |entry| entry.seq);
+        let (view, items) = self.news.fetch(&mut self.client).await?;
         if self.ui.json() {
-            entries.iter().for_each(|entry| self.ui.item(entry, String::new));
+            items.iter().for_each(|item| self.ui.item(item, String::new));
             return Ok(view);
         }
-        let used = &mut self.used;
-        let lines: String = entries.iter().filter_map(|entry| words::line(entry, used, self.ui)).collect();
+        let mut lines = String::new();
+        for item in items.iter().filter(|_| self.display != Display::Quiet) {
+            let line = match item {
+                Item::Entry(entry) => words::line(entry, &mut self.used, self.ui),
+                Item::Said(said) => self.teller.tell(said, self.ui),
+            };
+            lines.push_str(&line.unwrap_or_default());
+        }
         match self.ui.interactive() {
             true => self.draw(&view, &lines),
             false => self.ui.print(&lines),

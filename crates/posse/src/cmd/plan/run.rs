@@ -14,6 +14,7 @@ use posse_server::plans::view::PlanView;
 use posse_server::record::Backend;
 
 use super::configuration::{self, Loaded};
+use super::follow::Display;
 use super::{dry_run, follow};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
@@ -34,12 +35,15 @@ Examples:
   posse plan run plan.yaml                 all of it, or what is left
   posse plan run --dry-run plan.yaml       what would be done, in which order, with which permissions
   posse plan run --only 2.1 plan.yaml      one task
+  posse plan run --single-task plan.yaml   the next one, whichever that is
+  posse plan run --reset 2.1 plan.yaml     all of it, and 2.1 again from the beginning
+  posse plan run -v plan.yaml              with what sessions do and say
   posse plan run --budget-cap 5 plan.yaml  for five dollars at most
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
   posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
 
 Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or
-deadlocked, 7 waits for an answer, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
+deadlocked, 6 runs already with other options, 7 waits for an answer, 64 wrong use, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
 pub(crate) struct Args {
     /// The plan
     file: PathBuf,
@@ -52,7 +56,7 @@ pub(crate) struct Args {
     /// This task and those behind it
     #[arg(long, value_name = "TASK", alias = "resume-from", conflicts_with = "only")]
     from: Option<String>,
-    /// Only the next task that can be started
+    /// Only the task that is next, then end
     #[arg(long, conflicts_with = "only")]
     single_task: bool,
     /// Do this task again from the beginning; may be given several times
@@ -64,6 +68,9 @@ pub(crate) struct Args {
     /// The branch that gathers the results [default: the one that is checked out]
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
+    /// With `isolation: in_place`: begin although there are uncommitted changes; sessions may not commit these
+    #[arg(long)]
+    allow_dirty: bool,
     /// Whose sessions; `posse provider list` shows who there is
     #[arg(long, value_name = "PROVIDER", default_value = DEFAULT_PROVIDER)]
     provider: String,
@@ -91,6 +98,15 @@ pub(crate) struct Args {
     /// Where the stop file is looked for, below the project [default: as configured, .posse/state]
     #[arg(long, value_name = "DIR")]
     state: Option<String>,
+    /// Show what sessions do and say, too
+    #[arg(long, short)]
+    verbose: bool,
+    /// On a terminal show the tasks only; elsewhere only how it ended
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Leave out checks with `when: after_plan`; the report says so
+    #[arg(long)]
+    skip_smoke: bool,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
@@ -114,13 +130,21 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     let sandbox = args.sandbox(configured.config())?;
     if args.dry_run {
-        return dry_run::run(&args.file, &args.provider, sandbox, args.parallel, configured.config(), ui);
+        let (only, from, config) = (args.only.as_deref(), args.from.as_deref(), configured.config());
+        let chosen = dry_run::Chosen { only, from, reset: &args.reset, single: args.single_task };
+        let (file, directory, provider) = (&args.file, &args.directory, &args.provider);
+        let project = dry_run::Project { file, directory, provider, config };
+        return dry_run::run(&project, sandbox, args.parallel, &chosen, ui);
     }
     // Said where the mistake is, before anything is started.
     if super::shows_problems(&args.file, &args.directory, configured.config(), ui)? {
         return Ok(Exit::Invalid);
     }
     configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    if let Some((_, view)) = super::running(&args.file).await? {
+        args.join(&view)?;
+        ui.say(&format!("run {} of this plan goes on already; this command follows it", view.id));
+    }
     if sandbox == Sandbox::Off {
         ui.say("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
     }
@@ -131,11 +155,43 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, view.id, body, ui).await?;
+    let view = follow::to_the_end(client, view.id, body, args.display(), ui).await?;
     Ok(over(&view, ui))
 }
 
 impl Args {
+    fn display(&self) -> Display {
+        match (self.quiet, self.verbose) {
+            (true, _) => Display::Quiet,
+            (false, true) => Display::Verbose,
+            (false, false) => Display::Usual,
+        }
+    }
+
+    /// A run that goes on does what it was begun for. Other wishes are not just forgotten.
+    fn join(&self, view: &PlanView) -> Result<(), Error> {
+        let wishes = [
+            ("--only", self.only.is_some()),
+            ("--from", self.from.is_some()),
+            ("--single-task", self.single_task),
+            ("--reset", !self.reset.is_empty()),
+            ("--parallel", self.parallel.is_some()),
+            ("--branch", self.branch.is_some()),
+            ("--no-sandbox", self.no_sandbox),
+            ("--no-wait", self.no_wait),
+            ("--skip-smoke", self.skip_smoke),
+        ];
+        let wished: Vec<&str> = wishes.iter().filter(|(_, wished)| *wished).map(|(name, _)| *name).collect();
+        if wished.is_empty() {
+            return Ok(());
+        }
+        let file = self.file.display();
+        Err(Error::Running {
+            message: format!("run {} of this plan goes on already, without {}", view.id, wished.join(", ")),
+            hint: format!("`posse plan run {file}` follows it; `posse plan stop {file}` stops it first"),
+        })
+    }
+
     fn sandbox(&self, config: &PlanConfig) -> Result<Sandbox, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
@@ -162,12 +218,14 @@ impl Args {
             provider: Some(self.provider.clone()),
             no_sandbox: sandbox == Sandbox::Off,
             branch: self.branch.clone(),
+            allow_dirty: self.allow_dirty,
             only: self.only.clone(),
             from: self.from.clone(),
+            single: self.single_task,
             reset: self.reset.clone(),
             workers: self.parallel,
             no_wait: self.no_wait,
-            single: self.single_task,
+            skip_after_plan: self.skip_smoke,
             try_now: self.try_now,
             cap_usd: self.budget_cap,
             budget: BudgetIn {
@@ -206,7 +264,7 @@ fn over(view: &PlanView, ui: &Ui) -> Exit {
 }
 
 /// The exit codes of `RunOutcome::exit_code`, as ours.
-fn exit(outcome: RunOutcome) -> Exit {
+pub(crate) fn exit(outcome: RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Verified | RunOutcome::CompletedWithWarnings => Exit::Ok,
         RunOutcome::Failed => Exit::Failed,

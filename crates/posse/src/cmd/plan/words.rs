@@ -1,7 +1,8 @@
 //! The journal of a plan's run in words.
 
 use posse_core::plan::budget::Total;
-use posse_core::plan::machine::{Event, MergeResult, Part, RunId, StopHow};
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Event, MergeResult, Part, PlanCheck, RunId, StopHow};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Verdict;
 use posse_core::turn::Level;
@@ -9,6 +10,9 @@ use posse_server::api::types::PlanJournalView;
 use posse_server::plans::entry::Entry;
 
 use crate::ui::{Colour, Ui, plain};
+
+/// So many values of a flag are shown.
+const VALUES: usize = 8;
 
 /// One entry as a line, with its end; `None` for what only posse itself needs to know.
 /// `used` is what all sessions so far have used.
@@ -28,9 +32,16 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Created { spec } => Some((format!("run {} of {}", spec.id, spec.file), None)),
         Entry::Launched { run, agent, profile, model, attempt, .. } => {
             let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
-            let verb = if run.part == Part::Work { "" } else { "validates " };
-            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            Some((format!("{}: {verb}{agent} ({profile}{model}){attempt}", task(run)), None))
+            let more = match (run.part, attempt) {
+                (Part::Validation { .. }, _) => " looks at it".to_owned(),
+                (Part::Work, 2..) => format!(", attempt {attempt}"),
+                (Part::Work, _) => String::new(),
+            };
+            Some((format!("{}: {agent} ({profile}{model}){more}", task(run)), None))
+        }
+        Entry::Refused { run, denials } => {
+            let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
+            Some((format!("{}: refused: {}", task(run), denials.join(", ")), Some(Colour::Yellow)))
         }
         Entry::Happened { event } => happened(event),
         Entry::Said { level: Level::Detail, .. } => None,
@@ -38,6 +49,20 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Said { level: Level::Warning, text } => Some((text.clone(), Some(Colour::Yellow))),
         Entry::Closed { .. } => None,
     }
+}
+
+/// Flags as far as somebody wants to read them: of long lists the beginning.
+pub(super) fn flags(flags: &[String], agent: &str) -> String {
+    let (mut shown, mut values, mut left_out) = (Vec::new(), 0, 0);
+    for flag in flags {
+        values = if flag.starts_with("--") { 0 } else { values + 1 };
+        match values > VALUES {
+            true => left_out += 1,
+            false => shown.push(flag.as_str()),
+        }
+    }
+    let more = format!(" … and {left_out} more; `posse plan flags {agent}` explains all");
+    format!("{}{}", shown.join(" "), if left_out > 0 { &more } else { "" })
 }
 
 /// What a session cost, and all of them so far.
@@ -88,7 +113,9 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         }
         Event::MergeEnded { run, result } => match result {
             MergeResult::Merged { commits } => {
-                Some((format!("{}: merged, {} commits", task(run), commits.len()), None))
+                let what =
+                    if commits.len() == 1 { "1 commit".to_owned() } else { format!("{} commits", commits.len()) };
+                Some((format!("{}: merged, {what}", task(run)), None))
             }
             MergeResult::Conflict { paths } => yellow(format!("{}: conflicts in {}", task(run), paths.join(", "))),
             MergeResult::RedTogether(gate) => {
@@ -97,6 +124,12 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             // The notice says it.
             MergeResult::NotNow { .. } => None,
         },
+        Event::PlanChecked { checks } => {
+            let said = checks.iter().map(|check| format!("check {} of the whole plan: {}", check.gate, check.verdict));
+            let green = |check: &PlanCheck| matches!(check.verdict, GateVerdict::Green);
+            let colour = (!checks.iter().all(green)).then_some(Colour::Yellow);
+            Some((said.collect::<Vec<_>>().join("; "), colour))
+        }
         Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
         Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
         Event::Stop(StopHow::Now) => yellow("stopping now".into()),

@@ -213,9 +213,43 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
     // Stopped, it holds nothing.
     play.env.run(["run", "stop", &play.id()]).ok();
     assert_eq!(followed.end().code, Some(1));
-    let locks = || {
-        let names = fs::read_dir(play.env.work().join(".tmp")).unwrap().map(|entry| entry.unwrap().file_name());
-        names.filter(|name| name.to_string_lossy().ends_with(".lock")).count()
+    let tmp = play.env.work().join(".tmp");
+    let no_locks = || {
+        let mut names = fs::read_dir(&tmp).unwrap().map(|entry| entry.unwrap().file_name());
+        names.all(|name| !name.to_string_lossy().ends_with(".lock")).then_some(())
     };
-    assert_eq!(locks(), 0);
+    when_changed(&tmp, "the end of the locks", PATIENCE, no_locks);
+}
+
+/// The posse that drove a run was away, and another home has gone on with it from its state file: it is theirs now.
+#[test]
+fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    play.until_recorded("asked", 1);
+    let (id, work) = (play.id(), play.env.work());
+    play.env.run(["stop"]).ok();
+    let other = env();
+    actor(&other, "codex", "look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"forever\"");
+    let begun = other.run(["loop", "--resume", "--detach", "--trust", "-C", work.to_str().unwrap()]);
+    let theirs = begun.ok();
+    // Whoever follows it, or looks, brings our daemon back.
+    let ran = followed.end();
+    play.env.run(["runs"]).ok();
+    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    let run = play.shown();
+    let holder = format!("run {} of the posse in {}", theirs.trim(), other.places().home.display());
+    assert_eq!((&run["id"], &run["status"]), (&json!(id), &json!("stopped")), "{ran:?}");
+    contains(run["stopped"]["why"].as_str().unwrap(), &[&holder]);
+    let refused = play.env.run(["loop", "--resume", &id]);
+    assert_eq!(refused.code, Some(6), "{refused:?}");
+    assert_eq!(other.run(["runs", "--json"]).json()[0]["status"], "running");
+    // They stop, and it can be ours again.
+    other.run(["run", "stop", theirs.trim()]).ok();
+    Followed::new(other.command(["run", "logs", "-f", theirs.trim()])).end().ok();
+    let mut again = play.follow();
+    again.until("going on");
+    play.env.run(["run", "stop", &id]).ok();
+    assert_eq!(again.end().code, Some(1));
 }

@@ -1,0 +1,114 @@
+//! What bounds the pipeline: how often an item may be begun, and when so many fail that nothing works. Kept through every
+//! restart: a counter that forgets bounds nothing.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::settings::Settings;
+use crate::backlog::Slug;
+use crate::time::Wall;
+
+const HOUR: i64 = 3_600_000;
+
+/// When which item was begun, within the last hour.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Starts(Vec<(Wall, Slug)>);
+
+impl Starts {
+    pub fn note(&mut self, item: &Slug, now: Wall) {
+        self.0.retain(|(at, _)| at.0 > now.0.saturating_sub(HOUR));
+        self.0.push((now, item.clone()));
+    }
+
+    /// Why this item may not be begun now, if so. Who is stopped by this goes in circles.
+    pub fn too_many(&self, item: &Slug, settings: &Settings, now: Wall) -> Option<String> {
+        let recent = || self.0.iter().filter(|(at, _)| at.0 > now.0.saturating_sub(HOUR));
+        let of_item = recent().filter(|(_, other)| other == item).count();
+        if of_item >= settings.item_starts_per_hour as usize {
+            return Some(format!("loop guard: {item} was begun {of_item} times within an hour"));
+        }
+        let all = recent().count();
+        (all >= settings.items_per_hour as usize)
+            .then(|| format!("loop guard: items were begun {all} times within an hour"))
+    }
+}
+
+/// Items that failed one after the other, at once or for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Streak(BTreeSet<Slug>);
+
+impl Streak {
+    pub fn failed(&mut self, item: &Slug) {
+        self.0.insert(item.clone());
+    }
+
+    /// Something works.
+    pub fn broken(&mut self) {
+        self.0.clear();
+    }
+
+    pub fn has(&self, item: &Slug) -> bool {
+        self.0.contains(item)
+    }
+
+    /// Why nothing more is begun, if so.
+    pub fn too_long(&self, settings: &Settings) -> Option<String> {
+        (self.0.len() >= settings.breaker.max(1) as usize).then(|| {
+            let items: Vec<&str> = self.0.iter().map(Slug::as_str).collect();
+            format!("{} items in a row failed at once or for nothing: {}", items.len(), items.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slug(name: &str) -> Slug {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn t100_an_item_may_not_be_begun_too_often() {
+        let (mut starts, settings) = (Starts::default(), Settings::default());
+        let minute = 60_000;
+        for n in 0..6 {
+            assert_eq!(starts.too_many(&slug("a"), &settings, Wall(n * minute)), None, "start {n}");
+            starts.note(&slug("a"), Wall(n * minute));
+        }
+        let told = starts.too_many(&slug("a"), &settings, Wall(6 * minute)).unwrap();
+        assert_eq!(told, "loop guard: a was begun 6 times within an hour");
+        assert_eq!(starts.too_many(&slug("b"), &settings, Wall(6 * minute)), None, "others may");
+        assert_eq!(starts.too_many(&slug("a"), &settings, Wall(HOUR + 1)), None, "an hour later it may");
+        let again: Starts = serde_json::from_str(&serde_json::to_string(&starts).unwrap()).unwrap();
+        assert!(again.too_many(&slug("a"), &settings, Wall(6 * minute)).is_some(), "a restart forgives nothing");
+    }
+
+    #[test]
+    fn all_together_may_not_either() {
+        let (mut starts, settings) = (Starts::default(), Settings::default());
+        for n in 0..30 {
+            assert_eq!(starts.too_many(&slug("new"), &settings, Wall(n)), None);
+            starts.note(&slug(&format!("i{n}")), Wall(n));
+        }
+        assert!(starts.too_many(&slug("new"), &settings, Wall(30)).is_some());
+        starts.note(&slug("x"), Wall(2 * HOUR));
+        assert_eq!(starts.0.len(), 1, "what is past is forgotten");
+    }
+
+    #[test]
+    fn a_streak_is_of_different_items() {
+        let (mut streak, settings) = (Streak::default(), Settings::default());
+        for item in ["a", "a", "b", "b"] {
+            streak.failed(&slug(item));
+        }
+        assert_eq!(streak.too_long(&settings), None);
+        streak.failed(&slug("c"));
+        assert!(streak.too_long(&settings).unwrap().ends_with("a, b, c"));
+        streak.broken();
+        assert_eq!(streak.too_long(&settings), None);
+    }
+}

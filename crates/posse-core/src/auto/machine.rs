@@ -1,0 +1,447 @@
+//! The pipeline as one machine: told what happened, it says what is to be done.
+//!
+//! It is nothing but its events. They are written to the journal before they are acted on; handed to a new `Pipeline` in the
+//! same order and with the same times they give the same one, and `outstanding` says what was asked for and not answered. So
+//! it can be killed at any moment. Times are of the wall clock, because pauses, holds and guards outlive the process.
+//!
+//! The way of an item: intake, plan, execution, verification (defects), the gate, the archive. Nothing goes on by absence.
+
+mod choose;
+mod phases;
+mod show;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::guards::Streak;
+use super::memory::{Carried, Memory, Parked, ParkedWhy};
+use super::settings::Settings;
+use super::words::{Candidate, DeedId, Effect, Event, Notice, NoticeKind, Repair};
+use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::ids::RunId;
+use crate::plan::budget::{Level as Limit, Total, Usage};
+use crate::plan::limits::{Hold, longer};
+use crate::plan::machine::{RunOutcome, StopHow};
+use crate::plan::retry::INFRA_MAX;
+use crate::time::Wall;
+use crate::turn::Level;
+
+pub use show::Why;
+
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    settings: Settings,
+    /// The time of the last event.
+    now: Wall,
+    backlog: BTreeMap<Slug, Candidate>,
+    carried: Carried,
+    /// The item that is worked on.
+    job: Option<Job>,
+    /// How many things were done for an item in this run: no name is used twice.
+    deeds: BTreeMap<Slug, u32>,
+    streak: Streak,
+    /// Items that have come to their end in this run, and how.
+    handled: Vec<(Slug, ItemOutcome)>,
+    /// Items that have begun to wait for a person in this run.
+    parked: Vec<Slug>,
+    /// With `once`: the item it is.
+    once: Option<Slug>,
+    /// The backlog may have changed since it was looked at.
+    stale: bool,
+    probes: u32,
+    /// What this run has spent.
+    total: Total,
+    stop: Option<StopHow>,
+    outcome: Option<(RunOutcome, String)>,
+    outstanding: Vec<Effect>,
+    effects: Vec<Effect>,
+}
+
+/// An item that is worked on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Job {
+    pub(super) item: Slug,
+    pub(super) kind: Kind,
+    pub(super) since: Wall,
+    /// The number of what is done for it now, and since when.
+    number: u32,
+    began: Wall,
+    pub(super) stage: Stage,
+    /// What its author has written, once it was read.
+    hash: String,
+    /// The number of the next entry in its log.
+    next_entry: u32,
+    /// What this attempt has used.
+    spent: Total,
+    /// What the planner was not allowed to do.
+    denied: Vec<String>,
+    /// Failures in a row of what is not its own fault.
+    infra: u32,
+    /// Verifiers in a row that gave no verdict.
+    errors: u32,
+    /// The plan's file, as it was looked at last.
+    plan: Option<String>,
+    /// The run that carries it out.
+    pub(super) run: Option<RunId>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// This is being done.
+    Doing(Step),
+    /// This is next, as soon as it may be begun.
+    Ready(Step),
+    /// This is next, after a pause.
+    Resting(Step, Wall),
+}
+
+/// What is done with an item.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Intake,
+    Mark {
+        question: String,
+    },
+    /// Is there a plan? `by` says who should have written it.
+    Check {
+        by: Author,
+    },
+    SetAside,
+    Plan {
+        repair: Option<Repair>,
+    },
+    Execute,
+    Verify,
+    Log {
+        verdict: crate::plan::verdict::Judgement,
+    },
+    Gather,
+    Retire {
+        outcome: ItemOutcome,
+        reason: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Author {
+    /// An attempt before this one, if any.
+    Earlier,
+    /// The planner, in the session of this number.
+    Planner { number: u32 },
+    /// The same, in its second try.
+    Repair { number: u32 },
+    /// Nobody: it was carried out, and this is how it was left.
+    Run,
+}
+
+impl Step {
+    /// Whether it takes a session: quota and money.
+    fn spends(&self) -> bool {
+        matches!(self, Self::Plan { .. } | Self::Execute | Self::Verify)
+    }
+
+    /// Whether it is still done when somebody has asked to stop: what is known is written down, and nothing more.
+    fn records(&self) -> bool {
+        match self {
+            Self::Mark { .. } | Self::Log { .. } => true,
+            Self::Check { by } => *by != Author::Earlier,
+            _ => false,
+        }
+    }
+
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Intake => "intake",
+            Self::Mark { .. } => "asking",
+            Self::Check { .. } => "checking the plan",
+            Self::SetAside => "setting the old plan aside",
+            Self::Plan { repair: None } => "planning",
+            Self::Plan { repair: Some(_) } => "repairing the plan",
+            Self::Execute => "executing",
+            Self::Verify => "verifying",
+            Self::Log { .. } => "writing the log",
+            Self::Gather => "gathering evidence",
+            Self::Retire { outcome, .. } if outcome.is_success() => "archiving",
+            Self::Retire { .. } => "moving it out",
+        }
+    }
+}
+
+impl Pipeline {
+    /// `carried` is what the run before this one knew.
+    pub fn new(settings: Settings, carried: Carried) -> Self {
+        Self {
+            settings,
+            now: Wall(i64::MIN),
+            backlog: BTreeMap::new(),
+            carried,
+            job: None,
+            deeds: BTreeMap::new(),
+            streak: Streak::default(),
+            handled: Vec::new(),
+            parked: Vec::new(),
+            once: None,
+            stale: true,
+            probes: 0,
+            total: Total::default(),
+            stop: None,
+            outcome: None,
+            outstanding: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// What was asked for and has not been answered. After a restart it is asked for again.
+    pub fn outstanding(&self) -> &[Effect] {
+        &self.outstanding
+    }
+
+    pub fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
+        if self.outcome.is_some() {
+            return Vec::new();
+        }
+        self.now = now;
+        self.take_in(event);
+        self.go_on();
+        let effects = std::mem::take(&mut self.effects);
+        let answered = |effect: &&Effect| {
+            matches!(effect, Effect::Scan | Effect::Do { .. } | Effect::EndSession { .. } | Effect::StopPlan { .. })
+        };
+        self.outstanding.extend(effects.iter().filter(answered).cloned());
+        effects
+    }
+
+    fn take_in(&mut self, event: Event) {
+        match event {
+            Event::Started | Event::Time => {}
+            Event::Scanned { changed, gone } => self.scanned(changed, &gone),
+            Event::Stop(how) => self.stop_requested(how),
+            Event::Retry { item } => self.retry(&item),
+            Event::PlanBegun { id, run } => {
+                if self.awaits(&id)
+                    && let Some(job) = &mut self.job
+                {
+                    job.run = Some(run);
+                }
+            }
+            Event::IntakeEnded { ref id, .. }
+            | Event::Marked { ref id }
+            | Event::PlanChecked { ref id, .. }
+            | Event::SetAside { ref id }
+            | Event::PlannerEnded { ref id, .. }
+            | Event::PlanEnded { ref id, .. }
+            | Event::VerifierEnded { ref id, .. }
+            | Event::Logged { ref id }
+            | Event::EvidenceFound { ref id, .. }
+            | Event::Retired { ref id, .. }
+            | Event::NotRetired { ref id, .. }
+            | Event::DeedFailed { ref id, .. } => {
+                if self.awaits(id) && self.fits(&event) {
+                    self.outstanding.retain(|effect| matches!(effect, Effect::Scan));
+                    self.answered(event);
+                }
+            }
+        }
+    }
+
+    /// Whether this is the answer that is awaited. What is late, repeated or of another time is none.
+    fn awaits(&self, id: &DeedId) -> bool {
+        self.job
+            .as_ref()
+            .is_some_and(|job| job.item == id.item && job.number == id.number && matches!(job.stage, Stage::Doing(_)))
+    }
+
+    /// Whether it is an answer to what is done.
+    fn fits(&self, event: &Event) -> bool {
+        let Some(Job { stage: Stage::Doing(step), .. }) = &self.job else { return false };
+        matches!(
+            (step, event),
+            (_, Event::DeedFailed { .. })
+                | (Step::Intake, Event::IntakeEnded { .. })
+                | (Step::Mark { .. }, Event::Marked { .. })
+                | (Step::Check { .. }, Event::PlanChecked { .. })
+                | (Step::SetAside, Event::SetAside { .. })
+                | (Step::Plan { .. }, Event::PlannerEnded { .. })
+                | (Step::Execute, Event::PlanEnded { .. })
+                | (Step::Verify, Event::VerifierEnded { .. })
+                | (Step::Log { .. }, Event::Logged { .. })
+                | (Step::Gather, Event::EvidenceFound { .. })
+                | (Step::Retire { .. }, Event::Retired { .. } | Event::NotRetired { .. })
+        )
+    }
+
+    fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug]) {
+        self.outstanding.retain(|effect| *effect != Effect::Scan);
+        self.stale = false;
+        for item in gone {
+            self.backlog.remove(item);
+        }
+        for candidate in changed {
+            self.backlog.insert(candidate.item.clone(), candidate);
+        }
+    }
+
+    fn stop_requested(&mut self, how: StopHow) {
+        self.stop = self.stop.max(Some(how));
+        let Some(Job { item, number, stage: Stage::Doing(step), .. }) = &self.job else { return };
+        let id = DeedId { item: item.clone(), number: *number };
+        match (step, how) {
+            (Step::Execute, how) => self.effects.push(Effect::StopPlan { id, how }),
+            (Step::Plan { .. } | Step::Verify, StopHow::Now) => self.effects.push(Effect::EndSession { id }),
+            _ => {}
+        }
+    }
+
+    fn retry(&mut self, item: &Slug) {
+        if self.job.as_ref().is_some_and(|job| job.item == *item) {
+            return;
+        }
+        let Some(memory) = self.carried.items.get_mut(item) else { return };
+        // What is done is not done again: only the last step is.
+        match memory.parked.take().map(|parked| parked.why) {
+            Some(ParkedWhy::ArchiveFailed) => {}
+            _ => memory.anew(),
+        }
+        self.say(NoticeKind::Step, Level::Info, item, "taken up again: a person asked for it".into());
+        self.stale = true;
+    }
+
+    fn memory(&mut self, item: &Slug) -> &mut Memory {
+        self.carried.items.entry(item.clone()).or_default()
+    }
+
+    /// Tells people, and remembers it with the item.
+    fn say(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String) {
+        let now = self.now;
+        self.memory(item).note(now, text.clone());
+        self.effects.push(Effect::Tell(Notice { what, level, item: Some(item.clone()), text }));
+    }
+
+    fn step(&mut self, item: &Slug, text: impl Into<String>) {
+        self.say(NoticeKind::Step, Level::Info, item, text.into());
+    }
+
+    /// Does this for the item that is worked on.
+    fn begin(&mut self, step: Step) {
+        let Some(job) = &mut self.job else { return };
+        let number = self.deeds.entry(job.item.clone()).or_default();
+        *number += 1;
+        (job.number, job.began) = (*number, self.now);
+        job.stage = Stage::Doing(step.clone());
+        let id = DeedId { item: job.item.clone(), number: job.number };
+        let deed = self.deed(step);
+        self.effects.push(Effect::Do { id, deed });
+    }
+
+    /// This is next. Whether it may be begun is decided when everything else is.
+    fn ready(&mut self, step: Step) {
+        if let Some(job) = &mut self.job {
+            job.stage = Stage::Ready(step);
+        }
+    }
+
+    /// The item that was worked on is not worked on any more, for now or for ever.
+    fn leave(&mut self) {
+        self.job = None;
+        self.stale = true;
+    }
+
+    fn park(&mut self, why: ParkedWhy, reason: String) {
+        let Some(job) = self.job.clone() else { return };
+        let level = Level::Warning;
+        self.say(NoticeKind::ItemParked, level, &job.item, format!("{why}: {reason}"));
+        self.memory(&job.item).parked = Some(Parked { why, reason, hash: job.hash });
+        self.parked.push(job.item);
+        self.leave();
+    }
+
+    /// It could not be tried properly. Again after a pause, but not for ever.
+    fn infra(&mut self, step: Step, why: &str) -> Infra {
+        let (now, backoff) = (self.now, self.settings.backoff);
+        let Some(job) = &mut self.job else { return Infra::GiveUp };
+        job.infra += 1;
+        if job.infra >= INFRA_MAX {
+            return Infra::GiveUp;
+        }
+        let word = step.word();
+        let pause = backoff.pause(job.infra);
+        job.stage = Stage::Resting(step, later(now, pause));
+        let item = job.item.clone();
+        self.step(&item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
+        Infra::Again
+    }
+
+    fn spent(&mut self, usage: &Usage) {
+        let mut used = Total::default();
+        used.add_usage(usage);
+        self.spent_total(&used);
+    }
+
+    fn spent_total(&mut self, used: &Total) {
+        let now = self.now;
+        self.total.add_total(used);
+        if used.cost_usd > 0.0 && self.settings.window.is_some() {
+            self.carried.spent.push((now, used.cost_usd));
+        }
+        let Some(job) = &mut self.job else { return };
+        job.spent.add_total(used);
+        let item = job.item.clone();
+        self.memory(&item).spent.add_total(used);
+    }
+
+    fn hold_begins(&mut self, hold: Hold) {
+        self.probes = if hold.known { 0 } else { self.probes + 1 };
+        let text = format!("no session is started for now: {}", hold.reason);
+        let item = self.job.as_ref().map(|job| job.item.clone());
+        let notice =
+            Notice { what: NoticeKind::HoldBegins, level: Level::Warning, item: item.clone(), text: text.clone() };
+        self.effects.push(Effect::Tell(notice));
+        if let Some(item) = item {
+            let now = self.now;
+            self.memory(&item).note(now, text);
+        }
+        self.carried.hold = Some(match self.carried.hold.take() {
+            Some(other) => longer(other, hold),
+            None => hold,
+        });
+    }
+
+    /// What all that is spent counts against.
+    fn levels(&self) -> Vec<Limit> {
+        let mut levels = vec![level("this run".into(), self.settings.cap_usd, self.total.clone())];
+        if let Some(window) = self.settings.window {
+            let since = Wall(self.now.0.saturating_sub(millis(window.within)));
+            let recent = self.carried.spent.iter().filter(|(at, _)| *at > since);
+            let spent = Total { cost_usd: recent.map(|(_, cost)| cost).sum(), ..Total::default() };
+            let name = format!("the last {} h", window.within.as_secs() / 3600);
+            levels.push(level(name, Some(window.limit_usd), spent));
+        }
+        levels
+    }
+
+    /// What counts against the item that is worked on.
+    fn item_level(&self) -> Option<Limit> {
+        let job = self.job.as_ref()?;
+        let limit_usd = self.backlog.get(&job.item)?.limit_usd;
+        let spent = self.carried.items.get(&job.item).map(|memory| memory.spent.clone()).unwrap_or_default();
+        Some(level("this item".into(), limit_usd, spent))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Infra {
+    Again,
+    GiveUp,
+}
+
+fn level(name: String, limit_usd: Option<f64>, spent: Total) -> Limit {
+    Limit { name, limit_usd, spent, ..Limit::default() }
+}
+
+fn later(now: Wall, by: Duration) -> Wall {
+    Wall(now.0.saturating_add(millis(by)))
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,280 @@
+//! What the pipeline does next: whether it may begin anything, which item, and when it is over.
+
+use std::cmp::Reverse;
+
+use super::{Job, Pipeline, Stage, Step};
+use crate::auto::memory::{Memory, Parked, ParkedWhy};
+use crate::auto::settings::Mode;
+use crate::auto::words::{Candidate, Effect, Notice, NoticeKind};
+use crate::backlog::{ItemOutcome, Slug};
+use crate::plan::budget::{Total, exhausted};
+use crate::plan::machine::RunOutcome;
+use crate::time::Wall;
+use crate::turn::Level;
+
+impl Pipeline {
+    /// When it wants to be told the time.
+    pub fn deadline(&self) -> Option<Wall> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        let rests = match &self.job {
+            Some(Job { stage: Stage::Resting(_, until), .. }) => Some(*until),
+            _ => None,
+        };
+        let hold = self.carried.hold.as_ref().map(|hold| hold.until);
+        // What is past has been looked at; looking again would change nothing.
+        rests.into_iter().chain(hold).filter(|at| *at > self.now).min()
+    }
+
+    pub(super) fn go_on(&mut self) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if self.carried.hold.as_ref().is_some_and(|hold| hold.until <= self.now) {
+            self.carried.hold = None;
+            let text = "sessions may be started again".to_owned();
+            self.effects.push(Effect::Tell(Notice {
+                what: NoticeKind::HoldEnds,
+                level: Level::Info,
+                item: None,
+                text,
+            }));
+        }
+        self.go_on_with_job();
+        if self.job.is_none() && self.outcome.is_none() {
+            self.choose();
+        }
+    }
+
+    fn go_on_with_job(&mut self) {
+        let Some(job) = &self.job else { return };
+        let item = job.item.clone();
+        let step = match &job.stage {
+            Stage::Doing(_) => return,
+            Stage::Resting(_, until) if *until > self.now && self.stop.is_none() => return,
+            Stage::Resting(step, _) | Stage::Ready(step) => step.clone(),
+        };
+        if self.stop.is_some() && !step.records() {
+            self.step(&item, format!("stopped before {}; goes on from here", step.word()));
+            return self.leave();
+        }
+        // If nothing works, it is not the item's fault.
+        let failed = matches!(step, Step::Retire { outcome: ItemOutcome::Failed, .. });
+        if failed && self.streak.too_long(&self.settings).is_some() {
+            return self.leave();
+        }
+        if step.spends() {
+            if let Some(hold) = self.carried.hold.clone() {
+                if self.settings.no_wait {
+                    self.leave();
+                    self.finish(RunOutcome::RateLimited, hold.reason);
+                } else if let Some(job) = &mut self.job {
+                    job.stage = Stage::Ready(step);
+                }
+                return;
+            }
+            if let Some(reason) = exhausted(&self.levels()) {
+                self.step(&item, format!("stays as it is: {reason}"));
+                self.leave();
+                return self.finish(RunOutcome::BudgetExhausted, reason);
+            }
+            if let Some(reason) = self.item_level().and_then(|level| exhausted(&[level])) {
+                return self.park(ParkedWhy::Budget, reason);
+            }
+        }
+        self.begin(step);
+    }
+
+    fn choose(&mut self) {
+        if self.stop.is_some() {
+            return self.finish(RunOutcome::Stopped, "stopped on request".into());
+        }
+        if let Some(reason) = self.streak.too_long(&self.settings) {
+            self.forgive();
+            return self.finish(RunOutcome::CircuitOpen, reason);
+        }
+        if self.outstanding.contains(&Effect::Scan) {
+            return;
+        }
+        if self.stale {
+            return self.effects.push(Effect::Scan);
+        }
+        if let Some(most) = self.settings.max_items
+            && self.handled.len() + self.parked.len() >= most as usize
+        {
+            return self.through();
+        }
+        let Some(item) = self.next() else {
+            if self.settings.mode != Mode::Watch || self.settings.item.is_some() {
+                self.through();
+            }
+            return;
+        };
+        if let Some(hold) = &self.carried.hold {
+            let reason = hold.reason.clone();
+            if self.settings.no_wait {
+                self.finish(RunOutcome::RateLimited, reason);
+            }
+            return;
+        }
+        if let Some(reason) = exhausted(&self.levels()) {
+            return self.finish(RunOutcome::BudgetExhausted, reason);
+        }
+        if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.now) {
+            self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
+            return self.finish(RunOutcome::InternalError, reason);
+        }
+        self.start(&item);
+    }
+
+    /// The items that may be begun, in their order.
+    pub(super) fn queue(&self) -> Vec<&Candidate> {
+        let mut queue: Vec<&Candidate> =
+            self.backlog.values().filter(|candidate| self.in_the_way(candidate).is_none()).collect();
+        queue.sort_by_key(|candidate| {
+            let memory = self.carried.items.get(&candidate.item);
+            let unfinished = memory.is_some_and(|memory| memory.planned.is_some() || memory.leaving.is_some());
+            let (number, name) = candidate.item.order();
+            // What failed at once is tried again when something else has been.
+            (self.streak.has(&candidate.item), Reverse(unfinished), candidate.priority, candidate.kind, number, name)
+        });
+        queue
+    }
+
+    fn next(&self) -> Option<Slug> {
+        self.queue().first().map(|candidate| candidate.item.clone())
+    }
+
+    /// Why an item of the backlog may not be begun.
+    pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
+        let other = |only: &Slug| *only != candidate.item;
+        if self.settings.item.as_ref().is_some_and(other) || self.once.as_ref().is_some_and(other) {
+            return Some("another item was asked for".into());
+        }
+        if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
+            && !released(parked, candidate, &self.carried.items[&candidate.item])
+        {
+            return Some(format!("{}: {}", parked.why, parked.reason));
+        }
+        if self.settings.mode == Mode::Once && self.handled.iter().any(|(item, _)| *item == candidate.item) {
+            return Some("one item was asked for, and it is done".into());
+        }
+        candidate.held.clone()
+    }
+
+    fn start(&mut self, item: &Slug) {
+        let Some(candidate) = self.backlog.get(item).cloned() else { return };
+        let now = self.now;
+        self.carried.starts.note(item, now);
+        if self.settings.mode == Mode::Once {
+            self.once = Some(item.clone());
+        }
+        let memory = self.memory(item);
+        if let Some(parked) = memory.parked.take()
+            && parked.hash != candidate.hash
+            && parked.why != ParkedWhy::ArchiveFailed
+        {
+            memory.anew();
+        }
+        match memory.ended.take() {
+            // It was taken out of the backlog once. What is there is the same again: it only has to go.
+            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash => {
+                let reason = "it is done already".to_owned();
+                memory.leaving = Some(crate::auto::memory::Leaving { outcome, reason, hash });
+            }
+            Some(_) => memory.anew(),
+            None => {}
+        }
+        memory.begun.get_or_insert(now);
+        let attempt = memory.attempts + 1;
+        self.job = Some(Job {
+            item: item.clone(),
+            kind: candidate.kind,
+            since: now,
+            number: 0,
+            began: now,
+            stage: Stage::Ready(Step::Intake),
+            hash: candidate.hash,
+            next_entry: 1,
+            spent: Total::default(),
+            denied: Vec::new(),
+            infra: 0,
+            errors: 0,
+            plan: None,
+            run: None,
+        });
+        let max = self.settings.max_attempts;
+        self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}"));
+        self.begin(Step::Intake);
+    }
+
+    /// Nothing works, so nothing of it was an item's fault.
+    fn forgive(&mut self) {
+        let failed: Vec<Slug> = self.carried.items.keys().filter(|item| self.streak.has(item)).cloned().collect();
+        for item in failed {
+            let memory = self.memory(&item);
+            memory.attempts = memory.attempts.saturating_sub(1);
+            memory.leaving = None;
+            self.step(&item, "the attempt does not count: nothing works");
+        }
+    }
+
+    /// What was asked for is done, as far as it can be.
+    fn through(&mut self) {
+        let done = self.handled.iter().filter(|(_, outcome)| outcome.is_success()).count();
+        let failed: Vec<&str> =
+            self.handled.iter().filter(|(_, outcome)| !outcome.is_success()).map(|(item, _)| item.as_str()).collect();
+        let mut words = Vec::new();
+        if done > 0 {
+            words.push(format!("{done} done"));
+        }
+        if !failed.is_empty() {
+            words.push(format!("failed: {}", failed.join(", ")));
+        }
+        if !self.parked.is_empty() {
+            let parked: Vec<&str> = self.parked.iter().map(Slug::as_str).collect();
+            words.push(format!("waiting for a person: {}", parked.join(", ")));
+        }
+        let warned = self.handled.iter().any(|(_, outcome)| *outcome == ItemOutcome::CompletedWithWarnings);
+        let asked = self.settings.item.as_ref().filter(|_| words.is_empty());
+        let (outcome, reason) = match asked {
+            Some(item) => match self.backlog.get(item) {
+                Some(candidate) => {
+                    (RunOutcome::Suspended, self.in_the_way(candidate).unwrap_or_else(|| "nothing was done".into()))
+                }
+                None => (RunOutcome::Failed, format!("there is no item {item} in the backlog")),
+            },
+            None if words.is_empty() => (RunOutcome::Verified, "nothing to do".into()),
+            None => {
+                let outcome = match (failed.is_empty(), self.parked.is_empty()) {
+                    (false, _) => RunOutcome::Failed,
+                    (true, false) => RunOutcome::Suspended,
+                    (true, true) if warned => RunOutcome::CompletedWithWarnings,
+                    (true, true) => RunOutcome::Verified,
+                };
+                (outcome, words.join("; "))
+            }
+        };
+        self.finish(outcome, reason);
+    }
+
+    pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
+        self.outcome = Some((outcome, reason.clone()));
+        self.outstanding.clear();
+        self.effects.push(Effect::Finish { outcome, reason });
+    }
+}
+
+/// Whether an item that waited for a person need not wait any more.
+fn released(parked: &Parked, candidate: &Candidate, memory: &Memory) -> bool {
+    let changed = parked.hash != candidate.hash;
+    match parked.why {
+        ParkedWhy::ArchiveFailed => false,
+        ParkedWhy::NeedsAttention => changed,
+        // Who sets its status back has answered; until then the backlog holds it.
+        ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
+        ParkedWhy::Suspended => changed || candidate.asks.is_none(),
+        ParkedWhy::Budget => changed || candidate.limit_usd.is_some_and(|limit| limit > memory.spent.cost_usd),
+    }
+}

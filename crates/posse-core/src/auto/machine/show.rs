@@ -1,0 +1,164 @@
+//! The pipeline as others see it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Pipeline, Stage};
+use crate::auto::memory::{Carried, Line, Standing};
+use crate::auto::settings::Settings;
+use crate::auto::words::{Candidate, DeedId, Event};
+use crate::backlog::Slug;
+use crate::ids::RunId;
+use crate::plan::budget::Total;
+use crate::plan::limits::Hold;
+use crate::plan::machine::RunOutcome;
+use crate::time::Wall;
+
+/// How an item stands, why, and how it came to that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    pub item: Slug,
+    pub standing: Standing,
+    pub reason: String,
+    pub history: Vec<Line>,
+}
+
+/// What is done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doing {
+    pub id: DeedId,
+    pub since: Wall,
+    /// In a word or two.
+    pub step: &'static str,
+    /// The run of its plan, while that is carried out.
+    pub run: Option<RunId>,
+}
+
+impl Pipeline {
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.outcome.as_ref().map(|(outcome, reason)| (*outcome, reason.as_str()))
+    }
+
+    pub fn hold(&self) -> Option<&Hold> {
+        self.carried.hold.as_ref()
+    }
+
+    /// How often in a row a limit was hit of which nobody knew the end (`limits::detect`).
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// What the next run begins with.
+    pub fn carried(&self) -> &Carried {
+        &self.carried
+    }
+
+    pub fn total(&self) -> &Total {
+        &self.total
+    }
+
+    pub fn candidate(&self, item: &Slug) -> Option<&Candidate> {
+        self.backlog.get(item)
+    }
+
+    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
+        self.backlog.values()
+    }
+
+    /// Nothing is worked on and nothing is asked for: only a change of the backlog can move it.
+    pub fn is_idle(&self) -> bool {
+        self.outcome.is_none() && self.job.is_none() && self.outstanding.is_empty()
+    }
+
+    pub fn doing(&self) -> Option<Doing> {
+        let Job { item, number, stage, since, run, .. } = self.job.as_ref()?;
+        let (Stage::Doing(step) | Stage::Ready(step) | Stage::Resting(step, _)) = stage;
+        Some(Doing { id: DeedId { item: item.clone(), number: *number }, since: *since, step: step.word(), run: *run })
+    }
+
+    /// When what is done now was begun.
+    pub fn step_began(&self) -> Option<Wall> {
+        self.job.as_ref().map(|job| job.began)
+    }
+
+    /// What differs between the backlog as it is known and as it is.
+    pub fn difference(&self, found: Vec<Candidate>) -> Event {
+        let gone = self.backlog.keys().filter(|item| found.iter().all(|candidate| candidate.item != **item));
+        let gone = gone.cloned().collect();
+        let changed = found.into_iter().filter(|candidate| self.backlog.get(&candidate.item) != Some(candidate));
+        Event::Scanned { changed: changed.collect(), gone }
+    }
+
+    /// Every item that is known and how it stands: what is worked on, what can be begun in its order, then the others.
+    pub fn standings(&self) -> Vec<(Slug, Standing, String)> {
+        let queue: Vec<&Slug> = self.queue().into_iter().map(|candidate| &candidate.item).collect();
+        let places: BTreeMap<&Slug, usize> = queue.iter().enumerate().map(|(i, item)| (*item, i)).collect();
+        let mut seen = BTreeSet::new();
+        let worked_on = self.job.iter().map(|job| &job.item);
+        let all = worked_on.chain(queue.iter().copied()).chain(self.backlog.keys()).chain(self.carried.items.keys());
+        all.filter(|item| seen.insert(*item))
+            .map(|item| {
+                let (standing, reason) = self.stands(item, |item| places.get(item).copied());
+                (item.clone(), standing, reason)
+            })
+            .collect()
+    }
+
+    /// Nothing is known of this item: `None`.
+    pub fn why(&self, item: &Slug) -> Option<Why> {
+        let memory = self.carried.items.get(item);
+        if !self.backlog.contains_key(item) && memory.is_none() {
+            return None;
+        }
+        let place = |item: &Slug| self.queue().iter().position(|other| other.item == *item);
+        let (standing, reason) = self.stands(item, place);
+        let history = memory.map(|memory| memory.history.clone()).unwrap_or_default();
+        Some(Why { item: item.clone(), standing, reason, history })
+    }
+
+    /// `place` is where an item is in the queue.
+    fn stands(&self, item: &Slug, place: impl Fn(&Slug) -> Option<usize>) -> (Standing, String) {
+        if let Some(job) = self.job.as_ref().filter(|job| job.item == *item) {
+            return (Standing::InProgress, self.progress(job));
+        }
+        let memory = self.carried.items.get(item);
+        let Some(candidate) = self.backlog.get(item) else {
+            return match memory.and_then(|memory| memory.ended.as_ref()) {
+                Some((outcome, _)) => (Standing::Ended, outcome.as_str().to_owned()),
+                None => (Standing::Gone, "not in the backlog any more".into()),
+            };
+        };
+        if let Some(reason) = self.in_the_way(candidate) {
+            let parked = memory.is_some_and(|memory| memory.parked.is_some());
+            return (if parked { Standing::Parked } else { Standing::Held }, reason);
+        }
+        let turn = match place(item).unwrap_or(0) {
+            0 => "it is next".to_owned(),
+            1 => "one item is before it".to_owned(),
+            n => format!("{n} items are before it"),
+        };
+        match memory.map(|memory| (memory.attempts, memory.before.as_deref())) {
+            Some((attempts @ 1.., Some(before))) => {
+                let max = self.settings.max_attempts;
+                (Standing::Waiting, format!("{turn}; attempt {attempts} of {max} failed: {before}"))
+            }
+            _ => (Standing::Waiting, turn),
+        }
+    }
+
+    fn progress(&self, job: &Job) -> String {
+        match &job.stage {
+            Stage::Doing(step) => step.word().to_owned(),
+            Stage::Resting(step, _) => format!("a pause before {}", step.word()),
+            Stage::Ready(step) => match &self.carried.hold {
+                Some(hold) => format!("{} waits for the quota: {}", step.word(), hold.reason),
+                None => format!("{} is next", step.word()),
+            },
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! Nights against a world that answers by dice: sessions that succeed, fail, lie, hang, run into limits and write broken
+//! plans, people who stop and answer, and a process that dies whenever it likes. What was done must not be done again,
+//! nothing may be lost, nothing may be archived that is not proven, and it must end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::evidence::{Evidence, Place};
+use super::memory::Standing;
+use super::session::SessionEnd;
+use super::settings::{Mode, Settings};
+use super::tests::{candidate, cost, judgement, over, used};
+use super::words::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
+use super::{Carried, Pipeline};
+use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::plan::TaskStatus;
+use crate::plan::budget::Usage;
+use crate::plan::limits::Hold;
+use crate::plan::machine::{RunOutcome, StopHow};
+use crate::plan::verdict::Verdict;
+use crate::time::Wall;
+
+const SECOND: i64 = 1000;
+const MINUTE: i64 = 60 * SECOND;
+
+/// Where the process dies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Dies {
+    /// The event is written, and nothing was done about it.
+    BeforeActing,
+    /// Half of what it asks for is done.
+    Midway,
+    /// All of it is done.
+    AfterActing,
+}
+
+/// An item as it really is.
+#[derive(Clone, Debug, PartialEq)]
+struct Thing {
+    candidate: Candidate,
+    /// The verification log.
+    log: BTreeMap<u32, Verdict>,
+    plan: Option<Plan>,
+    place: Shelf,
+    /// How often it was moved.
+    moves: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Plan {
+    valid: bool,
+    version: u32,
+    /// What its run left behind, if there was one.
+    tasks: TaskStatus,
+    commits: Vec<String>,
+    merged: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shelf {
+    Backlog,
+    Archive,
+    Failed,
+}
+
+/// What is outside of the process, and survives it.
+struct World {
+    seed: u64,
+    things: BTreeMap<Slug, Thing>,
+    /// Everything that was really done, by name, with its answer.
+    deeds: BTreeMap<String, Event>,
+    /// Sessions and runs, of each item.
+    sessions: BTreeMap<Slug, u32>,
+    /// The run of the pipeline: names are of one run.
+    run: u32,
+    clock: i64,
+}
+
+impl World {
+    fn new(seed: u64, items: u32) -> Self {
+        let things = (0..items).map(|n| {
+            let kind = if n % 2 == 0 { Kind::Defect } else { Kind::Feature };
+            let candidate = candidate(&format!("{n}-item"), kind);
+            let thing = Thing { candidate, log: BTreeMap::new(), plan: None, place: Shelf::Backlog, moves: 0 };
+            (thing.candidate.item.clone(), thing)
+        });
+        let things = things.collect();
+        Self { seed, things, deeds: BTreeMap::new(), sessions: BTreeMap::new(), run: 0, clock: 0 }
+    }
+
+    fn dice(&self, what: &str, sides: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, self.run, what).hash(&mut hasher);
+        hasher.finish() % sides
+    }
+
+    fn backlog(&self) -> Vec<Candidate> {
+        let there = self.things.values().filter(|thing| thing.place == Shelf::Backlog);
+        there.map(|thing| thing.candidate.clone()).collect()
+    }
+
+    fn thing(&mut self, item: &Slug) -> &mut Thing {
+        self.things.get_mut(item).unwrap()
+    }
+
+    /// Does it, or finds that it was done. The answer is the same.
+    fn perform(&mut self, effect: &Effect) -> Option<Event> {
+        let Effect::Do { id, deed } = effect else { return None };
+        let name = format!("{}/{id}", self.run);
+        if let Some(answer) = self.deeds.get(&name) {
+            return Some(answer.clone());
+        }
+        let answer = self.answer(id, deed, &name);
+        self.deeds.insert(name, answer.clone());
+        Some(answer)
+    }
+
+    fn answer(&mut self, id: &DeedId, deed: &Deed, name: &str) -> Event {
+        let (id, item) = (id.clone(), &id.item);
+        let (dice, finer) = (self.dice(name, 20), self.dice(&format!("{name} finer"), 20));
+        if matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. }) {
+            *self.sessions.entry(item.clone()).or_default() += 1;
+            assert_eq!(self.thing(item).place, Shelf::Backlog, "{item}: a session for what is done");
+        }
+        // Any of the small things can fail too.
+        let small = !matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } | Deed::Retire(_));
+        if small && finer == 0 && dice == 0 {
+            return Event::DeedFailed { id, why: "the disk is full".into() };
+        }
+        let (time, clock) = (self.clock, self.clock);
+        let limit = |known| Hold { until: Wall(clock + 45 * MINUTE), reason: format!("limit {time}"), known };
+        match deed {
+            Deed::Intake => {
+                self.clock += SECOND;
+                let thing = self.thing(item);
+                let intake = match dice {
+                    0 if thing.log.is_empty() => Intake::Vague { question: "What is wrong?".into() },
+                    _ => {
+                        let failed = thing.log.values().filter(|verdict| **verdict == Verdict::Fail).count();
+                        let next = thing.log.keys().last().map_or(1, |last| last + 1);
+                        Intake::Ready { hash: thing.candidate.hash.clone(), failed: failed as u32, next }
+                    }
+                };
+                Event::IntakeEnded { id, intake }
+            }
+            Deed::Mark { question } => {
+                self.thing(item).candidate.held = Some(format!("waits for an answer: {question}"));
+                Event::Marked { id }
+            }
+            Deed::CheckPlan { .. } => {
+                let plan = match &self.thing(item).plan {
+                    None => PlanFound::Missing,
+                    Some(plan) if !plan.valid => PlanFound::Invalid { problems: "broken".into() },
+                    Some(plan) => {
+                        PlanFound::Valid { hash: format!("{} {} {:?}", plan.version, plan.tasks, plan.commits) }
+                    }
+                };
+                Event::PlanChecked { id, plan }
+            }
+            Deed::SetAside => {
+                self.thing(item).plan = None;
+                Event::SetAside { id }
+            }
+            Deed::Plan(_) => {
+                self.clock += if dice == 1 { SECOND } else { 3 * MINUTE };
+                let (end, usage) = match dice {
+                    0 => (SessionEnd::Limited(limit(finer < 10)), Usage::default()),
+                    1 => (SessionEnd::Infra("ended without a word".into()), Usage::default()),
+                    2 => (SessionEnd::Failed("it hung".into()), cost(0.5)),
+                    3 => (SessionEnd::Asks("Which colour?".into()), cost(0.5)),
+                    _ => (over(), cost(0.5)),
+                };
+                // 4 writes nothing and says that it is done, 5 and 6 write rubbish.
+                if end == over() && dice != 4 {
+                    let (valid, version) = (dice > 6, self.sessions[item]);
+                    let plan = Plan { valid, version, tasks: TaskStatus::Pending, commits: Vec::new(), merged: true };
+                    self.thing(item).plan = Some(plan);
+                }
+                Event::PlannerEnded { id, end, usage }
+            }
+            Deed::Execute { .. } => {
+                self.clock += 12 * MINUTE;
+                let outcome = match dice {
+                    0 => RunOutcome::Failed,
+                    1 => RunOutcome::CircuitOpen,
+                    2 => RunOutcome::Deadlocked,
+                    3 => RunOutcome::Suspended,
+                    4 => RunOutcome::CompletedWithWarnings,
+                    5 => RunOutcome::InternalError,
+                    _ => RunOutcome::Verified,
+                };
+                let name = name.to_owned();
+                let thing = self.thing(item);
+                if outcome == RunOutcome::Suspended {
+                    thing.candidate.asks = Some("Which colour?".into());
+                }
+                if let Some(plan) = &mut thing.plan
+                    && plan.tasks != TaskStatus::Verified
+                {
+                    plan.tasks = if outcome.is_success() { TaskStatus::Verified } else { TaskStatus::Failed };
+                    // Lies: done without a change, done but not merged, done with a task left over.
+                    plan.commits = if finer == 1 { Vec::new() } else { vec![name] };
+                    plan.merged = finer != 2;
+                    if finer == 3 {
+                        plan.tasks = TaskStatus::Pending;
+                    }
+                }
+                Event::PlanEnded { id, outcome, reason: "so it ended".into(), used: used(1.0) }
+            }
+            Deed::Verify { .. } => {
+                self.clock += 4 * MINUTE;
+                let (end, verdict) = match dice {
+                    0 => (SessionEnd::Limited(limit(true)), Verdict::Error),
+                    1 | 2 => (SessionEnd::Failed("it took too long".into()), Verdict::Pass),
+                    3 => (over(), Verdict::Error),
+                    4..=9 => (over(), Verdict::Fail),
+                    10 => (over(), Verdict::Warn),
+                    _ => (over(), Verdict::Pass),
+                };
+                Event::VerifierEnded { id, end, judgement: judgement(verdict), usage: cost(0.2) }
+            }
+            Deed::Log { number, judgement } => {
+                self.thing(item).log.entry(*number).or_insert(judgement.verdict);
+                Event::Logged { id }
+            }
+            Deed::Gather => {
+                let thing = self.thing(item);
+                let evidence = match &thing.plan {
+                    None => Evidence {
+                        plan: Err("there is none".into()),
+                        commits: Vec::new(),
+                        unreachable: Ok(Vec::new()),
+                        item: Place::InBacklog,
+                    },
+                    Some(plan) => Evidence {
+                        plan: Ok(vec![("1".into(), plan.tasks)]),
+                        commits: plan.commits.clone(),
+                        unreachable: Ok(if plan.merged { Vec::new() } else { plan.commits.clone() }),
+                        item: Place::InBacklog,
+                    },
+                };
+                Event::EvidenceFound { id, evidence }
+            }
+            Deed::Retire(retirement) => {
+                if dice == 0 && finer < 5 {
+                    return Event::NotRetired { id, why: "read-only".into() };
+                }
+                let thing = self.thing(item);
+                if retirement.outcome.is_success() {
+                    proven(thing, retirement.outcome);
+                }
+                assert_eq!(thing.place, Shelf::Backlog, "{item} is moved twice");
+                thing.moves += 1;
+                thing.place = if retirement.outcome.is_success() { Shelf::Archive } else { Shelf::Failed };
+                Event::Retired { id, place: format!("{:?}", thing.place) }
+            }
+        }
+    }
+
+    /// People answer what was asked, and have looked after what needed it.
+    fn people(&mut self, pipeline: &Pipeline) -> Vec<Event> {
+        for thing in self.things.values_mut() {
+            if thing.candidate.held.take().is_some() {
+                thing.candidate.hash.push('+');
+            }
+            thing.candidate.asks = None;
+        }
+        let parked = pipeline.standings().into_iter().filter(|(_, standing, reason)| {
+            let looked_after = ["needs_attention", "archive_failed"].iter().any(|why| reason.starts_with(why));
+            *standing == Standing::Parked && looked_after
+        });
+        parked.map(|(item, ..)| Event::Retry { item }).collect()
+    }
+}
+
+/// The truth, whatever anybody says: the work is there, and for a defect the last word on it is good.
+fn proven(thing: &Thing, outcome: ItemOutcome) {
+    let item = &thing.candidate.item;
+    let plan = thing.plan.as_ref().unwrap_or_else(|| panic!("{item} is archived without a plan"));
+    assert!(plan.valid && plan.tasks == TaskStatus::Verified, "{item} is archived with an open task");
+    assert!(plan.merged, "{item} is archived and its work is not in the branch");
+    let last = thing.log.values().last();
+    match thing.candidate.kind {
+        Kind::Feature => assert!(!plan.commits.is_empty(), "{item} is archived and nothing was changed"),
+        Kind::Defect => {
+            let last = last.unwrap_or_else(|| panic!("{item} is archived and was not verified"));
+            assert!(matches!(last, Verdict::Pass | Verdict::Warn), "{item} is archived after {last:?}");
+            assert!(!plan.commits.is_empty() || *last == Verdict::Pass, "{item}: nothing is shown");
+            assert!(*last == Verdict::Pass || outcome == ItemOutcome::CompletedWithWarnings, "{item}");
+        }
+    }
+}
+
+/// One run of the pipeline, until it is over.
+struct Night {
+    world: World,
+    settings: Settings,
+    journal: Vec<(Event, Wall)>,
+    carried: Carried,
+}
+
+impl Night {
+    fn new(seed: u64, items: u32) -> Self {
+        let settings = Settings { mode: Mode::Drain, items_per_hour: 1000, ..Settings::default() };
+        Self { world: World::new(seed, items), settings, journal: Vec::new(), carried: Carried::default() }
+    }
+
+    /// Also how many events it took. `dies` is asked at every event, `stops` too.
+    fn run(&mut self, dies: impl Fn(&World, usize) -> Option<Dies>, stops: bool) -> (Pipeline, usize) {
+        self.world.run += 1;
+        self.journal.clear();
+        let mut pipeline = Pipeline::new(self.settings.clone(), self.carried.clone());
+        let mut queue = VecDeque::from([Event::Started]);
+        while pipeline.outcome().is_none() {
+            assert!(self.journal.len() < 20_000, "it does not come to an end");
+            let at = self.journal.len();
+            let stop = stops && self.world.dice(&format!("stop {at}"), 400) == 0;
+            let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
+            let next = if stop { Some(Event::Stop(how)) } else { queue.pop_front() };
+            let event = match next {
+                Some(event) => event,
+                None => {
+                    let deadline = pipeline.deadline();
+                    let deadline =
+                        deadline.unwrap_or_else(|| panic!("nothing to do, nothing to wait for: {pipeline:?}"));
+                    self.world.clock = self.world.clock.max(deadline.0);
+                    Event::Time
+                }
+            };
+            let event = match event {
+                // An end that was asked for is one.
+                Event::PlannerEnded { id, usage, .. } if ended(&pipeline, &id) => {
+                    Event::PlannerEnded { id, end: SessionEnd::Interrupted, usage }
+                }
+                Event::VerifierEnded { id, usage, judgement, .. } if ended(&pipeline, &id) => {
+                    Event::VerifierEnded { id, end: SessionEnd::Interrupted, judgement, usage }
+                }
+                event => event,
+            };
+            self.world.clock += SECOND;
+            let now = Wall(self.world.clock);
+            self.journal.push((event.clone(), now));
+            let death = dies(&self.world, at);
+            if death != Some(Dies::BeforeActing) {
+                let effects = pipeline.handle(event, now);
+                check(&pipeline);
+                let enough = if death == Some(Dies::Midway) { effects.len() / 2 } else { effects.len() };
+                queue.extend(effects[..enough].iter().filter_map(|effect| self.act(&pipeline, effect)));
+            }
+            if death.is_some() {
+                // Only the journal and the world are left.
+                pipeline = Pipeline::new(self.settings.clone(), self.carried.clone());
+                for (event, at) in &self.journal {
+                    pipeline.handle(event.clone(), *at);
+                }
+                let asked = pipeline.outstanding().to_vec();
+                queue = asked.iter().filter_map(|effect| self.act(&pipeline, effect)).collect();
+            }
+        }
+        self.explained(&pipeline);
+        self.carried = pipeline.carried().clone();
+        (pipeline, self.journal.len())
+    }
+
+    fn act(&mut self, pipeline: &Pipeline, effect: &Effect) -> Option<Event> {
+        match effect {
+            Effect::Scan => Some(pipeline.difference(self.world.backlog())),
+            effect => self.world.perform(effect),
+        }
+    }
+
+    /// The journal alone says of every item how it stands and why, and it is the truth.
+    fn explained(&self, pipeline: &Pipeline) {
+        let mut again = Pipeline::new(self.settings.clone(), self.carried.clone());
+        for (event, at) in &self.journal {
+            again.handle(event.clone(), *at);
+        }
+        let looked = self.journal.iter().any(|(event, _)| matches!(event, Event::Scanned { .. }));
+        for (item, thing) in self.world.things.iter().filter(|_| looked) {
+            let why = pipeline.why(item).unwrap();
+            assert_eq!(again.why(item), Some(why.clone()));
+            assert!(!why.reason.is_empty(), "{item}");
+            match thing.place {
+                Shelf::Archive | Shelf::Failed => {
+                    assert_eq!(why.standing, Standing::Ended, "{why:?}");
+                    assert_eq!(thing.moves, 1, "{item}");
+                    let last = &why.history.last().unwrap().text;
+                    assert!(last.starts_with(&why.reason), "{why:?}");
+                }
+                Shelf::Backlog => {
+                    assert!(!matches!(why.standing, Standing::Ended | Standing::Gone), "{item} is lost: {why:?}");
+                    if why.standing == Standing::Parked {
+                        let last = &why.history.last().unwrap().text;
+                        assert!(last.starts_with(&why.reason), "{why:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether this session was told to end.
+fn ended(pipeline: &Pipeline, id: &DeedId) -> bool {
+    pipeline.outstanding().iter().any(|effect| matches!(effect, Effect::EndSession { id: other } if other == id))
+}
+
+/// What must hold after every event.
+fn check(pipeline: &Pipeline) {
+    let doing: BTreeSet<&DeedId> = pipeline
+        .outstanding()
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Do { id, .. } => Some(id),
+            _ => None,
+        })
+        .collect();
+    assert!(doing.len() <= 1, "one thing at a time: {doing:?}");
+    for (item, memory) in &pipeline.carried().items {
+        assert!(memory.attempts <= 2, "{item} was tried {} times", memory.attempts);
+        assert!(memory.wanting <= 3, "{item} was found wanting {} times", memory.wanting);
+    }
+    if let Some(at) = pipeline.deadline() {
+        assert!(pipeline.outcome().is_none() && at.0 > 0);
+    }
+}
+
+/// Nothing is left that could be begun.
+fn is_through(pipeline: &Pipeline) -> bool {
+    let (outcome, _) = pipeline.outcome().unwrap();
+    matches!(
+        outcome,
+        RunOutcome::Verified | RunOutcome::CompletedWithWarnings | RunOutcome::Failed | RunOutcome::Suspended
+    )
+}
+
+#[test]
+fn two_hundred_items_and_a_process_that_dies_all_night() {
+    let (mut outcomes, mut kills) = (BTreeSet::new(), 0);
+    for seed in 0..3 {
+        let mut night = Night::new(seed, 200);
+        let died = std::cell::Cell::new(0);
+        let dies = |world: &World, at: usize| {
+            let dice = world.dice(&format!("dies {at}"), 150);
+            let how = [Dies::BeforeActing, Dies::Midway, Dies::AfterActing].get(dice as usize).copied();
+            died.set(died.get() + usize::from(how.is_some()));
+            how
+        };
+        let mut asked = 0;
+        for run in 0.. {
+            assert!(run < 100, "seed {seed}: it does not come to an end");
+            let (pipeline, _) = night.run(dies, true);
+            outcomes.insert(format!("{:?}", pipeline.outcome().unwrap().0));
+            // Somebody comes in the morning.
+            night.world.clock += 60 * MINUTE;
+            if is_through(&pipeline) {
+                let left = night.world.backlog();
+                for candidate in &left {
+                    let why = pipeline.why(&candidate.item).unwrap();
+                    assert!(matches!(why.standing, Standing::Parked | Standing::Held), "{why:?}");
+                }
+                // What waits for people gets its answer, a few times. Then it may wait.
+                asked += 1;
+                if left.is_empty() || asked > 5 {
+                    break;
+                }
+                let mut morning = Pipeline::new(night.settings.clone(), night.carried.clone());
+                for event in night.world.people(&pipeline) {
+                    morning.handle(event, Wall(night.world.clock));
+                }
+                night.carried = morning.carried().clone();
+            }
+        }
+        kills += died.get();
+        let shelf = |shelf| night.world.things.values().filter(|thing| thing.place == shelf).count();
+        let (done, failed) = (shelf(Shelf::Archive), shelf(Shelf::Failed));
+        assert!(done > 80 && failed > 10, "seed {seed}: {done} done, {failed} failed");
+        for (item, sessions) in &night.world.sessions {
+            assert!(*sessions <= 60, "{item} took {sessions} sessions");
+        }
+    }
+    assert!(kills > 60, "{kills}");
+    for outcome in ["Stopped", "Suspended"] {
+        assert!(outcomes.contains(outcome), "{outcomes:?}");
+    }
+}
+
+/// How it ended, and what was done.
+type End = (RunOutcome, Vec<(Slug, Shelf, BTreeMap<u32, Verdict>)>, Vec<String>);
+
+fn small(seed: u64, dies: Option<(usize, Dies)>) -> (End, usize) {
+    let mut night = Night::new(seed, 5);
+    let (pipeline, events) = night.run(|_, at| dies.filter(|(when, _)| *when == at).map(|(_, how)| how), false);
+    let things =
+        night.world.things.values().map(|thing| (thing.candidate.item.clone(), thing.place, thing.log.clone()));
+    let deeds = night.world.deeds.keys().cloned().collect();
+    ((pipeline.outcome().unwrap().0, things.collect(), deeds), events)
+}
+
+#[test]
+fn killed_at_every_entry_it_ends_the_same() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..6 {
+        let (end, events) = small(seed, None);
+        ends.insert(format!("{:?}", end.0));
+        for at in 0..events {
+            for how in [Dies::BeforeActing, Dies::Midway, Dies::AfterActing] {
+                let (again, _) = small(seed, Some((at, how)));
+                assert_eq!(again, end, "seed {seed}, killed at entry {at}, {how:?}");
+            }
+        }
+    }
+    assert!(ends.len() > 1, "{ends:?}");
+}

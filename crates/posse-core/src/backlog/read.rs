@@ -1,0 +1,475 @@
+//! From the text of an item to the item.
+//!
+//! Two styles of header are read, also mixed: YAML between `---`, and headings (`## Status: Open`). What stands below the
+//! header is prose: a status that is quoted there, or stands in a code fence, is none.
+
+use sha2::{Digest, Sha256};
+
+use super::item::{Clarification, Dependency, Item, Kind, LogEntry, Priority, Section, Status, plain_title};
+use super::markdown::{Line, lines, list_item};
+use super::{Slug, edit};
+use crate::nearest::nearest;
+use crate::plan::fields::{Fields, Found, Keys};
+use crate::plan::verdict::{self, Verdict};
+use crate::plan::yaml::{self, Node};
+use crate::plan::{Place, PlanProblems, Problem, Warning};
+
+const FRONT: Keys = Keys {
+    of: "the header of an item",
+    known: &[
+        "title",
+        "status",
+        "priority",
+        "depends_on",
+        "type",
+        "step_notifications",
+        "budget_limit_usd",
+        "agent",
+        "created",
+        "source",
+        "tags",
+    ],
+    aliases: &[("dependencies", "depends_on")],
+    elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
+};
+
+/// The longest item that is read. People write pages, not books; and it all goes into prompts.
+const TEXT_MAX: usize = 1 << 20;
+
+/// A value in the header, and its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    pub(super) text: String,
+    pub(super) at: Place,
+}
+
+/// A text taken apart.
+pub(super) struct Parts<'t> {
+    /// The YAML on top, with the `---` before it.
+    pub(super) front: Option<(Node, Place)>,
+    pub(super) lines: Vec<Line<'t>>,
+    /// The line of the title.
+    pub(super) title: Option<usize>,
+    /// Headings of the header that have a value.
+    pub(super) status: Option<Value>,
+    priority: Option<Value>,
+    kind: Option<Value>,
+    /// Sections: the line of the heading, its words, and the line where it ends.
+    pub(super) sections: Vec<(usize, &'t str, usize)>,
+    lead: (usize, usize),
+}
+
+/// Reads an item. `file` is its name for messages; `kind` is what its directory is for. All problems that can be found at
+/// once are reported at once.
+pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Vec<Warning>), PlanProblems> {
+    let mut found = Found::default();
+    let item = take_apart(text, &mut found).and_then(|parts| item(slug, kind, &parts, &mut found));
+    let Found { mut problems, mut warnings } = found;
+    problems.sort_by_key(|problem| problem.at.start);
+    warnings.sort_by_key(|warning| warning.at.start);
+    match item {
+        Some(item) if problems.is_empty() => Ok((item, warnings)),
+        _ => Err(PlanProblems { file: file.to_owned(), problems, warnings }),
+    }
+}
+
+pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'t>> {
+    let first = Place { line: 1, column: 1, ..Place::default() };
+    if text.len() > TEXT_MAX {
+        found.problems.push(
+            Problem::new(first, "it is longer than 1 MiB")
+                .hint("an item says what is wanted; put data into files of its own"),
+        );
+        return None;
+    }
+    if text.contains('\0') {
+        found.problems.push(Problem::new(first, "it is not a text"));
+        return None;
+    }
+    let (front, from, line) = match front_matter(text) {
+        Ok(None) => (None, 0, 1),
+        Ok(Some((end, from, line))) => (Some((end, from)), from, line),
+        Err(problem) => {
+            found.problems.push(problem);
+            return None;
+        }
+    };
+    let front = match front {
+        None => None,
+        // From the beginning, so that places are right: `---` begins a document.
+        Some((end, from)) => match yaml::parse(&text[..end]) {
+            Ok(tree) => Some((tree.root, Place { start: end, end: from, line: line - 1, column: 1 })),
+            Err(problem) => {
+                found.problems.push(problem);
+                return None;
+            }
+        },
+    };
+    let (lines, open) = lines(text, from, line);
+    if let Some(at) = open {
+        found.problems.push(
+            Problem::new(at, "this code fence or comment does not end")
+                .hint("close it: all below counts as part of it"),
+        );
+    }
+    Some(structure(front, lines, found))
+}
+
+/// Where the YAML ends, where the rest begins, and its line.
+fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, Problem> {
+    let mut start = 0;
+    for (i, line) in text.split_inclusive('\n').enumerate() {
+        let fence = line.trim_end_matches(['\n', '\r']) == "---";
+        match (i, fence) {
+            (0, false) => return Ok(None),
+            (0, true) => {}
+            (_, true) => return Ok(Some((start, start + line.len(), i + 2))),
+            _ => {}
+        }
+        start += line.len();
+    }
+    if start == 0 {
+        return Ok(None);
+    }
+    let at = Place { start: 0, end: 3, line: 1, column: 1 };
+    Err(Problem::new(at, "the header that begins here does not end").hint("it ends at a line `---`"))
+}
+
+/// The fields that a heading can have.
+fn key(words: &str) -> Option<(&'static str, &str)> {
+    let (name, value) = words.split_once(':').unwrap_or((words, ""));
+    let name = name.trim().trim_matches('*').trim();
+    let known = ["status", "priority", "type", "dependencies", "depends on"];
+    let known = known.into_iter().find(|known| known.eq_ignore_ascii_case(name))?;
+    Some((if known == "depends on" { "dependencies" } else { known }, value.trim().trim_start_matches('*').trim()))
+}
+
+/// Finds header, lead and sections.
+fn structure<'t>(front: Option<(Node, Place)>, lines: Vec<Line<'t>>, found: &mut Found) -> Parts<'t> {
+    let mut parts = Parts {
+        front,
+        title: None,
+        status: None,
+        priority: None,
+        kind: None,
+        sections: Vec::new(),
+        lead: (0, 0),
+        lines: Vec::new(),
+    };
+    let heads: Vec<(usize, usize, &'t str)> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(i, line)| line.heading().map(|(level, words)| (i, level, words)))
+        .collect();
+    let next_head = |i: usize| heads.iter().map(|(line, ..)| *line).find(|line| *line > i).unwrap_or(lines.len());
+    parts.title = heads.iter().find(|(_, level, _)| *level == 1).map(|(i, ..)| *i);
+    let mut header = true;
+    let mut header_end = lines.len();
+    for (i, level, words) in &heads {
+        let field = key(words).filter(|_| *level >= 2);
+        let depends = matches!(field, Some(("dependencies", _)));
+        if *level == 1 || (*level > 2 && !header) {
+            continue;
+        }
+        match field {
+            Some((name, value)) if header && !depends => {
+                let line = &lines[*i];
+                // `## Status` and the value below it.
+                let value = match value {
+                    "" => lines[*i + 1..next_head(*i)]
+                        .iter()
+                        .find(|line| line.prose && !line.is_blank())
+                        .map(|line| Value { text: line.text.trim().to_owned(), at: line.place_of(line.text.trim()) }),
+                    value => Some(Value { text: value.to_owned(), at: line.place_of(value) }),
+                };
+                let slot = match name {
+                    "status" => &mut parts.status,
+                    "priority" => &mut parts.priority,
+                    _ => &mut parts.kind,
+                };
+                match (&slot, value) {
+                    (_, None) => found.warnings.push(Problem::new(line.at, format!("`{words}` says nothing"))),
+                    (Some(first), Some(value)) => found.problems.push(
+                        Problem::new(value.at, format!("the {name} is given twice"))
+                            .also(first.at, "first")
+                            .hint("keep one of them"),
+                    ),
+                    (None, Some(value)) => *slot = Some(value),
+                }
+            }
+            Some((name, _)) if !depends && *level == 2 && name == "status" => {
+                found.warnings.push(
+                    Problem::new(lines[*i].at, "a status below the header is not read")
+                        .hint("move it to the top, below the title"),
+                );
+            }
+            _ if *level == 2 => {
+                if !depends && header {
+                    header = false;
+                    header_end = *i;
+                }
+                let end = heads
+                    .iter()
+                    .find(|(line, level, _)| line > i && *level <= 2)
+                    .map_or(lines.len(), |(line, ..)| *line);
+                parts.sections.push((*i, words, end));
+            }
+            _ => {}
+        }
+    }
+    let begin = parts.title.filter(|title| *title < header_end).map_or(0, |title| title + 1);
+    for line in lines[..header_end].iter().filter(|line| line.prose && line.heading().is_none()) {
+        let bare = line.text.trim().trim_start_matches(['-', '*', ' ']);
+        if line.text.contains(':')
+            && let Some((name, value)) =
+                key(bare).filter(|(name, value)| matches!(*name, "status" | "priority" | "type") && !value.is_empty())
+        {
+            found.problems.push(Problem::new(line.at, format!("a {name} is not read in this form")).hint(format!(
+                "write it as a heading: `## {}: {}`",
+                capital(name),
+                value.trim_matches('*').trim()
+            )));
+        }
+    }
+    parts.lead = (begin, header_end);
+    parts.lines = lines;
+    parts
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// A value without marks and without what is said in brackets behind it.
+fn bare(value: &str) -> &str {
+    let value = value.split(" (").next().unwrap_or(value);
+    value.trim().trim_matches(['*', '`', '"']).trim().trim_end_matches('.')
+}
+
+fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option<Item> {
+    let front = front_fields(parts, found);
+    let twice = |name: &str, front: &Option<Value>, heading: &Option<Value>, found: &mut Found| {
+        if let (Some(front), Some(heading)) = (front, heading)
+            && !bare(&front.text).eq_ignore_ascii_case(bare(&heading.text))
+        {
+            found.problems.push(
+                Problem::new(heading.at, format!("the {name} is given twice, and differently"))
+                    .also(front.at, "first")
+                    .hint("keep one of them"),
+            );
+        }
+    };
+    twice("status", &front.status, &parts.status, found);
+    twice("priority", &front.priority, &parts.priority, found);
+    twice("type", &front.kind, &parts.kind, found);
+    let status = front.status.as_ref().or(parts.status.as_ref()).map_or(Status::Open, |value| status(value, found));
+    let priority =
+        front.priority.as_ref().or(parts.priority.as_ref()).map_or(Priority::Medium, |value| priority(value, found));
+    let kind = front.kind.as_ref().or(parts.kind.as_ref()).map_or(Some(kind), |value| kind_of(value, found))?;
+
+    let title = front
+        .title
+        .or_else(|| Some(parts.lines[parts.title?].heading()?.1.to_owned()))
+        .filter(|title| !title.trim().is_empty());
+    let title = title.unwrap_or_else(|| capital(&slug.words().replace(['-', '_'], " ")));
+    let mut depends_on = front.depends_on;
+    let mut sections = Vec::new();
+    let (mut log, mut clarification, mut ended) = (Vec::new(), None, None);
+    for (head, words, end) in &parts.sections {
+        let body = &parts.lines[head + 1..*end];
+        match plain_title(words).as_str() {
+            _ if matches!(key(words), Some(("dependencies", _))) => {
+                let behind = key(words).map(|(_, value)| value).filter(|value| !value.is_empty());
+                let listed = body.iter().filter(|line| line.prose).filter_map(|line| list_item(line.text));
+                let inline = behind.into_iter().flat_map(|value| value.split(','));
+                depends_on.extend(inline.chain(listed).filter_map(dependency));
+            }
+            edit::LOG => log.extend(log_entries(body)),
+            edit::CLARIFICATION => clarification = edit::asked(&joined(body)),
+            edit::OUTCOME => ended = edit::ended_in(&joined(body)),
+            _ => sections.push(Section { title: (*words).to_owned(), text: joined(body) }),
+        }
+    }
+    let mut seen: Vec<Dependency> = Vec::new();
+    for dependency in depends_on {
+        if !seen.contains(&dependency) {
+            seen.push(dependency);
+        }
+    }
+    let lead = lead(parts);
+    let hash = hash(&title, kind, front.agent.as_deref(), &lead, &sections, clarification.as_ref());
+    Some(Item {
+        slug: slug.clone(),
+        kind,
+        title,
+        status,
+        priority,
+        depends_on: seen,
+        budget_usd: front.budget_usd,
+        step_notifications: front.step_notifications,
+        agent: front.agent,
+        lead,
+        sections,
+        clarification,
+        log,
+        ended,
+        hash,
+    })
+}
+
+#[derive(Default)]
+struct Front {
+    title: Option<String>,
+    status: Option<Value>,
+    priority: Option<Value>,
+    kind: Option<Value>,
+    depends_on: Vec<Dependency>,
+    budget_usd: Option<f64>,
+    step_notifications: Option<bool>,
+    agent: Option<String>,
+}
+
+fn front_fields(parts: &Parts<'_>, found: &mut Found) -> Front {
+    let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
+    let Some(mut fields) = Fields::open(node, &FRONT, found) else { return Front::default() };
+    let mut value = |key: &str| fields.text_at(key).map(|(text, at)| Value { text, at });
+    let (status, priority, kind) = (value("status"), value("priority"), value("type"));
+    Front {
+        title: fields.words("title"),
+        status,
+        priority,
+        kind,
+        depends_on: fields
+            .words_of("depends_on")
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|word| dependency(word))
+            .collect(),
+        budget_usd: fields.amount("budget_limit_usd"),
+        step_notifications: fields.switch("step_notifications"),
+        agent: fields.words("agent"),
+    }
+}
+
+fn status(value: &Value, found: &mut Found) -> Status {
+    let status = Status::of(bare(&value.text));
+    if let Status::Unknown(word) = &status {
+        let known = Status::KNOWN.iter().map(Status::as_str);
+        let hint = match nearest(word, known.clone()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("one of {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        let warning = format!("`{word}` is no status: the item is not worked on");
+        found.warnings.push(Problem::new(value.at, warning).hint(hint));
+    }
+    status
+}
+
+fn priority(value: &Value, found: &mut Found) -> Priority {
+    let word = bare(&value.text).to_ascii_lowercase();
+    Priority::ALL.into_iter().find(|priority| priority.as_str() == word).unwrap_or_else(|| {
+        let words = Priority::ALL.map(Priority::as_str).join(", ");
+        found.warnings.push(
+            Problem::new(value.at, format!("`{word}` is no priority: medium is taken")).hint(format!("one of {words}")),
+        );
+        Priority::Medium
+    })
+}
+
+fn kind_of(value: &Value, found: &mut Found) -> Option<Kind> {
+    match bare(&value.text).to_ascii_lowercase().as_str() {
+        "defect" => Some(Kind::Defect),
+        "feature" => Some(Kind::Feature),
+        word => {
+            found.problems.push(Problem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
+            None
+        }
+    }
+}
+
+/// `03-parser.md (needed first)`, `[03-parser](../03-parser.md)`, `docs/feature-backlog/03-parser.md` are one.
+fn dependency(written: &str) -> Option<Dependency> {
+    let mut text = written.trim();
+    if let Some((label, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("](")) {
+        text = rest.split_once(')').map(|(path, _)| path).filter(|path| path.ends_with(".md")).unwrap_or(label);
+    }
+    let text = text.split(" (").next().unwrap_or(text).trim().trim_matches(['`', '*', '"']).trim();
+    if matches!(text.trim_end_matches('.').to_ascii_lowercase().as_str(), "" | "none" | "nothing" | "n/a" | "-") {
+        return None;
+    }
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let name = name.strip_suffix(".md").unwrap_or(name);
+    Some(name.parse().map_or_else(|_| Dependency::Words(written.trim().to_owned()), Dependency::On))
+}
+
+fn log_entries(body: &[Line<'_>]) -> Vec<LogEntry> {
+    let heads: Vec<(usize, u32)> = body
+        .iter()
+        .enumerate()
+        .filter_map(|(i, line)| {
+            let number = line.heading().filter(|(level, _)| *level == 3)?.1.strip_prefix("Verification #")?;
+            let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+            Some((i, number[..digits].parse().ok()?))
+        })
+        .collect();
+    let ends = heads.iter().skip(1).map(|(i, _)| *i).chain([body.len()]);
+    let entry = |((head, number), end): (&(usize, u32), usize)| {
+        let text = joined(&body[head + 1..end]);
+        // An entry without a verdict is no proof of anything.
+        LogEntry { number: *number, verdict: verdict::last_line(&text).unwrap_or(Verdict::Error), text }
+    };
+    heads.iter().zip(ends).map(entry).collect()
+}
+
+/// What stands between title and sections, without the fields.
+fn lead(parts: &Parts<'_>) -> String {
+    let (begin, end) = parts.lead;
+    let depends: Vec<(usize, usize)> = parts
+        .sections
+        .iter()
+        .filter(|(_, words, _)| matches!(key(words), Some(("dependencies", _))))
+        .map(|(head, _, end)| (*head, *end))
+        .collect();
+    let values = [&parts.status, &parts.priority, &parts.kind];
+    let ours = |i: usize, line: &Line<'_>| {
+        line.heading().is_some()
+            || depends.iter().any(|(from, to)| (*from..*to).contains(&i))
+            || values.iter().any(|value| value.as_ref().is_some_and(|value| value.at.line == line.at.line))
+    };
+    let kept = (begin..end).filter(|i| !ours(*i, &parts.lines[*i]));
+    let text: Vec<&str> = kept.map(|i| parts.lines[i].text.trim_end()).collect();
+    text.join("\n").trim().to_owned()
+}
+
+fn joined(lines: &[Line<'_>]) -> String {
+    let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
+    text.join("\n").trim_matches('\n').to_owned()
+}
+
+fn hash(
+    title: &str,
+    kind: Kind,
+    agent: Option<&str>,
+    lead: &str,
+    sections: &[Section],
+    clarification: Option<&Clarification>,
+) -> String {
+    let mut hash = Sha256::new();
+    // Lengths, so that no text can pass for two.
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    };
+    for text in [title, kind.as_str(), agent.unwrap_or_default(), lead] {
+        add(text);
+    }
+    for section in sections {
+        add(&section.title);
+        add(&section.text);
+    }
+    if let Some(answer) = clarification.and_then(|clarification| clarification.answer.as_deref()) {
+        add(answer);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,85 @@
+//! Where tasks are worked on: each in a work tree of its own, or all of them in the user's checkout.
+
+use super::file::Isolation;
+
+/// Why a project cannot be worked on in work trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A repository within it, which would be missing there.
+    Submodule(String),
+    /// Contents that git keeps elsewhere; named by the file that says so.
+    Lfs(String),
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Obstacle::Submodule(path) => {
+                write!(f, "{path} is a repository within this one, which would be missing in a work tree")
+            }
+            Obstacle::Lfs(path) => {
+                write!(f, "{path} keeps files with Git LFS, which may be missing in a work tree")
+            }
+        }
+    }
+}
+
+/// What it is to be, and a warning if that is not what one would expect. `Err`: why it cannot be, and what to do.
+pub fn choose(
+    asked: Option<Isolation>,
+    obstacle: Option<&Obstacle>,
+    workers: usize,
+) -> Result<(Isolation, Option<String>), String> {
+    let hint = "leave out `parallel`, and the tasks are worked on one after the other";
+    match (asked, obstacle) {
+        (Some(Isolation::InPlace), _) if workers > 1 => {
+            Err(format!("with `isolation: in_place` all sessions work in the same files, so only one can run; {hint}"))
+        }
+        (Some(Isolation::InPlace), _) => Ok((Isolation::InPlace, None)),
+        (_, None) => Ok((Isolation::Worktree, None)),
+        (Some(Isolation::Worktree), Some(obstacle)) => Err(format!("{obstacle}; set `isolation: in_place`")),
+        (None, Some(obstacle)) if workers > 1 => {
+            Err(format!("{obstacle}, so sessions work in your checkout, and only one can run; {hint}"))
+        }
+        (None, Some(obstacle)) => {
+            let warning = format!("{obstacle}; sessions work in your checkout, as with `isolation: in_place`");
+            Ok((Isolation::InPlace, Some(warning)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_tasks_are_worked_on() {
+        let submodule = Obstacle::Submodule("lib".into());
+        let lfs = Obstacle::Lfs(".gitattributes".into());
+        let (tree, place) = (Some(Isolation::Worktree), Some(Isolation::InPlace));
+        for (asked, obstacle, workers, expected) in [
+            (None, None, 4, "worktree"),
+            (tree, None, 4, "worktree"),
+            (place, None, 1, "in place"),
+            (place, None, 2, "refused: with `isolation: in_place` all sessions"),
+            (place, Some(&submodule), 1, "in place"),
+            (tree, Some(&submodule), 1, "refused: lib is a repository within this one"),
+            (None, Some(&submodule), 1, "in place, warned: lib is a repository"),
+            (None, Some(&lfs), 1, "in place, warned: .gitattributes keeps files with Git LFS"),
+            (tree, Some(&lfs), 1, "refused: .gitattributes keeps files"),
+            (None, Some(&lfs), 2, "refused: .gitattributes keeps files"),
+        ] {
+            let shown = match choose(asked, obstacle, workers) {
+                Ok((Isolation::Worktree, None)) => "worktree".to_owned(),
+                Ok((Isolation::InPlace, None)) => "in place".to_owned(),
+                Ok((isolation, Some(warning))) => {
+                    assert_eq!(isolation, Isolation::InPlace);
+                    format!("in place, warned: {warning}")
+                }
+                Err(why) => format!("refused: {why}"),
+            };
+            let exact = expected.chars().all(|c| c.is_alphabetic() || c == ' ');
+            assert!(if exact { shown == expected } else { shown.starts_with(expected) }, "{shown}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How long work is kept that never got into the user's branch. Failed attempts may hold what somebody needs; when their task
+//! is done all the same, and nobody has looked at them for a while, they may go.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Record, TaskStatus};
+use crate::time::Wall;
+
+/// How long, if nobody says: a week, so that a weekend is not the end of it.
+pub const DEFAULT_KEEP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The work of one attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Its run is not over.
+    pub in_use: bool,
+    /// When somebody last worked on it.
+    pub touched: Wall,
+    /// What has become of its task, as the newest run of the plan knows it. `None`: nobody knows.
+    pub record: Option<&'a Record>,
+}
+
+/// What becomes of work that is not merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Goes,
+    InUse,
+    /// Its task is not verified: this may be all there is of it.
+    Needed,
+    /// May go then.
+    Until(Wall),
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Goes => f.write_str("it is not needed any more"),
+            Fate::InUse => f.write_str("its run goes on"),
+            Fate::Needed => f.write_str("its task is not verified"),
+            Fate::Until(at) => {
+                let day = Timestamp::from_millisecond(at.0).map(|at| at.strftime("%Y-%m-%d").to_string());
+                write!(f, "it is kept until {}", day.unwrap_or_else(|_| "for ever".into()))
+            }
+        }
+    }
+}
+
+/// Decides about work that is not merged. What is merged may go in any case.
+pub fn fate(attempt: &Attempt<'_>, keep: Duration, now: Wall) -> Fate {
+    if attempt.in_use {
+        return Fate::InUse;
+    }
+    let verified = attempt.record.filter(|record| record.status == TaskStatus::Verified);
+    // Verified, but nobody knows when: then nobody knows whether the time is over.
+    let Some(since) = verified.and_then(|record| record.completed_at.as_deref()?.parse::<Timestamp>().ok()) else {
+        return Fate::Needed;
+    };
+    let since = since.as_millisecond().max(attempt.touched.0);
+    let until = Wall(since.saturating_add(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX)));
+    if until <= now { Fate::Goes } else { Fate::Until(until) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_go() {
+        const DAY: i64 = 24 * 60 * 60 * 1000;
+        let record =
+            |status, at: Option<&str>| Record { status, completed_at: at.map(str::to_owned), ..Record::default() };
+        let done = record(TaskStatus::Verified, Some("1970-01-02T00:00:00Z"));
+        let abroad = record(TaskStatus::Verified, Some("1970-01-02T02:00:00+02:00"));
+        let open = record(TaskStatus::Failed, Some("1970-01-02T00:00:00Z"));
+        let undated = record(TaskStatus::Verified, None);
+        let odd = record(TaskStatus::Verified, Some("yesterday"));
+        let skipped = record(TaskStatus::Skipped, None);
+        for (name, in_use, touched, record, now, expected) in [
+            ("its time is over", false, 0, Some(&done), 8 * DAY, Fate::Goes),
+            ("whatever the clock it was told in", false, 0, Some(&abroad), 8 * DAY, Fate::Goes),
+            ("its time is not over", false, 0, Some(&done), 8 * DAY - 1, Fate::Until(Wall(8 * DAY))),
+            ("somebody worked on it since", false, 3 * DAY, Some(&done), 8 * DAY, Fate::Until(Wall(10 * DAY))),
+            ("its run goes on", true, 0, Some(&done), 80 * DAY, Fate::InUse),
+            ("its task failed", false, 0, Some(&open), 80 * DAY, Fate::Needed),
+            ("its task was skipped", false, 0, Some(&skipped), 80 * DAY, Fate::Needed),
+            ("nobody knows since when", false, 0, Some(&undated), 80 * DAY, Fate::Needed),
+            ("nobody can read since when", false, 0, Some(&odd), 80 * DAY, Fate::Needed),
+            ("nobody knows the task", false, 0, None, 80 * DAY, Fate::Needed),
+        ] {
+            let attempt = Attempt { in_use, touched: Wall(touched), record };
+            assert_eq!(fate(&attempt, DEFAULT_KEEP, Wall(now)), expected, "{name}");
+        }
+        assert_eq!(Fate::Until(Wall(8 * DAY)).to_string(), "it is kept until 1970-01-09");
+    }
+}

@@ -1,0 +1,102 @@
+//! Commands that look at the plan as a whole: run once, on the result, when every task is done. Without their word the plan is
+//! not verified.
+
+use super::{Effect, PlanCheck, Run, RunOutcome};
+use crate::plan::State;
+use crate::plan::file::{Plan, PlanStatus};
+use crate::plan::gates::GateVerdict;
+use crate::plan::select::{Standing, finished};
+use crate::plan::settings::Settings;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum AfterPlan {
+    /// There are none, or they said what they had to say in an earlier run.
+    NotDue,
+    Due,
+    Asked,
+    Said(Vec<PlanCheck>),
+}
+
+impl AfterPlan {
+    pub(super) fn at_begin(plan: &Plan, state: &State, settings: &Settings) -> Self {
+        let was_complete =
+            plan.meta.status == Some(PlanStatus::Completed) && finished(plan, state) == Some(Standing::Complete);
+        if settings.after_plan && !was_complete { Self::Due } else { Self::NotDue }
+    }
+}
+
+impl Run {
+    /// What the commands said about the plan as a whole, if they were run.
+    pub fn plan_checks(&self) -> &[PlanCheck] {
+        match &self.after_plan {
+            AfterPlan::Said(checks) => checks,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn checks_plan(&self) -> bool {
+        self.after_plan == AfterPlan::Asked
+    }
+
+    /// What was not run must be run another time: such a plan is not marked as completed.
+    pub(super) fn checks_are_open(&self) -> bool {
+        self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)))
+    }
+
+    /// What was said is of another state from now on.
+    pub(super) fn work_begins(&mut self) {
+        if self.settings.after_plan {
+            self.after_plan = AfterPlan::Due;
+        }
+    }
+
+    pub(super) fn plan_checked(&mut self, checks: Vec<PlanCheck>) {
+        if self.checks_plan() {
+            self.outstanding.retain(|effect| *effect != Effect::CheckPlan);
+            self.after_plan = AfterPlan::Said(checks);
+        }
+    }
+
+    /// Every task is done, and none has failed.
+    pub(super) fn complete(&mut self) {
+        match &self.after_plan {
+            AfterPlan::Asked => {}
+            AfterPlan::Due if self.stop.is_some() => {
+                let reason = "stopped on request; every task is done, the checks of the whole plan are not";
+                self.finish(RunOutcome::Stopped, reason.into());
+            }
+            AfterPlan::Due => {
+                self.after_plan = AfterPlan::Asked;
+                self.effects.push(Effect::CheckPlan);
+            }
+            AfterPlan::NotDue => self.conclude(&[]),
+            AfterPlan::Said(checks) => self.conclude(&checks.clone()),
+        }
+    }
+
+    fn conclude(&mut self, checks: &[PlanCheck]) {
+        let told = |what: &dyn Fn(&GateVerdict) -> Option<String>| {
+            let told = checks.iter().filter_map(|check| Some(format!("{}: {}", check.gate, what(&check.verdict)?)));
+            told.collect::<Vec<_>>()
+        };
+        let red = told(&|verdict| match verdict {
+            GateVerdict::Red(failure) => Some(failure.message.clone()),
+            _ => None,
+        });
+        if !red.is_empty() {
+            let reason = format!("every task is done, but the plan as a whole does not hold: {}", red.join("; "));
+            return self.finish(RunOutcome::Failed, reason);
+        }
+        let mut remarks = told(&|verdict| match verdict {
+            GateVerdict::NotRun(why) => Some(format!("not run: {why}")),
+            _ => None,
+        });
+        if self.has_warnings() {
+            remarks.insert(0, "validators had remarks".into());
+        }
+        if remarks.is_empty() {
+            return self.finish(RunOutcome::Verified, "every task is done".into());
+        }
+        self.finish(RunOutcome::CompletedWithWarnings, format!("every task is done; {}", remarks.join("; ")));
+    }
+}

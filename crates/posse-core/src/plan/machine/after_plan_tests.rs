@@ -1,0 +1,114 @@
+//! The checks of the plan as a whole.
+
+use super::tests::{Table, done};
+use super::{Effect, Event, GateFailure, PlanCheck, RunOutcome, StopHow};
+use crate::plan::Plan;
+use crate::plan::gates::GateVerdict;
+
+const GATES: &str = ", gates: [{name: e2e, cmd: make e2e, when: after_plan}]";
+
+fn table() -> Table {
+    let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
+    assert!(!table.wants.contains(&Effect::CheckPlan), "nothing is done yet");
+    table.session("a", done());
+    // There is none that checks tasks, but the work is looked at in any case.
+    if let Some(Effect::RunGates { run }) = table.wants.pop() {
+        table.tell(Event::GatesEnded { run, failed: None });
+    }
+    table.merged("a");
+    assert_eq!((&table.wants[..], &table.finished), (&[Effect::CheckPlan][..], &None));
+    table
+}
+
+fn said(verdict: GateVerdict) -> Event {
+    Event::PlanChecked { checks: vec![PlanCheck { gate: "e2e".into(), verdict }] }
+}
+
+fn red() -> GateVerdict {
+    GateVerdict::Red(GateFailure { gate: "e2e".into(), message: "exited with 1".into(), output: "boom".into() })
+}
+
+#[test]
+fn the_plan_is_verified_only_by_their_word() {
+    for (verdict, outcome, reason, marked) in [
+        (GateVerdict::Green, RunOutcome::Verified, "every task is done", "completed"),
+        (GateVerdict::KnownRed(vec!["x".into()]), RunOutcome::Verified, "every task is done", "completed"),
+        (red(), RunOutcome::Failed, "the plan as a whole does not hold: e2e: exited with 1", "failed"),
+        (
+            GateVerdict::NotRun("no server".into()),
+            RunOutcome::CompletedWithWarnings,
+            "every task is done; e2e: not run: no server",
+            "",
+        ),
+    ] {
+        let mut table = table();
+        table.tell(said(verdict.clone()));
+        table.ended(outcome);
+        assert!(table.finished.as_ref().unwrap().1.contains(reason), "{:?}", table.finished);
+        assert_eq!(table.run.outstanding(), [], "{verdict:?}");
+        let (plan, _) = Plan::read("p", &table.run.mirror().unwrap()).unwrap();
+        assert_eq!(plan.meta.status.map_or("", |status| status.as_str()), marked, "{verdict:?}");
+    }
+}
+
+#[test]
+fn after_a_crash_they_are_asked_for_again_and_answered_once() {
+    let mut table = table();
+    assert_eq!(table.run.outstanding(), [Effect::CheckPlan]);
+    table.tell(Event::Time);
+    assert_eq!(table.wants, [Effect::CheckPlan], "asked once");
+    table.tell(said(GateVerdict::Green));
+    table.ended(RunOutcome::Verified);
+}
+
+#[test]
+fn who_was_not_asked_is_not_heard() {
+    let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
+    table.tell(said(GateVerdict::Green));
+    assert_eq!((table.finished.is_none(), table.sessions().len()), (true, 1));
+}
+
+#[test]
+fn a_task_that_is_added_meanwhile_waits_and_has_them_run_again() {
+    let mut table = table();
+    let ours = table.run.mirror().unwrap();
+    let theirs = ours.replace("\n]}", ",\n{id: b, name: B}\n]}");
+    assert_ne!(ours, theirs);
+    table.tell(Event::PlanEdited { ours, theirs });
+    assert_eq!(table.sessions(), [] as [&str; 0], "they look at the files that a session would change");
+    table.wants.clear();
+    table.tell(said(GateVerdict::Green));
+    assert_eq!(table.sessions(), ["b.1:-"]);
+    table.session("b", done());
+    if let Some(Effect::RunGates { run }) = table.wants.pop() {
+        table.tell(Event::GatesEnded { run, failed: None });
+    }
+    table.merged("b");
+    assert_eq!(table.wants, [Effect::CheckPlan]);
+    table.tell(said(red()));
+    table.ended(RunOutcome::Failed);
+}
+
+#[test]
+fn a_stop_comes_before_them() {
+    let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
+    table.tell(Event::Stop(StopHow::AfterTask));
+    table.session("a", done());
+    if let Some(Effect::RunGates { run }) = table.wants.pop() {
+        table.tell(Event::GatesEnded { run, failed: None });
+    }
+    table.merged("a");
+    table.ended(RunOutcome::Stopped);
+}
+
+#[test]
+fn what_they_said_before_holds_until_something_is_done() {
+    let begun = |status: &str| {
+        let meta = format!("{GATES}, status: {status}");
+        Table::new(&meta, "{id: a, name: A, status: verified, attempts: 1}", |_| ())
+    };
+    begun("completed").ended(RunOutcome::Verified);
+    for status in ["failed", "stopped"] {
+        assert_eq!(begun(status).wants, [Effect::CheckPlan], "{status}");
+    }
+}

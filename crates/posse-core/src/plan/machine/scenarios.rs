@@ -1,0 +1,176 @@
+//! Scenarios of whole runs, named as in docs/plan-scenarios.md.
+
+use std::collections::BTreeMap;
+
+use super::tests::{Table, done, failed, id, limited};
+use super::{Effect, Event, MergeResult, Run, RunOutcome, StopHow};
+use crate::plan::outcome::{FailedHow, Outcome};
+use crate::plan::settings::Settings;
+use crate::plan::verdict::Verdict;
+use crate::plan::{Plan, State, TaskStatus};
+use crate::time::Wall;
+
+/// Ends every session that runs, and says which these were.
+fn batch(run: &mut Table) -> Vec<String> {
+    let tasks: Vec<String> =
+        run.sessions().iter().map(|session| session.split('.').next().unwrap_or_default().to_owned()).collect();
+    for task in &tasks {
+        run.session(task, done());
+    }
+    for task in &tasks {
+        run.merged(task);
+    }
+    tasks
+}
+
+#[test]
+fn t32_t33_those_who_would_meet_run_one_after_the_other() {
+    let resource = ["exclusive_resources: [database]", "exclusive_resources: [database]", "files: [docs/]"];
+    let file = ["description: 'Files: src/x.rs'", "description: 'Files: src/x.rs'", "description: 'Files: src/z.rs'"];
+    for fields in [resource, file] {
+        let tasks: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .zip(fields)
+            .map(|(id, field)| format!("{{id: {id}, name: T, parallel_group: g, {field}}}"))
+            .collect();
+        let mut run = Table::new("", &tasks.join(",\n"), |settings| settings.workers = 4);
+        assert_eq!(batch(&mut run), ["a", "c"], "{fields:?}");
+        assert_eq!(batch(&mut run), ["b"], "{fields:?}");
+        run.ended(RunOutcome::Verified);
+    }
+}
+
+#[test]
+fn t36_six_members_and_never_more_than_four_sessions() {
+    let tasks: Vec<String> = (0..6).map(|i| format!("{{id: t{i}, name: T, parallel_group: g}}")).collect();
+    let mut run = Table::new("", &tasks.join(",\n"), |settings| settings.workers = 4);
+    let mut seen = 0;
+    while run.finished.is_none() {
+        assert!(run.sessions().len() <= 4, "{:?}", run.sessions());
+        seen = seen.max(run.sessions().len());
+        // Whoever is first makes room for one more, also while others are being merged.
+        let first = run.sessions().first().map(|session| session.split('.').next().unwrap_or_default().to_owned());
+        let task = first.unwrap();
+        run.session(&task, done());
+        assert!(run.sessions().len() <= 4, "{:?}", run.sessions());
+        run.merged(&task);
+    }
+    assert_eq!(seen, 4);
+    run.ended(RunOutcome::Verified);
+}
+
+/// T28: a dependency that failed. T27: one that was skipped.
+#[test]
+fn t27_t28_what_a_dependency_must_have_become() {
+    for (status, runs) in [("skipped, skip_reason: x", true), ("failed, attempts: 3", false)] {
+        let tasks = format!("{{id: a, name: A, status: {status}}},\n{{id: b, name: B, depends_on: [a]}}");
+        let run = Table::new("", &tasks, |_| {});
+        assert_eq!(run.sessions().len(), usize::from(runs), "{status}");
+        assert_eq!(run.finished.is_some(), !runs, "{status}");
+    }
+}
+
+#[test]
+fn t29_only_an_answer_can_help() {
+    let tasks = "{id: a, name: A},\n{id: b, name: B, depends_on: [a]}";
+    let mut run = Table::new("", tasks, |_| {});
+    run.session("a", Outcome::Suspended { question: "Which?".into(), context: None });
+    run.ended(RunOutcome::Suspended);
+    assert_eq!(RunOutcome::Suspended.exit_code(), 7);
+    assert!(!RunOutcome::Suspended.is_success());
+}
+
+/// Refunded attempts are no failures: twice out of quota, and still the model it began with.
+#[test]
+fn t59_limits_do_not_escalate() {
+    let meta = ", model_escalation: {enabled: true, escalate_after: 1}";
+    let mut run = Table::new(meta, "{id: a, name: A}", |_| {});
+    for start in 1..=2 {
+        assert_eq!(run.sessions(), [format!("a.{start}:sonnet")]);
+        let reset = run.now + 600;
+        run.session("a", limited(reset));
+        run.wait();
+    }
+    assert_eq!(run.sessions(), ["a.3:sonnet"]);
+    // A failure does.
+    run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
+    run.wait();
+    assert_eq!(run.sessions(), ["a.4:opus"]);
+}
+
+/// Whoever comes after a crash knows the hold from the journal, and waits as long as was said.
+#[test]
+fn t72_a_hold_outlives_the_process() {
+    let text = "meta: {name: p}\nsections: [{id: s, tasks: [{id: a, name: A}]}]\n";
+    let (plan, _) = Plan::read("p", text).unwrap();
+    let fresh = || Run::new("p", text, State::recorded(&plan), Settings::of(&plan), &BTreeMap::new()).unwrap();
+    let mut run = fresh();
+    let mut journal = Vec::new();
+    let mut tell = |run: &mut Run, event: Event, at: i64| {
+        journal.push((event.clone(), at));
+        run.handle(event, Wall(at * 1000))
+    };
+    let effects = tell(&mut run, Event::Started, 0);
+    let area = effects.iter().find_map(|effect| match effect {
+        Effect::MakeArea { run } => Some(run.clone()),
+        _ => None,
+    });
+    let area = area.unwrap();
+    tell(&mut run, Event::AreaReady { run: area.clone() }, 1);
+    tell(&mut run, Event::SessionEnded { run: area, outcome: limited(500), usage: Default::default() }, 2);
+    let mut again = fresh();
+    for (event, at) in journal {
+        again.handle(event, Wall(at * 1000));
+    }
+    assert_eq!((again.hold(), again.deadline()), (run.hold(), Some(Wall(500_000))));
+    assert!(again.outstanding().is_empty(), "{:?}", again.outstanding());
+    assert!(again.handle(Event::Time, Wall(499_000)).is_empty());
+    let effects = again.handle(Event::Time, Wall(500_000));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::MakeArea { run } if run.start == 2)), "{effects:?}");
+}
+
+/// What is done and waits for a person can be given up for another attempt.
+#[test]
+fn what_waits_for_a_person_can_be_tried_again_instead() {
+    let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
+    run.session("a", done());
+    let Some(Effect::Merge { run: merge }) = run.wants.pop() else { panic!("no merge") };
+    run.tell(Event::MergeEnded { run: merge, result: MergeResult::NotNow { why: "commit x".into() } });
+    assert_eq!(run.record("a").status, TaskStatus::Suspended);
+    run.tell(Event::Retry { task: id("a") });
+    assert_eq!(run.record("a").status, TaskStatus::Pending);
+    run.session("b", done());
+    run.merged("b");
+    assert_eq!(run.sessions(), ["a.2:-"]);
+    // The same of one whose validators had no verdict.
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A},\n{id: b, name: B, agent: x}", |_| {});
+    run.session("a", done());
+    for _ in 0..3 {
+        run.session("a", Outcome::Failed(failed(FailedHow::Tool)));
+    }
+    assert_eq!(run.record("a").status, TaskStatus::Suspended);
+    run.tell(Event::Retry { task: id("a") });
+    assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
+}
+
+/// T84, as far as a plan alone can show it: stopped while a validator is due, it is not asked, and nothing is merged.
+#[test]
+fn t84_a_stop_before_the_validator() {
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
+    run.tell(Event::Stop(StopHow::AfterTask));
+    run.session("a", done());
+    run.ended(RunOutcome::Stopped);
+    assert_eq!((run.record("a").status, run.sessions().len()), (TaskStatus::Completed, 0));
+    // The next run begins with what is left.
+    let text = run.run.mirror().unwrap();
+    let (plan, _) = Plan::read("p", &text).unwrap();
+    let starts = BTreeMap::from([(id("a"), 1)]);
+    let next = Run::new("p", &text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap();
+    let mut next = Table { run: next, now: 100, ..Table::new("", "{id: z, name: Z}", |_| {}) };
+    next.wants.clear();
+    next.tell(Event::Started);
+    assert_eq!(next.sessions(), ["a.1/validator"]);
+    next.verdict("a", Verdict::Pass);
+    next.merged("a");
+    next.ended(RunOutcome::Verified);
+}

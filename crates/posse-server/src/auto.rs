@@ -1,0 +1,328 @@
+//! Pipelines: from a backlog to archived work. What is decided is decided in `posse_core::auto`; here it is done.
+//!
+//! A pipeline is its journal, like every run. While it goes on a task of its own drives it (`driver`), and there is one in a
+//! project at most. After a crash of the daemon it is taken up again: sessions and runs of plans go on without us, what was
+//! asked for and not answered is asked for again. The environment of sessions is never stored: a pipeline that must start one
+//! waits until somebody comes who knows it.
+
+mod begin;
+mod briefing;
+mod doing;
+mod driver;
+pub mod entry;
+mod execute;
+mod ledger;
+mod place;
+mod scan;
+pub mod view;
+mod watching;
+mod words;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use posse_core::auto::words::Event;
+use posse_core::backlog::Slug;
+use posse_core::ids::RunId;
+use posse_core::plan::limits::Hold;
+use posse_core::plan::machine::StopHow;
+use posse_core::time::Wall;
+use posse_term::lock::Lock;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::App;
+use crate::plans::PlanError;
+use crate::plans::areas::AreaError;
+use crate::plans::session::Sessions;
+use crate::runs::Means;
+use crate::store::{self, Kind, StoreError, UsageOf};
+use crate::watched_files::WatchedFiles;
+pub(crate) use begin::Wanted;
+use doing::Doing;
+use driver::{Driver, Ended};
+use entry::Entry;
+use ledger::Ledger;
+use view::{AutoView, WhyView};
+
+/// So many pipelines are looked at for a quota that is used up.
+const REMEMBERED: usize = 20;
+
+/// What the driver of a pipeline is told by people. Answered when it is written down; a driver that has come to its end does
+/// not.
+pub(crate) enum Command {
+    Event(Box<Event>, oneshot::Sender<()>),
+    /// Somebody is there who knows the environment.
+    Means(Box<Means>, oneshot::Sender<()>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AutoError {
+    #[error("there is no pipeline {0}")]
+    None(RunId),
+    #[error("no pipeline has ever run in {0}")]
+    Never(String),
+    #[error("pipeline {run} works in {directory} since {since}; one at a time")]
+    InUse { run: RunId, directory: String, since: jiff::Timestamp },
+    #[error("{by} works through the backlog of {directory}; one at a time")]
+    Locked { by: String, directory: String },
+    #[error("nothing is known of an item {0:?}")]
+    NoItem(String),
+    #[error("pipeline {0} is over; there is nothing to stop")]
+    Over(RunId),
+    #[error("{0}")]
+    Wrong(String),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("the database cannot be written: {0}")]
+    Disk(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl From<AreaError> for AutoError {
+    fn from(error: AreaError) -> Self {
+        Self::Plan(PlanError::Area(error))
+    }
+}
+
+/// What the session of a pipeline is heard to do. Only for who looks now.
+type AllHeard = Arc<Mutex<HashMap<RunId, String>>>;
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The pipelines that go on.
+#[derive(Clone)]
+pub(crate) struct Autos {
+    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    heard: AllHeard,
+    /// Held by whoever looks whether a project has a pipeline, and acts on it.
+    beginning: Arc<tokio::sync::Mutex<()>>,
+    files: WatchedFiles,
+    database: PathBuf,
+    /// Where pipelines keep their files.
+    state: PathBuf,
+    executable: PathBuf,
+}
+
+impl Autos {
+    pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
+        let (driven, heard, beginning) = Default::default();
+        Self { driven, heard, beginning, files, database, state, executable }
+    }
+
+    /// Begins a pipeline. One that waits in this project for somebody who knows the environment goes on instead; one that
+    /// goes on already is left alone. Answered when it is written down.
+    pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<AutoView, AutoError> {
+        let _beginning = self.beginning.lock().await;
+        let directory = begin::project(&wanted.directory)?;
+        if let Some(run) = self.using(&directory).await? {
+            let view = self.show(run).await?;
+            if !view.waits {
+                return Err(AutoError::InUse { run, directory, since: view.created });
+            }
+            self.give(app, run, means).await?;
+            return self.show(run).await;
+        }
+        let last = self.last(&directory).await?;
+        let retries = wanted.retry.clone();
+        let lock = self.lock(&directory, &wanted.config.state_dir).await?;
+        let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
+        if let Some(window) = spec.settings.window {
+            let since =
+                Wall(crate::now().0.saturating_sub(i64::try_from(window.within.as_millis()).unwrap_or(i64::MAX)));
+            let lines = app.plans.usage(UsageOf { since: Some(since), ..UsageOf::default() }).await?;
+            spec.carried.spent = lines.iter().filter_map(|line| Some((line.at, line.usage.cost_usd?))).collect();
+        }
+        let (id, state) = (spec.id, self.state_of(spec.id));
+        spec.branch = Some(begin::branch(&spec, &state).await?);
+        let ledger = Ledger::new(spec.clone(), crate::now());
+        let entry = Entry::Created { spec: Box::new(spec) };
+        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
+        let told = view::told(id, 1, &entry);
+        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
+        written.map_err(|_| AutoError::Stopping)?.map_err(AutoError::Disk)?;
+        let view = AutoView::new(&ledger, &state.to_string_lossy());
+        self.drive(app, ledger, 1, Some(means), retries, lock);
+        Ok(view)
+    }
+
+    /// Tells a pipeline that somebody is there who knows the environment.
+    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<AutoView, AutoError> {
+        let _beginning = self.beginning.lock().await;
+        self.show(id).await?;
+        self.give(app, id, means).await?;
+        self.show(id).await
+    }
+
+    async fn give(&self, app: &App, id: RunId, means: Means) -> Result<(), AutoError> {
+        let driver = guard(&self.driven).get(&id).cloned();
+        let (taken, answer) = oneshot::channel();
+        let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
+        if told && answer.await.is_ok() {
+            return Ok(());
+        }
+        let (ledger, seq) = self.load(id).await?;
+        if !ledger.closed {
+            let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
+            self.drive(app, ledger, seq, Some(means), Vec::new(), lock);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), AutoError> {
+        self.show(id).await?;
+        match self.tell(id, Event::Stop(how)).await {
+            true => Ok(()),
+            false => Err(AutoError::Over(id)),
+        }
+    }
+
+    /// A person wants an item to be taken up again. Only by a pipeline that goes on; the next one is told when it begins.
+    pub(crate) async fn retry(&self, id: RunId, item: &str) -> Result<(), AutoError> {
+        let slug = slug(item)?;
+        let (ledger, _) = self.load(id).await?;
+        if ledger.pipeline.why(&slug).is_none() {
+            return Err(AutoError::NoItem(item.to_owned()));
+        }
+        match self.tell(id, Event::Retry { item: slug }).await {
+            true => Ok(()),
+            false => Err(AutoError::Over(id)),
+        }
+    }
+
+    /// Whether the driver of this pipeline has written it down.
+    async fn tell(&self, id: RunId, event: Event) -> bool {
+        let driver = guard(&self.driven).get(&id).cloned();
+        let (taken, answer) = oneshot::channel();
+        driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
+    }
+
+    /// Takes up the pipelines that were going on when the last daemon ended.
+    pub(crate) async fn take_up(&self, app: &App, runs: Vec<RunId>) {
+        // A quota that is used up stays so, whoever found out.
+        for view in self.list(REMEMBERED).await.unwrap_or_default() {
+            if let Some(hold) = view.hold {
+                let until = Wall(hold.until.as_millisecond());
+                app.plans.hold(&view.provider, &Hold { until, reason: hold.reason, known: true });
+            }
+        }
+        for id in runs {
+            let _beginning = self.beginning.lock().await;
+            if guard(&self.driven).contains_key(&id) {
+                continue;
+            }
+            if let Err(error) = self.take_up_one(app, id).await {
+                tracing::error!("pipeline {id} cannot be taken up: {error}");
+            }
+        }
+    }
+
+    async fn take_up_one(&self, app: &App, id: RunId) -> Result<(), AutoError> {
+        let (ledger, seq) = self.load(id).await?;
+        let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
+        self.drive(app, ledger, seq, None, Vec::new(), lock);
+        Ok(())
+    }
+
+    async fn lock(&self, directory: &str, state: &str) -> Result<Lock, AutoError> {
+        begin::lock(directory, state, &self.state).await
+    }
+
+    /// All pipelines, newest first.
+    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<AutoView>, AutoError> {
+        let views = self.read(move |database| store::runs(database, Kind::Auto, limit)).await?;
+        let views = views.iter().filter_map(|view| serde_json::from_str::<AutoView>(view).ok());
+        Ok(views.map(|view| self.with_doing(view)).collect())
+    }
+
+    pub(crate) async fn show(&self, id: RunId) -> Result<AutoView, AutoError> {
+        let view = self.read(move |database| store::run(database, Kind::Auto, id)).await?;
+        let view = view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(AutoError::None(id))?;
+        Ok(self.with_doing(view))
+    }
+
+    fn with_doing(&self, view: AutoView) -> AutoView {
+        let heard = guard(&self.heard);
+        let heard = heard.get(&view.id);
+        view.hearing(heard)
+    }
+
+    /// Why an item stands as it does, as the newest pipeline of this project knows it.
+    pub(crate) async fn why(&self, directory: &str, item: &str) -> Result<WhyView, AutoError> {
+        let directory = begin::project(Path::new(directory))?;
+        let last = self.last(&directory).await?.ok_or(AutoError::Never(directory))?;
+        view::why(&last, &slug(item)?).ok_or_else(|| AutoError::NoItem(item.to_owned()))
+    }
+
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, AutoError> {
+        self.read(move |database| store::journal(database, id, after)).await
+    }
+
+    async fn using(&self, directory: &str) -> Result<Option<RunId>, AutoError> {
+        let directory = directory.to_owned();
+        self.read(move |database| store::using(database, Kind::Auto, &directory)).await
+    }
+
+    /// The pipeline of this project that began last.
+    async fn last(&self, directory: &str) -> Result<Option<Ledger>, AutoError> {
+        let directory = directory.to_owned();
+        match self.read(move |database| store::newest_of(database, Kind::Auto, &directory)).await? {
+            Some(id) => Ok(self.load(id).await.ok().map(|(ledger, _)| ledger)),
+            None => Ok(None),
+        }
+    }
+
+    async fn load(&self, id: RunId) -> Result<(Ledger, i64), AutoError> {
+        let journal = self.journal(id, 0).await?;
+        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
+        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
+        ledger.map(|ledger| (ledger, seq)).ok_or(AutoError::None(id))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, AutoError> {
+        let database = self.database.clone();
+        let read = tokio::task::spawn_blocking(move || read(&database)).await;
+        Ok(read.map_err(|_| AutoError::Stopping)??)
+    }
+
+    fn state_of(&self, id: RunId) -> PathBuf {
+        self.state.join(id.as_str())
+    }
+
+    /// Drives it from now on.
+    fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, retries: Vec<Slug>, lock: Lock) {
+        let id = ledger.spec.id;
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (tell, told) = mpsc::unbounded_channel();
+        let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
+        let doing =
+            Doing { spec: Arc::new(ledger.spec.clone()), sessions, means, state: self.state_of(id), told: tell };
+        let (app, heard) = (app.clone(), self.heard.clone());
+        let (spec, files) = (&ledger.spec, &app.plans.stop_files);
+        let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
+        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files };
+        let driver = Driver::new(parts);
+        guard(&self.driven).insert(id, commands);
+        let (driven, heard) = (self.driven.clone(), self.heard.clone());
+        tokio::spawn(async move {
+            let ended = driver.drive().await;
+            drop(lock);
+            if let Ended::Over = ended {
+                guard(&driven).remove(&id);
+                guard(&heard).remove(&id);
+            }
+        });
+    }
+}
+
+fn slug(item: &str) -> Result<Slug, AutoError> {
+    item.parse().map_err(|_| AutoError::NoItem(item.to_owned()))
+}

@@ -1,0 +1,133 @@
+//! How a pipeline begins: what was asked for, made sure of before anything is written.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use posse_agents::headless::Sandbox;
+use posse_core::auto::Settings;
+use posse_core::backlog::Slug;
+use posse_core::ids::RunId;
+use posse_core::plan::config::Config;
+use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
+use posse_term::lock::{Lock, LockError};
+
+use super::AutoError;
+use super::entry::Spec;
+use super::ledger::Ledger;
+use super::place::ground_of;
+use crate::api::App;
+use crate::backlog::Shelves;
+use crate::plans::areas::Areas;
+use crate::plans::begin::{agents, program};
+use crate::plans::briefing;
+use crate::plans::entry::ConfigFile;
+use crate::runs::Means;
+
+/// How long a daemon before us may take to be gone for good.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A pipeline that somebody wants.
+pub(crate) struct Wanted {
+    /// The project. Absolute.
+    pub(crate) directory: PathBuf,
+    pub(crate) shelves: Shelves,
+    pub(crate) config: Config,
+    pub(crate) config_file: Option<ConfigFile>,
+    /// When the operator asked for it.
+    pub(crate) asked: Wall,
+    pub(crate) settings: Settings,
+    /// Items to be taken up again, whatever became of them.
+    pub(crate) retry: Vec<Slug>,
+    pub(crate) provider: String,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) branch: Option<String>,
+    pub(crate) conventions: Vec<String>,
+    pub(crate) notifications: Notifications,
+}
+
+/// The project itself, whatever links lead to it: one project, one name.
+pub(super) fn project(directory: &Path) -> Result<String, AutoError> {
+    let wrong = |why: String| AutoError::Wrong(format!("{}: {why}", directory.display()));
+    let real = std::fs::canonicalize(directory).map_err(|error| wrong(error.to_string()))?;
+    real.into_os_string().into_string().map_err(|_| wrong("its name is not valid UTF-8".into()))
+}
+
+/// Everything the pipeline goes by. `last` is the one before in this project.
+pub(super) fn spec(
+    app: &App,
+    wanted: Wanted,
+    directory: String,
+    last: Option<&Ledger>,
+    means: &Means,
+) -> Result<Spec, AutoError> {
+    for path in [&wanted.config.plans_dir, &wanted.config.design_dir] {
+        inside(path)?;
+    }
+    for shelf in [&wanted.shelves.defects, &wanted.shelves.features, &wanted.shelves.completed, &wanted.shelves.failed]
+    {
+        inside(shelf)?;
+    }
+    let agents = agents(&Path::new(&directory).join(&wanted.config.agents_dir))?;
+    let (program, _) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    for name in ["planner", "verifier"] {
+        briefing::agent(&agents, name).map_err(AutoError::Wrong)?;
+    }
+    Ok(Spec {
+        id: RunId::from_random(crate::random() as u32),
+        shelves: wanted.shelves,
+        config: wanted.config,
+        config_file: wanted.config_file,
+        asked: wanted.asked,
+        settings: wanted.settings,
+        carried: last.map(|last| last.pipeline.carried().for_the_next()).unwrap_or_default(),
+        program,
+        provider: wanted.provider,
+        sandbox: wanted.sandbox,
+        branch: wanted.branch,
+        agents,
+        conventions: wanted.conventions,
+        notifications: wanted.notifications,
+        directory,
+    })
+}
+
+/// Directories are the project's own.
+fn inside(path: &str) -> Result<(), AutoError> {
+    let plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    match !path.is_empty() && Path::new(path).components().all(plain) {
+        true => Ok(()),
+        false => Err(AutoError::Wrong(format!("{path:?} should be a directory within the project, without `..`"))),
+    }
+}
+
+/// The branch in which results are gathered, for as long as the pipeline goes on and whatever is checked out meanwhile.
+pub(super) async fn branch(spec: &Spec, state: &Path) -> Result<String, AutoError> {
+    let areas = Areas::open(ground_of(spec, state, None)).await?;
+    if areas.root() != Path::new(&spec.directory) {
+        let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
+        return Err(AutoError::Wrong(text));
+    }
+    Ok(areas.branch().to_owned())
+}
+
+/// Nobody else works here as long as this lives, also not under another home.
+pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, AutoError> {
+    let (directory, state) = (directory.to_owned(), state.to_owned());
+    let purpose = format!("a pipeline of the posse in {}", home.display());
+    let locked = tokio::task::spawn_blocking(move || {
+        let state = Path::new(&directory).join(state);
+        let wrong = |error: std::io::Error| AutoError::Wrong(format!("{}: {error}", state.display()));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).map_err(wrong)?;
+        match posse_term::lock::acquire_for(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
+            Ok(lock) => Ok(lock),
+            Err(LockError::Held(holder)) => Err(AutoError::Locked {
+                by: holder.and_then(|holder| holder.purpose).unwrap_or_else(|| "somebody else".into()),
+                directory,
+            }),
+            Err(error) => Err(AutoError::Wrong(error.to_string())),
+        }
+    });
+    locked.await.map_err(|_| AutoError::Stopping)?
+}

@@ -1,0 +1,126 @@
+//! What planners and verifiers are told, what they may do, and the files they are given.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use posse_agents::Provider;
+use posse_agents::headless::agent_file::{self, AgentFile};
+use posse_agents::headless::{PermissionProfile, Spawn};
+use posse_core::auto::words::DeedId;
+use posse_core::plan::prompt::{self, Handover};
+
+use super::entry::Spec;
+use super::place::Work;
+use crate::plans::briefing::{self as plans, Session, put};
+
+/// Names of everybody who ships with us.
+const OURS: [&str; 3] = ["coder", "code-reviewer", "validator"];
+
+/// A session that is ready to be started.
+pub(super) struct Briefing {
+    pub(super) agent: String,
+    pub(super) model: Option<String>,
+    pub(super) profile: PermissionProfile,
+    pub(super) report_file: PathBuf,
+    pub(super) nonce: String,
+    /// `Err`: why it cannot be started.
+    pub(super) spawn: Result<Spawn, String>,
+}
+
+/// Where a session works.
+pub(super) struct Setting<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) provider: &'a Provider,
+    pub(super) id: &'a DeedId,
+    pub(super) work: Work,
+    pub(super) area: &'a Path,
+    /// The session's own directory.
+    pub(super) files: &'a Path,
+    /// What it has to write in its area, in full.
+    pub(super) writes: Vec<String>,
+}
+
+pub(super) fn nonce(spec: &Spec, id: &DeedId) -> String {
+    format!("{}-{id}", spec.id)
+}
+
+/// Who does it: the project's own agent of that name, else ours.
+pub(super) fn role(spec: &Spec, work: Work) -> Result<AgentFile, String> {
+    plans::agent(&spec.agents, agent_of(work))
+}
+
+fn agent_of(work: Work) -> &'static str {
+    match work {
+        Work::Verify => "verifier",
+        Work::Plan | Work::Design => "planner",
+    }
+}
+
+/// Writes down what the session is given. `prompt` makes it, knowing where the report goes.
+pub(super) fn write(
+    setting: &Setting<'_>,
+    prompt: impl FnOnce(&AgentFile, &Path, &str) -> String,
+) -> Result<Briefing, String> {
+    let Setting { spec, id, work, files, .. } = setting;
+    let role = role(spec, *work)?;
+    let policy = spec.policy();
+    // By the name of the work, not of the agent: a project's own planner may not do more than ours.
+    let profile = policy.profile(agent_of(*work)).map_err(|error| error.to_string())?;
+    let results = files.join("result");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&results)
+        .map_err(|error| format!("{}: {error}", results.display()))?;
+    let (report_file, nonce) = (results.join("result.json"), nonce(spec, id));
+    let prompt = prompt(&role, &report_file, &nonce);
+    put(&files.join("prompt.md"), &prompt)?;
+    let long = results.join("prompt.md");
+    let argument = match prompt::hand_over(prompt, &long.to_string_lossy()) {
+        Handover::Argument(argument) => argument,
+        Handover::File { argument, text } => {
+            put(&long, &text)?;
+            argument
+        }
+    };
+    let set = BTreeMap::from([
+        ("POSSE_RUN_ID".to_owned(), nonce.clone()),
+        ("POSSE_TASK_ID".to_owned(), work.as_str().to_owned()),
+        ("POSSE_ITEM".to_owned(), id.item.to_string()),
+        ("POSSE_RESULT_FILE".to_owned(), report_file.to_string_lossy().into_owned()),
+    ]);
+    let spawn = plans::command(&Session {
+        provider: setting.provider,
+        program: &spec.program,
+        config: &spec.config,
+        sandbox: spec.sandbox,
+        profile: &profile,
+        policy: &policy,
+        area: setting.area,
+        results: &results,
+        set,
+        prompt: &argument,
+        model: role.model.as_deref(),
+        max_budget_usd: None,
+        writes: setting.writes.clone(),
+    });
+    Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })
+}
+
+/// Everybody who can be given a task: name and description.
+pub(super) fn catalogue(spec: &Spec) -> Vec<(String, String)> {
+    let own = spec.agents.iter().filter_map(|(name, text)| {
+        let agent = AgentFile::parse(name, text).ok()?;
+        Some((name.clone(), agent.description))
+    });
+    let mut all: BTreeMap<String, String> = OURS
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), agent_file::built_in(name)?.ok()?.description)))
+        .collect();
+    all.extend(own);
+    for name in ["planner", "verifier", "validator"] {
+        all.remove(name);
+    }
+    all.into_iter().collect()
+}

@@ -1,0 +1,515 @@
+//! What a pipeline wants done, done. Each thing takes its time in a task of its own and comes back as something that
+//! happened. To do a thing twice is the same as once: sessions are found by their names, and the rest is decided from what is
+//! on disk and in git.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_agents::headless::Event as Said;
+use posse_core::auto::Pipeline;
+use posse_core::auto::evidence::{Evidence, Place};
+use posse_core::auto::session::{SessionEnd, session_end};
+use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning, Retirement};
+use posse_core::backlog::edit::{OutcomeBlock, append_verification, ask};
+use posse_core::backlog::queue::Shelf;
+use posse_core::backlog::report::{ItemReport, TaskRow, markdown};
+use posse_core::backlog::{Item, ItemOutcome, intake, planner, read, verifier};
+use posse_core::ids::Name;
+use posse_core::plan::budget::Usage;
+use posse_core::plan::limits::Hold;
+use posse_core::plan::outcome::Ended;
+use posse_core::plan::prompt::Channel;
+use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
+use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::plan::{Plan, State};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use super::briefing::{self, Briefing, Setting};
+use super::entry::{Entry, Spec};
+use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
+use super::scan::plan_file;
+use crate::backlog::archive::{self, archive};
+use crate::backlog::{edit, scan, text};
+use crate::git;
+use crate::plans::doing::read_report;
+use crate::plans::session::{Order, Over, Sessions};
+use crate::plans::view::fitting;
+use crate::plans::words::heard;
+use crate::runs::Means;
+
+/// What comes back.
+pub(super) enum Told {
+    Event(Box<Event>),
+    Entry(Entry),
+    /// What the session is heard to do.
+    Heard(String),
+}
+
+/// Everything it takes to do one thing.
+#[derive(Clone)]
+pub(super) struct Doing {
+    pub(super) spec: Arc<Spec>,
+    pub(super) sessions: Sessions,
+    pub(super) means: Option<Means>,
+    /// The pipeline's own directory.
+    pub(super) state: PathBuf,
+    pub(super) told: UnboundedSender<Told>,
+}
+
+/// What came of a session.
+enum Ran {
+    Over(Box<Over>, Box<Briefing>),
+    /// It was not started: the quota is used up.
+    Held(Hold),
+}
+
+/// An item as it is now.
+struct Subject {
+    item: Item,
+    text: String,
+    path: String,
+}
+
+impl Doing {
+    /// Begins one thing. `pipeline` is as it is now; `stop` ends a session.
+    pub(super) fn begin(self, id: DeedId, deed: Deed, pipeline: Pipeline, stop: watch::Receiver<bool>) {
+        tokio::spawn(async move {
+            let event = self.perform(&id, deed, &pipeline, stop).await;
+            let event = event.unwrap_or_else(|why| Event::DeedFailed { id, why });
+            self.tell(event);
+        });
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        let _ = self.told.send(Told::Event(Box::new(event)));
+    }
+
+    async fn perform(
+        &self,
+        id: &DeedId,
+        deed: Deed,
+        pipeline: &Pipeline,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Event, String> {
+        let candidate = pipeline.candidate(&id.item).cloned().ok_or("it is not in the backlog any more")?;
+        let id = id.clone();
+        match deed {
+            Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(&candidate), id }),
+            Deed::Mark { question } => {
+                edit(&self.project(&candidate.path), |text| ask(text, &question)).map_err(|error| error.to_string())?;
+                Ok(Event::Marked { id })
+            }
+            Deed::CheckPlan { planner: None } => {
+                Ok(Event::PlanChecked { plan: place::existing(&self.spec, &id.item)?, id })
+            }
+            Deed::CheckPlan { planner: Some(number) } => {
+                let (subject, desk) = (self.subject(&candidate)?, self.desk(&id).await?);
+                let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
+                let (item, item_path) = (&subject.item, subject.path.as_str());
+                let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
+                Ok(Event::PlanChecked { plan: draft.take(&desk).await?, id })
+            }
+            Deed::SetAside => {
+                place::set_aside(&self.spec, &id.item)?;
+                Ok(Event::SetAside { id })
+            }
+            Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
+            Deed::Execute { cap_usd, no_wait } => self.execute(id, pipeline, cap_usd, no_wait).await,
+            Deed::Verify { timeout } => self.verify(id, &candidate, timeout, pipeline, stop).await,
+            Deed::Log { number, judgement } => {
+                let at = crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system());
+                let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
+                edit(&self.project(&candidate.path), |text| append_verification(text, &entry))
+                    .map_err(|error| error.to_string())?;
+                Ok(Event::Logged { id })
+            }
+            Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(&id, &candidate).await, id }),
+            Deed::Retire(retirement) => Ok(match self.retire(&id, &candidate, &retirement).await {
+                Ok(place) => Event::Retired { id, place },
+                Err(why) => Event::NotRetired { id, why },
+            }),
+        }
+    }
+
+    fn project(&self, path: &str) -> PathBuf {
+        Path::new(&self.spec.directory).join(path)
+    }
+
+    async fn desk(&self, id: &DeedId) -> Result<Desk, String> {
+        Desk::open(&self.spec, &self.state, &id.item).await
+    }
+
+    fn subject(&self, candidate: &Candidate) -> Result<Subject, String> {
+        let path = candidate.path.clone();
+        let text = text(&self.project(&path)).map_err(|error| format!("{path}: {error}"))?;
+        let (item, _) = read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
+        Ok(Subject { item, text, path })
+    }
+
+    fn intake(&self, candidate: &Candidate) -> Intake {
+        if !self.project(&candidate.path).exists() {
+            return Intake::Gone;
+        }
+        let item = match self.subject(candidate) {
+            Ok(subject) => subject.item,
+            Err(why) => return Intake::Unreadable { why },
+        };
+        match intake::check(&item) {
+            intake::Intake::Ask(question) => Intake::Vague { question },
+            intake::Intake::Enough => Intake::Ready {
+                hash: item.hash.clone(),
+                failed: item.failed_verifications(),
+                next: item.next_verification(),
+            },
+        }
+    }
+
+    pub(super) fn session_name(&self, id: &DeedId) -> Result<Name, String> {
+        fitting(&format!("auto-{}-{id}", self.spec.id)).parse().map_err(|error| format!("{error}"))
+    }
+
+    pub(super) fn session_files(&self, id: &DeedId) -> PathBuf {
+        of_item(&self.state, &id.item).join("sessions").join(id.number.to_string())
+    }
+
+    /// Whether this session was begun: then nothing but time is needed.
+    pub(super) async fn is_known(&self, id: &DeedId) -> bool {
+        match self.session_name(id) {
+            Ok(name) => self.sessions.is_known(&name, &self.session_files(id)).await,
+            Err(_) => false,
+        }
+    }
+
+    async fn plan(
+        &self,
+        id: DeedId,
+        candidate: &Candidate,
+        planning: &Planning,
+        pipeline: &Pipeline,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Event, String> {
+        let (subject, desk) = (self.subject(candidate)?, self.desk(&id).await?);
+        let area = desk.area(Work::Plan, id.number).await?;
+        let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
+        let plan = plan_path(&self.spec, &id.item);
+        if let Some(repair) = &planning.repair {
+            let before = desk.area(Work::Plan, repair.planner).await?;
+            for path in [&design, &plan] {
+                copy_once(&before.directory.join(path), &area.directory.join(path))?;
+            }
+        }
+        let problems: Option<Vec<String>> =
+            planning.repair.as_ref().map(|repair| repair.problems.lines().map(str::to_owned).collect());
+        let gates = self.spec.gates();
+        let agents = briefing::catalogue(&self.spec);
+        let conventions: Vec<String> =
+            self.spec.conventions.iter().filter(|path| area.directory.join(path).exists()).cloned().collect();
+        let prompt = |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
+            let report = report.to_string_lossy();
+            planner::build(&planner::PlannerBrief {
+                role: &role.text,
+                item: &subject.item,
+                item_path: &subject.path,
+                item_text: &subject.text,
+                design_path: &design,
+                plan_path: &plan,
+                conventions: &conventions,
+                agents: &agents,
+                gates: &gates,
+                report: Channel::File(&report),
+                nonce,
+                repair: problems.as_deref(),
+                failed: planning.before.as_deref(),
+            })
+        };
+        let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
+        let writes = vec![full(&plan), full(&design)];
+        let ran = self.session(&id, Work::Plan, &area.directory, writes, planning.timeout, stop, prompt).await?;
+        let (over, briefing) = match ran {
+            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Held(hold) => {
+                return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Usage::none() });
+            }
+        };
+        let end = match self.end(&over, pipeline) {
+            SessionEnd::Over { denied } => {
+                let report = read_report(&briefing.report_file);
+                let file =
+                    report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true });
+                match found(file, over.facts.last_words(), planner::TASK, &briefing.nonce) {
+                    Some(Report { status: Status::Suspended, question: Some(question), .. }) => {
+                        SessionEnd::Asks(question)
+                    }
+                    Some(Report { status: Status::Failed, message, .. }) => SessionEnd::Failed(message),
+                    _ => SessionEnd::Over { denied },
+                }
+            }
+            end => end,
+        };
+        Ok(Event::PlannerEnded { id, end, usage: used(&over) })
+    }
+
+    async fn verify(
+        &self,
+        id: DeedId,
+        candidate: &Candidate,
+        timeout: Duration,
+        pipeline: &Pipeline,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Event, String> {
+        let (subject, desk) = (self.subject(candidate)?, self.desk(&id).await?);
+        let area = desk.area(Work::Verify, id.number).await?;
+        let (_, commits) = self.plan_state(&id).unwrap_or_default();
+        let diff = self.changes(&commits).await;
+        let gates = self.spec.gates();
+        let prompt = |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
+            verifier::build(&verifier::VerifierBrief {
+                role: &role.text,
+                item: &subject.item,
+                item_path: &subject.path,
+                item_text: &subject.text,
+                diff: &diff,
+                gates: &gates,
+                nonce,
+            })
+        };
+        let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), timeout, stop, prompt).await?;
+        let no_verdict = Judgement { verdict: Verdict::Error, findings: Vec::new() };
+        let (over, briefing) = match ran {
+            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Held(hold) => {
+                let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
+                return Ok(Event::VerifierEnded { id, end, judgement: no_verdict, usage });
+            }
+        };
+        let words = over.facts.last_words().unwrap_or_default().to_owned();
+        let report = found(ReportFile::Missing, Some(&words), verifier::TASK, &briefing.nonce);
+        let judgement = match over.ended {
+            Ended::Exited(0) => {
+                verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &subject.item)
+            }
+            _ => no_verdict,
+        };
+        let end = self.end(&over, pipeline);
+        desk.tidy().await;
+        Ok(Event::VerifierEnded { id, end, judgement, usage: used(&over) })
+    }
+
+    fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
+        let failed = !matches!(over.ended, Ended::Exited(0));
+        let zone = jiff::tz::TimeZone::system();
+        let waits = &self.spec.config.rate_limit;
+        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, pipeline.probes(), waits);
+        if let Some(hold) = &limit {
+            self.sessions.app.plans.hold(&self.spec.provider, hold);
+        }
+        session_end(&over.ended, limit, over.facts.result().as_ref())
+    }
+
+    /// Runs a session to its end, or goes on with it.
+    #[allow(clippy::too_many_arguments)] // All of it is one session.
+    async fn session(
+        &self,
+        id: &DeedId,
+        work: Work,
+        area: &Path,
+        writes: Vec<String>,
+        timeout: Duration,
+        stop: watch::Receiver<bool>,
+        prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String,
+    ) -> Result<Ran, String> {
+        let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
+        let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
+        let files = self.session_files(id);
+        let setting = Setting { spec: &self.spec, provider: &provider, id, work, area, files: &files, writes };
+        let briefing = briefing::write(&setting, prompt)?;
+        let name = self.session_name(id)?;
+        let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
+        let order = Order {
+            name,
+            group,
+            spawn: briefing.spawn.clone(),
+            files,
+            texts,
+            timeout,
+            idle: self.spec.config.task.idle_timeout,
+        };
+        let known = self.sessions.is_known(&order.name, &order.files).await;
+        if let Some(hold) = self.held().filter(|_| !known) {
+            return Ok(Ran::Held(hold));
+        }
+        if !known && let Ok(spawn) = &order.spawn {
+            let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
+            let _ = self.told.send(Told::Entry(Entry::Launched {
+                id: id.clone(),
+                agent: briefing.agent.clone(),
+                profile: briefing.profile.name.clone(),
+                model: briefing.model.clone(),
+                flags,
+            }));
+        }
+        let hears = |event: &Said| {
+            if let Some(text) = heard(event) {
+                let _ = self.told.send(Told::Heard(text));
+            }
+        };
+        let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
+        Ok(Ran::Over(Box::new(over), Box::new(briefing)))
+    }
+
+    /// Somebody else has found out that the quota is used up.
+    fn held(&self) -> Option<Hold> {
+        self.sessions.app.plans.held(&self.spec.provider, crate::now())
+    }
+
+    /// The plan as it is on disk: what has become of its tasks, and their commits.
+    fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
+        let file = plan_file(&self.spec, &id.item);
+        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let (plan, _) = Plan::read(&file.to_string_lossy(), &text).map_err(|problems| problems.to_string())?;
+        let state = State::recorded(&plan);
+        let rows: Vec<TaskRow> = plan
+            .tasks()
+            .map(|task| {
+                let record = state.get(&task.id).cloned().unwrap_or_default();
+                TaskRow {
+                    id: task.id.to_string(),
+                    name: task.name.clone(),
+                    status: record.status,
+                    attempts: record.attempts,
+                    commits: record.commits,
+                }
+            })
+            .collect();
+        let commits = rows.iter().flat_map(|row| row.commits.clone()).collect();
+        Ok((rows, commits))
+    }
+
+    async fn changes(&self, commits: &[String]) -> String {
+        if commits.is_empty() {
+            return "nothing".into();
+        }
+        let mut arguments = vec!["show", "--no-ext-diff", "--no-color", "--stat=100", "--format=%h %s"];
+        arguments.extend(commits.iter().map(String::as_str));
+        arguments.push("--");
+        let said = git::hear(Path::new(&self.spec.directory), None, &arguments, b"").await;
+        said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
+    }
+
+    async fn gather(&self, id: &DeedId, candidate: &Candidate) -> Evidence {
+        let (plan, commits) = match self.plan_state(id) {
+            Ok((rows, commits)) => (Ok(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits),
+            Err(why) => (Err(why), Vec::new()),
+        };
+        let item = if !self.project(&candidate.path).exists() {
+            Place::Gone
+        } else {
+            let found = scan(Path::new(&self.spec.directory), &self.spec.shelves);
+            let there = |archived: &posse_core::backlog::queue::Archived| {
+                archived.slug == id.item && archived.shelf == Shelf::Completed
+            };
+            if found.archived.iter().any(there) { Place::Archived } else { Place::InBacklog }
+        };
+        let unreachable = self.unreachable(id, &commits).await;
+        Evidence { plan, commits, unreachable, item }
+    }
+
+    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, String> {
+        let tip = self.desk(id).await?.areas.tip().await.map_err(|error| error.to_string())?;
+        let mut missing = Vec::new();
+        for commit in commits {
+            let directory = Path::new(&self.spec.directory);
+            let known = git::holds(directory, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
+            let reached = known.map_err(|error| error.to_string())?
+                && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip])
+                    .await
+                    .map_err(|error| error.to_string())?;
+            if !reached {
+                missing.push(commit.clone());
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn retire(&self, id: &DeedId, candidate: &Candidate, retirement: &Retirement) -> Result<String, String> {
+        let (rows, commits) = self.plan_state(id).unwrap_or_default();
+        let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
+        let minutes = retirement.seconds / 60;
+        let block = OutcomeBlock {
+            outcome: retirement.outcome,
+            run: format!("{}-{id}", self.spec.id),
+            reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
+            finished: crate::timestamp(crate::now())
+                .to_zoned(jiff::tz::TimeZone::system())
+                .strftime("%F %H:%M")
+                .to_string(),
+            cost: retirement.spent.cost(),
+            duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
+            commits,
+            plan,
+            report: None,
+        };
+        let report = |item: &Item| {
+            let warnings = if retirement.outcome == ItemOutcome::CompletedWithWarnings {
+                vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
+            } else {
+                Vec::new()
+            };
+            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &[], warnings: &warnings })
+        };
+        let wanted = archive::Wanted {
+            project: Path::new(&self.spec.directory),
+            shelves: &self.spec.shelves,
+            slug: &id.item,
+            kind: candidate.kind,
+            source: &candidate.path,
+            block: &block,
+            report: &report,
+        };
+        let done = archive(&wanted).await.map_err(|error| error.to_string())?;
+        for warning in done.warnings {
+            let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));
+            let _ = self.told.send(Told::Entry(Entry::Said { level, item, text: warning }));
+        }
+        if let Ok(desk) = self.desk(id).await {
+            desk.tidy().await;
+        }
+        Ok(done.path)
+    }
+}
+
+/// What a session used. One that was never started used nothing.
+fn used(over: &Over) -> Usage {
+    match over.ended {
+        Ended::NotStarted(_) => Usage::none(),
+        _ => over.facts.usage(),
+    }
+}
+
+/// A report of this session, whatever it says.
+fn found(file: ReportFile<'_>, words: Option<&str>, task: &str, nonce: &str) -> Option<Report> {
+    find(file, words, &task.parse().ok()?, nonce).ok()
+}
+
+fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
+    let memory = pipeline.carried().items.get(&id.item);
+    crate::timestamp(memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now))
+}
+
+/// Of a session that was begun already nothing is changed.
+fn copy_once(from: &Path, to: &Path) -> Result<(), String> {
+    let is_file = std::fs::symlink_metadata(from).is_ok_and(|found| found.is_file());
+    if !is_file || to.exists() {
+        return Ok(());
+    }
+    if let Some(directory) = to.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    std::fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", to.display()))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,133 @@
+//! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
+//! outcome, and nothing else.
+
+use posse_core::auto::Pipeline;
+use posse_core::auto::words::{DeedId, Event};
+use posse_core::ids::RunId;
+use posse_core::plan::file::BudgetMeta;
+use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::plan::settings::Given;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::doing::Doing;
+use super::scan::plan_file;
+use crate::plans::view::{PlanRunStatus, PlanView};
+use crate::plans::{PlanError, Wanted};
+use crate::runs::Means;
+
+impl Doing {
+    pub(super) async fn execute(
+        &self,
+        id: DeedId,
+        pipeline: &Pipeline,
+        cap_usd: Option<f64>,
+        no_wait: bool,
+    ) -> Result<Event, String> {
+        let view = match self.going_on(pipeline, &id).await? {
+            Some(view) => {
+                if let (PlanRunStatus::Running, Some(means)) = (view.status, &self.means) {
+                    self.give_means(view.id, means).await;
+                }
+                view
+            }
+            None => {
+                let means = self.means.clone().ok_or("nobody who knows the environment is there")?;
+                let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
+                match self.begin_plan(&id, (cap_usd, limit), no_wait, means).await {
+                    Ok(view) => view,
+                    Err(PlanError::Invalid(problems)) => {
+                        let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
+                        return Ok(Event::PlanEnded { id, outcome, reason, used: Default::default() });
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+        };
+        let run = view.id;
+        self.tell(Event::PlanBegun { id: id.clone(), run });
+        let view = self.wait_for(run).await?;
+        let outcome = view.outcome.unwrap_or(RunOutcome::InternalError);
+        let reason = view.reason.unwrap_or_else(|| "it ended without a word".into());
+        Ok(Event::PlanEnded { id, outcome, reason, used: view.used })
+    }
+
+    /// The run that was begun for this already, if one was.
+    pub(super) async fn going_on(&self, pipeline: &Pipeline, id: &DeedId) -> Result<Option<PlanView>, String> {
+        let plans = &self.sessions.app.plans;
+        let known = pipeline.doing().filter(|doing| doing.id == *id);
+        if let Some(run) = known.as_ref().and_then(|doing| doing.run) {
+            return plans.show(run).await.map(Some).map_err(|error| error.to_string());
+        }
+        // Killed between the two: nobody else begins a run of this plan while we work on the item.
+        let Some(since) = pipeline.step_began() else { return Ok(None) };
+        let file = plan_file(&self.spec, &id.item);
+        let Ok(file) = std::fs::canonicalize(&file) else { return Ok(None) };
+        plans.newest_since(&file.to_string_lossy(), since).await.map_err(|error| error.to_string())
+    }
+
+    async fn begin_plan(
+        &self,
+        id: &DeedId,
+        (cap_usd, item_limit_usd): (Option<f64>, Option<f64>),
+        no_wait: bool,
+        means: Means,
+    ) -> Result<PlanView, PlanError> {
+        let wanted = Wanted {
+            skip_after_plan: false,
+            file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
+            directory: self.spec.directory.clone().into(),
+            provider: self.spec.provider.clone(),
+            sandbox: self.spec.sandbox,
+            branch: self.spec.branch.clone(),
+            only: None,
+            from: None,
+            reset: Vec::new(),
+            single: false,
+            try_now: false,
+            allow_dirty: false,
+            given: Given { workers: None, no_wait, cap_usd, budget: BudgetMeta::default(), item_limit_usd },
+            notifications: self.spec.notifications.clone(),
+            config: self.spec.config.clone(),
+            config_file: self.spec.config_file.clone(),
+            item: Some(id.item.to_string()),
+            asked: crate::now(),
+        };
+        let app = &self.sessions.app;
+        app.plans.begin(app, wanted, means).await
+    }
+
+    /// A run that waits for somebody who knows the environment goes on.
+    pub(super) async fn give_means(&self, run: RunId, means: &Means) {
+        let app = &self.sessions.app;
+        if let Err(error) = app.plans.go_on(app, run, means.clone()).await {
+            tracing::warn!("run {run} of a plan does not go on: {error}");
+        }
+    }
+
+    pub(super) async fn stop_plan(&self, run: RunId, how: StopHow) {
+        // One that is over has nothing to stop, and will say so itself.
+        if let Err(error) = self.sessions.app.plans.stop(run, how).await {
+            tracing::debug!("run {run} of a plan was not stopped: {error}");
+        }
+    }
+
+    async fn wait_for(&self, run: RunId) -> Result<PlanView, String> {
+        let app = &self.sessions.app;
+        let mut events = app.events.subscribe();
+        loop {
+            let view = app.plans.show(run).await.map_err(|error| error.to_string())?;
+            if view.status == PlanRunStatus::Over {
+                return Ok(view);
+            }
+            loop {
+                match events.recv().await {
+                    Ok(event) if event.data["plan_run"] == run.as_str() && event.data["entry"] == "closed" => break,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => break,
+                    // The daemon is going; another one will be told.
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        }
+    }
+}

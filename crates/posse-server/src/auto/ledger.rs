@@ -1,0 +1,108 @@
+//! A pipeline as its journal tells it: the machine, and what is worth knowing besides. No IO.
+
+use posse_core::auto::Pipeline;
+use posse_core::auto::session::SessionEnd;
+use posse_core::auto::words::{DeedId, Effect, Event};
+use posse_core::plan::budget::{Line, Phase, Usage};
+use posse_core::time::Wall;
+
+use super::entry::{Entry, Spec};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) spec: Spec,
+    pub(crate) pipeline: Pipeline,
+    /// The session that was launched last.
+    pub(crate) launched: Option<Launched>,
+    /// What the session that ended last has used.
+    pub(crate) line: Option<Line>,
+    pub(crate) closed: bool,
+    /// Nobody is there who knows the environment that the next thing takes.
+    pub(crate) waits: bool,
+    pub(crate) begun: Wall,
+    pub(crate) changed: Wall,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Launched {
+    pub(crate) id: DeedId,
+    pub(crate) agent: String,
+    pub(crate) model: Option<String>,
+    pub(crate) at: Wall,
+}
+
+impl Ledger {
+    pub(crate) fn new(spec: Spec, at: Wall) -> Self {
+        let pipeline = Pipeline::new(spec.settings.clone(), spec.carried.clone());
+        Self { spec, pipeline, launched: None, line: None, closed: false, waits: false, begun: at, changed: at }
+    }
+
+    /// From a journal. Nothing if it does not begin as one does.
+    pub(crate) fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let mut ledger = Self::new(*spec, at);
+        for (at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
+    }
+
+    /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
+    pub(crate) fn take(&mut self, entry: &Entry, at: Wall) -> Vec<Effect> {
+        self.changed = at;
+        match entry {
+            Entry::Created { .. } | Entry::Said { .. } => Vec::new(),
+            Entry::Closed => {
+                self.closed = true;
+                Vec::new()
+            }
+            Entry::Launched { id, agent, model, .. } => {
+                self.launched = Some(Launched { id: id.clone(), agent: agent.clone(), model: model.clone(), at });
+                Vec::new()
+            }
+            Entry::Happened { event } => {
+                match &**event {
+                    Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, end, usage, at),
+                    Event::VerifierEnded { id, end, usage, .. } => self.used(id, Phase::Verification, end, usage, at),
+                    _ => {}
+                }
+                self.pipeline.handle((**event).clone(), at)
+            }
+        }
+    }
+
+    /// One more session is over.
+    fn used(&mut self, id: &DeedId, phase: Phase, end: &SessionEnd, usage: &Usage, at: Wall) {
+        let launched = self.launched.take().filter(|launched| launched.id == *id);
+        if usage.no_session {
+            return;
+        }
+        #[allow(clippy::cast_precision_loss)] // Seconds for people.
+        let seconds = launched.as_ref().map_or(0.0, |launched| (at.0 - launched.at.0) as f64 / 1000.0);
+        let outcome = match end {
+            SessionEnd::Interrupted => "interrupted",
+            SessionEnd::Limited(_) => "limited",
+            SessionEnd::Infra(_) => "not_run",
+            SessionEnd::Failed(_) => "failed",
+            SessionEnd::Asks(_) => "asked",
+            SessionEnd::Over { .. } => "done",
+        };
+        self.line = Some(Line {
+            at,
+            run: self.spec.id.to_string(),
+            project: Some(self.spec.directory.clone()),
+            item: Some(id.item.to_string()),
+            plan: None,
+            section: None,
+            task: None,
+            attempt: None,
+            phase,
+            agent: launched.as_ref().map(|launched| launched.agent.clone()).unwrap_or_default(),
+            model: launched.and_then(|launched| launched.model),
+            outcome: outcome.to_owned(),
+            seconds,
+            usage: usage.clone(),
+        });
+    }
+}

@@ -1,0 +1,265 @@
+//! Where planners and verifiers work, and how a plan and its design get from there to where they belong.
+//!
+//! Every session has a work area of its own, so that what it leaves behind is nobody's but its own. Of what a planner leaves
+//! only the plan and the design are taken, and only if the plan is valid: the design comes into the branch like the work of a
+//! task, the plan to where the project keeps its plans.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use posse_agents::headless::agent_file;
+use posse_core::auto::words::PlanFound;
+use posse_core::backlog::{Item, Slug, planner};
+use posse_core::plan::file::Isolation;
+use posse_core::plan::machine::{MergeResult, Part, RunId};
+use posse_core::plan::names::{CommitWords, plan_slug};
+use posse_core::plan::{Plan, TaskId};
+
+use super::entry::Spec;
+use super::scan::plan_file;
+use crate::git;
+use crate::plans::areas::{Area, Areas, Gates, Ground};
+use crate::plans::plan_file::replace;
+
+/// What a session is for, and what its area is called by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Plan,
+    Verify,
+    /// Ours: the design, on its way into the branch.
+    Design,
+}
+
+impl Work {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => planner::TASK,
+            Self::Verify => posse_core::backlog::verifier::TASK,
+            Self::Design => "design",
+        }
+    }
+
+    fn task(self) -> Result<TaskId, String> {
+        self.as_str().parse().map_err(|error| format!("{error}"))
+    }
+}
+
+/// Without an item: only to see whether there is a repository.
+pub(super) fn ground_of(spec: &Spec, state: &Path, item: Option<&Slug>) -> Ground {
+    Ground {
+        directory: spec.directory.clone().into(),
+        state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
+        plan_slug: plan_slug(item.map_or("auto", Slug::as_str), spec.id.as_str()),
+        branch: spec.branch.clone(),
+        make_branch: true,
+        // Planners and verifiers never work in the checkout, wherever tasks do.
+        isolation: Isolation::Worktree,
+        plan_file: None,
+    }
+}
+
+/// What is kept for an item.
+pub(super) fn of_item(state: &Path, item: &Slug) -> PathBuf {
+    state.join("items").join(item.as_str())
+}
+
+/// The work areas of one item.
+pub(super) struct Desk {
+    pub(super) areas: Areas,
+}
+
+impl Desk {
+    pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
+        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| error.to_string())?;
+        Ok(Self { areas })
+    }
+
+    /// The area of this session; made if it is not there yet.
+    pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, String> {
+        let run = RunId { task: work.task()?, start: number, part: Part::Work };
+        let tip = self.areas.tip().await.map_err(|error| error.to_string())?;
+        self.areas.make(&run, &tip).await.map_err(|error| error.to_string())
+    }
+
+    /// The area of this session, if there was one.
+    fn known(&self, work: Work, number: u32) -> Option<Area> {
+        let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
+        self.areas.find(&run).ok()
+    }
+
+    /// Areas in which nothing was left go.
+    pub(super) async fn tidy(&self) {
+        if let Err(error) = self.areas.tidy(&BTreeSet::new()).await {
+            tracing::warn!("work areas are left behind: {error}");
+        }
+    }
+}
+
+/// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
+pub(super) fn design_path(spec: &Spec, item: &Slug, begun: jiff::Timestamp) -> String {
+    format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
+}
+
+/// Where the planner writes its plan, within its area.
+pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
+    format!("{}/{item}.yaml", spec.config.plans_dir)
+}
+
+/// What is known about the plan of an item that is there.
+pub(super) fn existing(spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
+    let file = plan_file(spec, item);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(PlanFound::Missing),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Ok(PlanFound::Invalid { problems: "it is no text".into() });
+        }
+        Err(error) => return Err(format!("{}: {error}", file.display())),
+    };
+    Ok(match Plan::read(&file.to_string_lossy(), &text) {
+        Ok(_) => PlanFound::Valid { hash: hash(&text) },
+        Err(problems) => PlanFound::Invalid { problems: problems.to_string() },
+    })
+}
+
+pub(super) fn hash(text: &str) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A planner's work: which item it is for, and where things go.
+pub(super) struct Draft<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) item: &'a Item,
+    pub(super) item_path: &'a str,
+    pub(super) design: &'a str,
+    /// The number of the planner's session.
+    pub(super) number: u32,
+}
+
+impl Draft<'_> {
+    /// Looks at what the planner has written. If it is good it becomes the plan of the item.
+    pub(super) async fn take(&self, desk: &Desk) -> Result<PlanFound, String> {
+        let area = desk.area(Work::Plan, self.number).await?;
+        let relative = plan_path(self.spec, &self.item.slug);
+        let Some(text) = own_file(&area.directory, &relative)? else {
+            // After a crash between the two: it is there already.
+            return self.placed();
+        };
+        let design = own_file(&area.directory, self.design)?;
+        if let Err(problems) = self.check(&area, &text, design.is_some()) {
+            return Ok(PlanFound::Invalid { problems });
+        }
+        self.bring_design(desk, &design.unwrap_or_default()).await?;
+        let file = plan_file(self.spec, &self.item.slug);
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        replace(&file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
+        // Also of those who came before it in vain.
+        for number in 1..=self.number {
+            if let Some(area) = desk.known(Work::Plan, number) {
+                self.clear(&area).await;
+            }
+        }
+        desk.tidy().await;
+        Ok(PlanFound::Valid { hash: hash(&text) })
+    }
+
+    fn placed(&self) -> Result<PlanFound, String> {
+        match existing(self.spec, &self.item.slug)? {
+            PlanFound::Valid { hash } => Ok(PlanFound::Valid { hash }),
+            _ => Ok(PlanFound::Missing),
+        }
+    }
+
+    fn check(&self, area: &Area, text: &str, has_design: bool) -> Result<(), String> {
+        let relative = plan_path(self.spec, &self.item.slug);
+        let (plan, _) = Plan::read(&relative, text).map_err(|problems| problems.to_string())?;
+        let mut problems = planner::problems(&plan, self.item, self.item_path, self.design);
+        let known = |name: &str| self.spec.agents.contains_key(name) || agent_file::built_in(name).is_some();
+        let there =
+            |path: &str| area.directory.join(path).exists() || Path::new(&self.spec.directory).join(path).exists();
+        problems.extend(plan.missing(known, there).iter().map(|problem| problem.message.clone()));
+        if !has_design {
+            problems.push(format!("the design document {} is missing", self.design));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+    }
+
+    /// The design comes into the branch as the work of a task does, and nothing else with it.
+    async fn bring_design(&self, desk: &Desk, text: &str) -> Result<(), String> {
+        let area = desk.area(Work::Design, self.number).await?;
+        let file = area.directory.join(self.design);
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        if std::fs::read_to_string(&file).ok().as_deref() != Some(text) {
+            replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        let words = CommitWords {
+            plan: self.item.slug.to_string(),
+            task: area.run.task.clone(),
+            task_name: format!("design for {}", self.item.slug),
+            run: format!("{}/{}-{}", self.spec.id, self.item.slug, self.number),
+            attempt: 1,
+        };
+        let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default() };
+        match desk.areas.merge(&area, &words, &gates).await {
+            MergeResult::Merged { .. } => Ok(()),
+            MergeResult::Conflict { paths } => Err(format!("the design does not merge: {}", paths.join(", "))),
+            MergeResult::RedTogether(failure) => Err(format!("the design cannot be committed: {}", failure.message)),
+            MergeResult::NotNow { why } => Err(format!("the design cannot be merged: {why}")),
+        }
+    }
+
+    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go.
+    async fn clear(&self, area: &Area) {
+        for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
+            let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
+            let cleared = match tracked {
+                Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])
+                    .await
+                    .map_err(|e| e.to_string()),
+                _ => std::fs::remove_file(area.directory.join(path)).map_err(|error| error.to_string()),
+            };
+            if let Err(error) = cleared {
+                tracing::debug!("{path} stays in {}: {error}", area.directory.display());
+            }
+        }
+    }
+}
+
+/// A file that a session wrote in its area. A link could show anything.
+fn own_file(area: &Path, relative: &str) -> Result<Option<String>, String> {
+    let path = area.join(relative);
+    let inside = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(area));
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.is_file() && inside(&path) => {
+            let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Keeps the plan that is there elsewhere.
+pub(super) fn set_aside(spec: &Spec, item: &Slug) -> Result<(), String> {
+    let file = plan_file(spec, item);
+    if !file.exists() {
+        return Ok(());
+    }
+    let old = Path::new(&spec.directory).join(&spec.config.plans_dir).join("old");
+    std::fs::create_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))?;
+    for number in 1..1000 {
+        let aside = old.join(format!("{item}-{number}.yaml"));
+        // A link, not a rename: what is there is never overwritten.
+        match std::fs::hard_link(&file, &aside) {
+            Ok(()) => return std::fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(format!("{}: {error}", aside.display())),
+        }
+    }
+    Err(format!("there are too many old plans of {item} in {}", old.display()))
+}

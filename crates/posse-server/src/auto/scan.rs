@@ -1,0 +1,78 @@
+//! The backlog as a pipeline looks at it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use posse_core::auto::Pipeline;
+use posse_core::auto::words::Candidate;
+use posse_core::backlog::queue::{Held, Standing};
+use posse_core::backlog::{Item, Priority, Slug};
+use posse_core::plan::{Plan, TaskStatus};
+
+use super::entry::Spec;
+use crate::backlog::{Found, scan};
+
+/// All items there are. Blocking.
+pub(super) fn candidates(spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
+    let found = scan(Path::new(&spec.directory), &spec.shelves);
+    let memory = &pipeline.carried().items;
+    let unfinished: BTreeSet<Slug> =
+        memory.iter().filter(|(_, memory)| memory.planned.is_some()).map(|(item, _)| item.clone()).collect();
+    let queue = found.queue(&unfinished, &BTreeMap::new());
+    let mut candidates: BTreeMap<Slug, Candidate> = BTreeMap::new();
+    for Found { item, path, .. } in &found.items {
+        let held = match queue.standing(&item.slug) {
+            Some(Standing::Eligible) => None,
+            // We have put it there, and it has come back: it only has to go.
+            Some(Standing::Held(Held::Archived)) if was_done(pipeline, item) => None,
+            Some(Standing::Held(held)) => Some(held.to_string()),
+            None => Some("it is not in the queue".into()),
+        };
+        let candidate = Candidate {
+            item: item.slug.clone(),
+            path: path.clone(),
+            kind: item.kind,
+            priority: item.priority,
+            title: item.title.clone(),
+            hash: item.hash.clone(),
+            held,
+            asks: asks(&plan_file(spec, &item.slug)),
+            limit_usd: item.budget_usd,
+        };
+        candidates.entry(item.slug.clone()).or_insert(candidate);
+    }
+    for other in found.others {
+        let Some(slug) = other.slug else { continue };
+        let candidate = Candidate {
+            item: slug.clone(),
+            path: other.path,
+            kind: other.kind,
+            priority: Priority::default(),
+            title: slug.to_string(),
+            hash: String::new(),
+            held: Some(other.why),
+            asks: None,
+            limit_usd: None,
+        };
+        candidates.entry(slug).or_insert(candidate);
+    }
+    candidates.into_values().collect()
+}
+
+fn was_done(pipeline: &Pipeline, item: &Item) -> bool {
+    let ended = pipeline.carried().items.get(&item.slug).and_then(|memory| memory.ended.as_ref());
+    ended.is_some_and(|(outcome, hash)| outcome.is_success() && *hash == item.hash)
+}
+
+/// The plan of an item.
+pub(super) fn plan_file(spec: &Spec, item: &Slug) -> PathBuf {
+    Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
+}
+
+/// What a task of this plan waits to be told.
+fn asks(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let (plan, _) = Plan::read(&file.to_string_lossy(), &text).ok()?;
+    let waits = plan.tasks().find(|task| task.record.status == TaskStatus::Suspended)?;
+    Some(waits.record.question.clone().unwrap_or_else(|| format!("task {} waits", waits.id)))
+}

@@ -1,0 +1,306 @@
+//! The end of an item: its outcome is written into it, it is moved to where it belongs, and exactly that is committed.
+//!
+//! Each step is decided from what is on disk and in git, so whoever was killed in the middle does the rest when called again,
+//! and whoever is called once too often does nothing. What tells our own hand is the run that is named in the outcome.
+//! The user's index and files are left alone, but for the item itself.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use posse_core::aftermath::GitPath;
+use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
+use posse_core::backlog::queue::Shelf;
+use posse_core::backlog::{Item, Kind, Slug, read};
+
+use super::{EditError, Shelves, TRIES, edit, text};
+use crate::git::{GitError, WorkTree};
+use crate::plans::plan_file::replace;
+use crate::quarantine::move_to;
+
+/// So many items of one name can lie in the archive; then something else is wrong.
+const MOST: u32 = 100;
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Absolute.
+    pub project: &'a Path,
+    pub shelves: &'a Shelves,
+    pub slug: &'a Slug,
+    pub kind: Kind,
+    /// The item, within the project.
+    pub source: &'a str,
+    pub block: &'a OutcomeBlock,
+    /// What goes beside the item, from the item as it is archived. Written once; what is there stays.
+    pub report: &'a (dyn Fn(&Item) -> String + Sync),
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Where the item is now, within the project.
+    pub path: String,
+    /// `None`: there was nothing to commit, or no repository.
+    pub commit: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    #[error("{0} is gone, and was not archived")]
+    SourceMissing(String),
+    #[error("{what} is under way in {}; finish it first", .root.display())]
+    UnderWay { root: PathBuf, what: &'static str },
+    #[error("no branch is checked out in {}; check one out first", .0.display())]
+    NoBranch(PathBuf),
+    #[error("there are too many items called {0} in the archive")]
+    TooMany(Slug),
+    #[error("{path}: {error}")]
+    Io { path: String, error: io::Error },
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("it was moved to {path}, but not committed: {error}")]
+    NotCommitted { path: String, error: GitError },
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[cfg(test)]
+    #[error("ended by a test")]
+    Ended,
+}
+
+/// A point up to which it came. Tests end it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    OutcomeWritten,
+    Moved,
+    SourceRemoved,
+    ReportWritten,
+    Committed,
+}
+
+/// Archives an item, or gives it up: its outcome says which.
+pub async fn archive(wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
+    archive_with(wanted, &|_| Ok(())).await
+}
+
+/// Called after each step. In tests it may end it all, as a crash would.
+type After<'a> = &'a (dyn Fn(Step) -> Result<(), ArchiveError> + Sync);
+
+pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Result<Done, ArchiveError> {
+    let tree = ready(wanted.project).await?;
+    let mut warnings = Vec::new();
+    let source = wanted.project.join(wanted.source);
+    let path = match (source.exists(), placed(wanted)?) {
+        (false, None) => return Err(ArchiveError::SourceMissing(wanted.source.to_owned())),
+        (false, Some(path)) => path,
+        // It was archived, and the source has come back: by a checkout, or by a merge.
+        (true, Some(path)) => {
+            if !same_item(wanted, &source, &path) {
+                warnings.push(format!("{} is there again and says something else: it is left there", wanted.source));
+            } else {
+                // Named in it, the run is found again by who comes after a crash.
+                edit(&wanted.project.join(&path), |text| set_outcome(text, wanted.kind, wanted.block))?;
+                remove(&source)?;
+                after(Step::SourceRemoved)?;
+            }
+            path
+        }
+        (true, None) => {
+            edit(&source, |text| set_outcome(text, wanted.kind, wanted.block))?;
+            after(Step::OutcomeWritten)?;
+            let path = move_in(wanted, &source, &mut warnings)?;
+            after(Step::Moved)?;
+            path
+        }
+    };
+    let report = report_path(&path);
+    let file = wanted.project.join(&report);
+    if !file.exists()
+        && let Some(item) = item(wanted.project, &path, wanted.kind, wanted.slug)
+    {
+        replace(&file, &(wanted.report)(&item)).map_err(failed(&report))?;
+    }
+    after(Step::ReportWritten)?;
+    let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
+    let message = message(wanted, &path);
+    let add: Vec<&str> = [path.as_str()].into_iter().chain(file.exists().then_some(report.as_str())).collect();
+    let gone: Vec<&str> = if source.exists() { Vec::new() } else { vec![wanted.source] };
+    let commit = commit(&tree, wanted.project, &path, &add, &gone, &message, after).await?;
+    Ok(Done { path, commit, warnings })
+}
+
+/// An item that is in the archive as done, and in the backlog again: the one in the backlog goes. Says whether it did;
+/// if the two do not say the same, both stay.
+pub async fn remove_returned(
+    project: &Path,
+    shelves: &Shelves,
+    kind: Kind,
+    slug: &Slug,
+    source: &str,
+) -> Result<bool, ArchiveError> {
+    let file = project.join(source);
+    let directory = shelves.archive(kind, Shelf::Completed);
+    let path = format!("{directory}/{}", slug.file_name());
+    let done = item(project, &path, kind, slug).is_some_and(|item| item.status.is_done());
+    let back = item(project, source, kind, slug);
+    if !done || !back.is_some_and(|back| says_the_same(&back, project, &path, kind, slug)) {
+        return Ok(false);
+    }
+    let tree = ready(project).await?;
+    remove(&file)?;
+    if let Some(tree) = tree {
+        let message = format!("archive {slug}: it was back in the backlog\n\nItem: {path}\n");
+        commit(&tree, project, &path, &[], &[source], &message, &|_| Ok(())).await?;
+    }
+    Ok(true)
+}
+
+/// The work tree, if there is one, in a state in which something can be committed. Asked before anything is touched.
+async fn ready(project: &Path) -> Result<Option<WorkTree>, ArchiveError> {
+    let Some(tree) = WorkTree::find(project).await? else { return Ok(None) };
+    if let Some(what) = tree.under_way() {
+        return Err(ArchiveError::UnderWay { root: tree.root, what });
+    }
+    if tree.branch().await?.is_none() {
+        return Err(ArchiveError::NoBranch(tree.root));
+    }
+    tree.unlocked().await?;
+    Ok(Some(tree))
+}
+
+fn failed(path: &str) -> impl Fn(io::Error) -> ArchiveError {
+    let path = path.to_owned();
+    move |error| ArchiveError::Io { path: path.clone(), error }
+}
+
+fn shelf(block: &OutcomeBlock) -> Shelf {
+    if block.outcome.is_success() { Shelf::Completed } else { Shelf::Failed }
+}
+
+/// Where the item may go: under its own name, or with a number after it if that is taken by another.
+fn destinations(wanted: &Wanted<'_>) -> impl Iterator<Item = String> {
+    let directory = wanted.shelves.archive(wanted.kind, shelf(wanted.block));
+    let slug = wanted.slug.clone();
+    (1..=MOST).map(move |n| match n {
+        1 => format!("{directory}/{slug}.md"),
+        n => format!("{directory}/{slug}-{n}.md"),
+    })
+}
+
+fn item(project: &Path, path: &str, kind: Kind, slug: &Slug) -> Option<Item> {
+    let text = text(&project.join(path)).ok()?;
+    read(slug, kind, path, &text).ok().map(|(item, _)| item)
+}
+
+/// Where it lies in the archive already: put there by this run, or before, with the same words and the same outcome.
+fn placed(wanted: &Wanted<'_>) -> Result<Option<String>, ArchiveError> {
+    let source = item(wanted.project, wanted.source, wanted.kind, wanted.slug);
+    for path in destinations(wanted) {
+        if !wanted.project.join(&path).exists() {
+            return Ok(None);
+        }
+        let Some(there) = item(wanted.project, &path, wanted.kind, wanted.slug) else { continue };
+        let Some(ended) = &there.ended else { continue };
+        let ours = ended.run.as_deref() == Some(wanted.block.run.as_str());
+        let same = source
+            .as_ref()
+            .is_some_and(|source| says_the_same(source, wanted.project, &path, wanted.kind, wanted.slug));
+        if ended.outcome == wanted.block.outcome && (ours || same) {
+            return Ok(Some(path));
+        }
+    }
+    Err(ArchiveError::TooMany(wanted.slug.clone()))
+}
+
+fn same_item(wanted: &Wanted<'_>, source: &Path, path: &str) -> bool {
+    let Ok(text) = text(source) else { return false };
+    let read = read(wanted.slug, wanted.kind, wanted.source, &text);
+    read.is_ok_and(|(item, _)| says_the_same(&item, wanted.project, path, wanted.kind, wanted.slug))
+}
+
+/// Whether nothing is lost if this item goes and the archived one stays.
+fn says_the_same(item: &Item, project: &Path, archived: &str, kind: Kind, slug: &Slug) -> bool {
+    self::item(project, archived, kind, slug)
+        .is_some_and(|there| there.hash == item.hash && item.log.iter().all(|entry| there.log.contains(entry)))
+}
+
+/// Moves the source to the first free place. Nothing is ever overwritten.
+fn move_in(wanted: &Wanted<'_>, source: &Path, warnings: &mut Vec<String>) -> Result<String, ArchiveError> {
+    for (n, path) in destinations(wanted).enumerate() {
+        let to = wanted.project.join(&path);
+        let directory = to.parent().unwrap_or(wanted.project);
+        fs::create_dir_all(directory).map_err(failed(&path))?;
+        match move_to(source, &to) {
+            Ok(()) => {
+                if n > 0 {
+                    warnings.push(format!("another item called {} is in the archive: this one is {path}", wanted.slug));
+                }
+                return Ok(path);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&path)(error)),
+        }
+    }
+    Err(ArchiveError::TooMany(wanted.slug.clone()))
+}
+
+fn remove(source: &Path) -> Result<(), ArchiveError> {
+    match fs::remove_file(source) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&source.to_string_lossy())(error)),
+        _ => Ok(()),
+    }
+}
+
+fn report_path(path: &str) -> String {
+    format!("{}.report.md", path.strip_suffix(".md").unwrap_or(path))
+}
+
+fn message(wanted: &Wanted<'_>, path: &str) -> String {
+    let outcome = wanted.block.outcome;
+    let verb = if outcome.is_success() { "archive" } else { "give up" };
+    format!(
+        "{verb} {}: {}\n\nItem: {path}\nOutcome: {}\nRun: {}\n",
+        wanted.slug,
+        outcome.as_str().replace('_', " "),
+        outcome.as_str(),
+        wanted.block.run
+    )
+}
+
+/// Commits these paths and no others. What git ignores stays out of it. `path` is where the item is.
+async fn commit(
+    tree: &WorkTree,
+    project: &Path,
+    path: &str,
+    add: &[&str],
+    gone: &[&str],
+    message: &str,
+    after: After<'_>,
+) -> Result<Option<String>, ArchiveError> {
+    let not_committed = |error| ArchiveError::NotCommitted { path: path.to_owned(), error };
+    let within = |path: &str| tree.path_of(&project.join(path)).map_err(not_committed);
+    let mut added: Vec<GitPath> = Vec::new();
+    for path in add {
+        let path = within(path)?;
+        if !tree.ignores(&path).await.map_err(not_committed)? {
+            added.push(path);
+        }
+    }
+    let gone: Vec<GitPath> = gone.iter().map(|path| within(path)).collect::<Result<_, _>>()?;
+    let mut commit = Err(GitError::Moved);
+    for _ in 0..TRIES {
+        commit = tree.commit_only(&added, &gone, message).await;
+        if !matches!(commit, Err(GitError::Moved)) {
+            break;
+        }
+    }
+    let commit = commit.map_err(not_committed)?;
+    after(Step::Committed)?;
+    let follow = async {
+        tree.unlocked().await?;
+        tree.stage(None, &added, &gone).await
+    };
+    follow.await.map_err(not_committed)?;
+    Ok(commit)
+}

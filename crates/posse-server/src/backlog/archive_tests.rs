@@ -1,0 +1,291 @@
+//! With the real git, in repositories of the tests' own; killed wherever it hurts.
+
+use std::fs;
+use std::time::Duration;
+
+use posse_core::backlog::ItemOutcome;
+use proptest::prelude::*;
+
+use super::archive::*;
+use super::*;
+use crate::plans::areas::tests::{Repo, write};
+use posse_core::backlog::edit::OutcomeBlock;
+
+const SOURCE: &str = "docs/defect-backlog/7-foo.md";
+const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
+const TARGET: &str = "docs/completed-backlog/defects/7-foo.md";
+const REPORT: &str = "docs/completed-backlog/defects/7-foo.report.md";
+const STEPS: [Step; 5] = [Step::OutcomeWritten, Step::Moved, Step::SourceRemoved, Step::ReportWritten, Step::Committed];
+
+fn block(outcome: ItemOutcome, run: &str) -> OutcomeBlock {
+    OutcomeBlock {
+        outcome,
+        run: run.into(),
+        reason: None,
+        finished: "2026-02-10 14:05".into(),
+        cost: "$1.23".into(),
+        duration: "12m".into(),
+        commits: vec!["abc1234".into()],
+        plan: None,
+        report: None,
+    }
+}
+
+/// A repository with an item, and with work of the user's in every state.
+fn repo() -> Repo {
+    let repo = Repo::new();
+    repo.commit(SOURCE, TEXT);
+    write(&repo.root, "a", "staged\n");
+    repo.git(&["add", "a"]);
+    write(&repo.root, "a", "staged, and changed again\n");
+    write(&repo.root, "b", "changed\n");
+    write(&repo.root, "new", "not tracked\n");
+    write(&repo.root, "docs/defect-backlog/8-other.md", "# Other\n");
+    write(&repo.root, "added", "added\n");
+    repo.git(&["add", "added"]);
+    repo.git(&["rm", "--quiet", "--cached", "c"]);
+    repo
+}
+
+/// The user's things: index, files, stash; without the item's own.
+fn users(repo: &Repo) -> Vec<String> {
+    let theirs = |line: &&str| !line.contains("7-foo");
+    let index = repo.git(&["ls-files", "--stage"]);
+    let status = repo.status();
+    let mut all: Vec<String> = index.lines().chain(status.lines()).filter(theirs).map(str::to_owned).collect();
+    all.extend(["a", "b", "c", "new", "added"].map(|name| format!("{:?}", repo.read(name))));
+    all
+}
+
+async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
+    let (slug, shelves) = ("7-foo".parse().unwrap(), Shelves::default());
+    let wanted = Wanted {
+        project: &repo.root,
+        shelves: &shelves,
+        slug: &slug,
+        kind: Kind::Defect,
+        source: SOURCE,
+        block,
+        report: &|item| format!("# Report on {}\n", item.title),
+    };
+    let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
+    match archive_with(&wanted, &after).await {
+        Err(ArchiveError::Ended) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+fn commits(repo: &Repo) -> usize {
+    repo.git(&["rev-list", "--count", "HEAD"]).parse().unwrap()
+}
+
+/// It is archived: once, completely, and with nothing else in the commit.
+#[track_caller]
+fn assert_archived(repo: &Repo, before: usize, users_before: &[String]) {
+    assert_eq!(commits(repo), before + 1, "one commit");
+    let changed = repo.git(&["show", "--name-status", "--no-renames", "--format=%s", "HEAD"]);
+    assert_eq!(changed, format!("archive 7-foo: completed\n\nA\t{TARGET}\nA\t{REPORT}\nD\t{SOURCE}"));
+    assert_eq!(repo.read(SOURCE), None);
+    let text = repo.read(TARGET).unwrap();
+    assert!(text.contains("## Status: Fixed") && text.matches("## Outcome (posse)").count() == 1, "{text}");
+    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET, REPORT]), "", "the index follows");
+    assert_eq!(users(repo), users_before, "nothing of the user's");
+}
+
+#[tokio::test]
+async fn an_item_is_archived_with_exactly_its_paths() {
+    let repo = repo();
+    let (before, theirs) = (commits(&repo), users(&repo));
+    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    assert_eq!((done.path.as_str(), done.warnings.len()), (TARGET, 0));
+    assert_eq!(done.commit, Some(repo.git(&["rev-parse", "HEAD"])));
+    assert_archived(&repo, before, &theirs);
+    assert!(repo.git(&["log", "-1", "--format=%B"]).contains("\nOutcome: completed\nRun: R1"));
+    let again = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    assert_eq!(again.commit, None, "called again, there is nothing to do");
+    assert_archived(&repo, before, &theirs);
+}
+
+#[tokio::test]
+async fn t94_killed_after_any_step_it_is_finished_by_the_next() {
+    for step in STEPS {
+        let repo = repo();
+        let (before, theirs) = (commits(&repo), users(&repo));
+        let block = block(ItemOutcome::Completed, "R1");
+        archive_it(&repo, &block, Some(step)).await.unwrap();
+        archive_it(&repo, &block, Some(step)).await.unwrap();
+        archive_it(&repo, &block, None).await.unwrap();
+        assert_archived(&repo, before, &theirs);
+        let scan = scan(&repo.root, &Shelves::default());
+        assert!(scan.find(&"7-foo".parse().unwrap()).is_none() && scan.archived.len() == 1, "{step:?}");
+    }
+}
+
+#[tokio::test]
+async fn t93_a_source_that_is_there_again_is_removed_once() {
+    let repo = repo();
+    let theirs = users(&repo);
+    archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap();
+    let before = commits(&repo);
+    for run in ["R1", "R2"] {
+        // A merge or a checkout brings it back.
+        repo.commit(SOURCE, TEXT);
+        let block = block(ItemOutcome::Completed, run);
+        archive_it(&repo, &block, Some(Step::SourceRemoved)).await.unwrap();
+        let done = archive_it(&repo, &block, None).await.unwrap().unwrap();
+        assert_eq!(done.path, TARGET);
+        assert!(done.commit.is_some() && repo.read(SOURCE).is_none());
+        archive_it(&repo, &block, None).await.unwrap();
+    }
+    assert_eq!(commits(&repo), before + 4, "two by hand, two by us");
+    assert_eq!(users(&repo), theirs);
+    // And without any run: when the backlog is looked at.
+    repo.commit(SOURCE, TEXT);
+    let slug = "7-foo".parse().unwrap();
+    let sweep = || remove_returned_of(&repo, &slug);
+    assert!(sweep().await && repo.read(SOURCE).is_none());
+    assert_eq!(commits(&repo), before + 6);
+    assert!(!sweep().await);
+    repo.commit(SOURCE, &TEXT.replace("broken", "broken in another way"));
+    assert!(!sweep().await && repo.read(SOURCE).is_some(), "this is another one");
+}
+
+async fn remove_returned_of(repo: &Repo, slug: &Slug) -> bool {
+    remove_returned(&repo.root, &Shelves::default(), Kind::Defect, slug, SOURCE).await.unwrap()
+}
+
+#[tokio::test]
+async fn another_item_of_the_name_is_not_overwritten() {
+    let repo = repo();
+    archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap();
+    let first = repo.read(TARGET);
+    repo.commit(SOURCE, &TEXT.replace("broken", "broken in another way"));
+    for step in [Some(Step::OutcomeWritten), Some(Step::Moved), Some(Step::Committed), None] {
+        let done = archive_it(&repo, &block(ItemOutcome::Completed, "R2"), step).await.unwrap();
+        let Some(done) = done else { continue };
+        assert_eq!(done.path, "docs/completed-backlog/defects/7-foo-2.md");
+    }
+    assert_eq!(repo.read(TARGET), first);
+    assert!(repo.read("docs/completed-backlog/defects/7-foo-2.md").unwrap().contains("another way"));
+    assert!(repo.read("docs/completed-backlog/defects/7-foo-2.report.md").is_some());
+}
+
+#[tokio::test]
+async fn what_is_given_up_goes_elsewhere() {
+    for (outcome, status) in
+        [(ItemOutcome::Exhausted, "Exhausted"), (ItemOutcome::Failed, "Failed"), (ItemOutcome::Deadlocked, "Failed")]
+    {
+        let repo = repo();
+        let done = archive_it(&repo, &block(outcome, "R1"), None).await.unwrap().unwrap();
+        assert_eq!(done.path, "docs/failed-backlog/7-foo.md");
+        let text = repo.read(&done.path).unwrap();
+        assert!(text.contains(&format!("## Status: {status}\n")) && text.contains(outcome.as_str()), "{text}");
+        assert!(repo.git(&["log", "-1", "--format=%s"]).starts_with("give up 7-foo: "));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_changes_nothing() {
+    let repo = repo();
+    let block = block(ItemOutcome::Completed, "R1");
+    fs::write(repo.root.join(".git/MERGE_HEAD"), repo.git(&["rev-parse", "HEAD"])).unwrap();
+    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    assert!(error.to_string().starts_with("a merge is under way"), "{error}");
+    assert_eq!(repo.read(SOURCE).as_deref(), Some(TEXT));
+    fs::remove_file(repo.root.join(".git/MERGE_HEAD")).unwrap();
+    repo.hook("pre-commit", "echo no >&2; exit 1");
+    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::NotCommitted { .. }) && error.to_string().ends_with("no"), "{error}");
+    fs::remove_file(repo.root.join(".git/hooks/pre-commit")).unwrap();
+    let before = commits(&repo);
+    assert!(archive_it(&repo, &block, None).await.unwrap().unwrap().commit.is_some(), "the rest is done later");
+    assert_eq!(commits(&repo), before + 1);
+    fs::remove_file(repo.root.join(TARGET)).unwrap();
+    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::SourceMissing(_)), "{error}");
+}
+
+#[tokio::test]
+async fn without_git_it_is_moved() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    write(&root, SOURCE, TEXT);
+    let (slug, shelves, block) = ("7-foo".parse().unwrap(), Shelves::default(), block(ItemOutcome::Completed, "R1"));
+    let wanted = Wanted {
+        project: &root,
+        shelves: &shelves,
+        slug: &slug,
+        kind: Kind::Defect,
+        source: SOURCE,
+        block: &block,
+        report: &|_| String::new(),
+    };
+    let done = archive(&wanted).await.unwrap();
+    assert_eq!((done.path.as_str(), done.commit), (TARGET, None));
+    assert!(root.join(TARGET).exists() && !root.join(SOURCE).exists());
+}
+
+#[tokio::test]
+async fn what_git_ignores_stays_out_of_it() {
+    let repo = repo();
+    repo.commit(".gitignore", "docs/completed-backlog/\n");
+    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    assert!(repo.read(&done.path).is_some());
+    assert_eq!(repo.git(&["show", "--name-status", "--format=", "HEAD"]), format!("D\t{SOURCE}"));
+}
+
+/// How the user has the item.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Committed,
+    CommittedAndChanged,
+    CommittedAndStaged,
+    OnlyAdded,
+    NotTracked,
+}
+
+async fn play(item: Item, kills: &[u64]) {
+    let repo = repo();
+    match item {
+        Item::Committed => {}
+        Item::CommittedAndChanged => write(&repo.root, SOURCE, &format!("{TEXT}\nMore.\n")),
+        Item::CommittedAndStaged => {
+            write(&repo.root, SOURCE, &format!("{TEXT}\nMore.\n"));
+            repo.git(&["add", SOURCE]);
+        }
+        Item::OnlyAdded | Item::NotTracked => {
+            repo.git(&["rm", "--quiet", "-f", SOURCE]);
+            repo.git(&["commit", "--quiet", "-m", "without", "--", SOURCE]);
+            write(&repo.root, SOURCE, TEXT);
+            if matches!(item, Item::OnlyAdded) {
+                repo.git(&["add", SOURCE]);
+            }
+        }
+    }
+    let (before, theirs) = (commits(&repo), users(&repo));
+    let block = block(ItemOutcome::Completed, "R1");
+    for kill in kills {
+        let _ = tokio::time::timeout(Duration::from_millis(*kill), archive_it(&repo, &block, None)).await;
+        crate::plans::areas::property_tests::wait_for_gits(&repo.root);
+    }
+    archive_it(&repo, &block, None).await.unwrap();
+    assert_eq!(commits(&repo), before + 1, "one commit");
+    let changed = repo.git(&["show", "--name-only", "--no-renames", "--format=", "HEAD"]);
+    assert!(changed.lines().all(|path| path.contains("7-foo")), "{changed}");
+    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET, REPORT]), "");
+    assert!(repo.read(SOURCE).is_none() && repo.read(TARGET).is_some());
+    assert_eq!(users(&repo), theirs);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn killed_at_any_moment(
+        item in prop::sample::select(vec![Item::Committed, Item::CommittedAndChanged, Item::CommittedAndStaged, Item::OnlyAdded, Item::NotTracked]),
+        kills in prop::collection::vec(0..200_u64, 0..4),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(play(item, &kills));
+    }
+}

@@ -1,0 +1,480 @@
+//! Tasks that are worked on in the user's own checkout, one after the other. Nothing is merged: what a session commits is on
+//! the user's branch at once, and what it leaves is committed there for it, by explicit paths and past the user's index.
+//!
+//! The checkout is never stashed, reset, cleaned or checked out over, so what an attempt did stays there, and the next one goes
+//! on with it. Before a session begins, everything that is not committed is kept under a ref of its own (`refs/posse/…`):
+//! whatever a session does to it, nothing is lost. What belongs to whom is decided in `posse_core::plan::checkout` and written
+//! down in `loose.json`; whatever no task and no check is known to have left is the user's, and no session may commit it.
+//!
+//! What was red before a session can only be told before it, so the checks are run then too, if nobody has seen these files.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use posse_core::aftermath::{self, Change, GitPath, Snapshot, Step, Was};
+use posse_core::plan::checkout::Loose;
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::landing::in_the_way;
+use posse_core::plan::machine::{GateFailure, MergeResult, Part, RunId};
+use posse_core::plan::names::CommitWords;
+use serde::{Deserialize, Serialize};
+
+use super::gates::{Base, Place};
+use super::note::Note;
+use super::{Area, AreaError, Areas, Gates, NAMES, Work, exists, note};
+use crate::aftermath::{git_commit, on_disk, snapshot};
+use crate::git::{self, WorkTree};
+
+/// So much may be uncommitted. It is copied into the repository before every session.
+const KEPT_MAX: u64 = 256 << 20;
+/// So many paths are named in a text.
+const NAMED: usize = 10;
+
+/// How the checkout was when a session began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Start {
+    /// All that was not committed.
+    before: Snapshot,
+    /// Of that: what the session may not commit.
+    guarded: Vec<GitPath>,
+    /// Of that: what earlier sessions of this task have left.
+    own: Vec<GitPath>,
+    /// The ref under which it is kept.
+    saved: String,
+    /// The files that the checks were run on.
+    files: String,
+    /// The last commit when the session was over.
+    end: Option<String>,
+}
+
+/// The run of this plan before.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    pub state: PathBuf,
+    /// The plan was not done then.
+    pub unfinished: bool,
+}
+
+/// What a session did that it should not have done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// Why its work cannot count, and what to do.
+    pub trespass: Option<String>,
+    /// Worth knowing for the user.
+    pub notes: Vec<String>,
+}
+
+impl Areas {
+    /// Whether tasks may be worked on in the checkout, before a run begins.
+    pub async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), AreaError> {
+        if self.isolation == Isolation::Worktree {
+            return Ok(());
+        }
+        let (_, changes) = self.fit().await?;
+        let now = self.uncommitted().await?;
+        let mut loose = match earlier {
+            Some(earlier) => note::read(&earlier.state.join("loose.json"))?.unwrap_or_default(),
+            None => Loose::default(),
+        };
+        loose.refresh(&now.dirty);
+        let users = loose.users(&now.dirty);
+        if !allow_dirty && !users.is_empty() {
+            return Err(AreaError::NotClean { directory: self.root.clone(), files: named(&users) });
+        }
+        let dirty_inside = |change: &&Change| change.repository && change.tracked && users.contains(&change.path);
+        if let Some(change) = changes.iter().find(dirty_inside) {
+            return Err(AreaError::DirtySubmodule(change.path.clone()));
+        }
+        self.small_enough(&now)?;
+        if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
+            self.inherit_plan_base(&earlier.state)?;
+        }
+        self.write_loose(&loose)
+    }
+
+    /// The checkout, if a session can begin in it.
+    async fn fit(&self) -> Result<(WorkTree, Vec<Change>), AreaError> {
+        let tree = self.stands().await?;
+        if let Some(what) = tree.under_way() {
+            return Err(AreaError::UnderWay { directory: self.root.clone(), what });
+        }
+        let changes = tree.status().await?;
+        match changes.iter().find(|change| change.unmerged) {
+            Some(change) => Err(AreaError::Conflicts(change.path.clone())),
+            None => Ok((tree, changes)),
+        }
+    }
+
+    /// The checkout, if it is on the branch that it was on.
+    async fn stands(&self) -> Result<WorkTree, AreaError> {
+        let gone = || AreaError::NoRepository(self.root.clone());
+        let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
+        if tree.branch().await?.as_deref() != Some(self.branch()) {
+            return Err(AreaError::OtherBranch { directory: self.root.clone(), branch: self.branch().to_owned() });
+        }
+        tree.unlocked().await?;
+        Ok(tree)
+    }
+
+    /// All that is not committed, but for what is posse's own.
+    async fn uncommitted(&self) -> Result<Snapshot, AreaError> {
+        let found = snapshot(&self.root).await?;
+        let mut found = found.ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
+        found.dirty.retain(|was| !self.is_ours(&was.path));
+        Ok(found)
+    }
+
+    fn is_ours(&self, path: &GitPath) -> bool {
+        let in_state = on_disk(&self.root, path).starts_with(&self.state);
+        in_state || aftermath::is_ours(path) || self.plan_file.as_ref() == Some(path)
+    }
+
+    fn small_enough(&self, now: &Snapshot) -> Result<(), AreaError> {
+        let length = |was: &Was| on_disk(&self.root, &was.path).symlink_metadata().map_or(0, |found| found.len());
+        let bytes = now.dirty.iter().map(length).sum();
+        match bytes > KEPT_MAX {
+            true => Err(AreaError::TooMuch { directory: self.root.clone(), bytes }),
+            false => Ok(()),
+        }
+    }
+
+    fn loose(&self) -> Result<Loose, AreaError> {
+        Ok(note::read(&self.state.join("loose.json"))?.unwrap_or_default())
+    }
+
+    fn write_loose(&self, loose: &Loose) -> Result<(), AreaError> {
+        let path = self.state.join("loose.json");
+        note::write(&path, loose).map_err(|error| AreaError::Write { path, error })
+    }
+
+    /// Asked again, it looks anew: no session was there yet.
+    pub(super) async fn begin_in_place(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
+        self.fit().await?;
+        let guarded = {
+            let _checkout = self.checkout.lock().await;
+            let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
+            loose.refresh(&now.dirty);
+            self.write_loose(&loose)?;
+            // Before the checks: what they leave may be committed by mistake, what is the user's may not.
+            loose.guarded(&now.dirty, &run.task)
+        };
+        let files = self.look_before(gates).await?;
+        self.look_at_plan_before(gates).await?;
+
+        let (tree, changes) = self.fit().await?;
+        let Some(base) = tree.head().await? else { return Err(AreaError::NoCommit(self.root.clone())) };
+        let before = self.uncommitted().await?;
+        self.small_enough(&before)?;
+        let own = self.loose()?.of(&run.task);
+        let saved = match self.note(run)?.and_then(|note| note.in_place) {
+            Some(start) => start.saved,
+            None => self.unused_ref(run).await?,
+        };
+        let mut note = Note::new(run, self.branch().to_owned(), self.root.clone(), base.clone());
+        note.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
+        // Not ready yet, but whoever comes after a crash knows that the ref is ours.
+        self.write_note(run, &note)?;
+        self.save(&tree, &saved, &base, &before, &changes, run).await?;
+        note.ready = true;
+        self.write_note(run, &note)?;
+        Ok(super::area(run, note))
+    }
+
+    async fn unused_ref(&self, run: &RunId) -> Result<String, AreaError> {
+        for number in 1..=NAMES {
+            let end = if number == 1 { String::new() } else { format!("-{number}") };
+            let name = format!("refs/posse/{}/{run}{end}", self.plan_slug);
+            if !exists(&self.root, &name).await? {
+                return Ok(name);
+            }
+        }
+        Err(AreaError::NoName(run.to_string()))
+    }
+
+    /// Keeps all that is not committed, in the files and in the index, in a commit that no branch has.
+    async fn save(
+        &self,
+        tree: &WorkTree,
+        name: &str,
+        base: &str,
+        before: &Snapshot,
+        changes: &[Change],
+        run: &RunId,
+    ) -> Result<(), AreaError> {
+        let mut commit = base.to_owned();
+        if !before.dirty.is_empty() {
+            let message = |what: &str| format!("posse: what was {what} when task {} began", run.task);
+            let staged = tree.staged_tree().await?;
+            let paths: Vec<GitPath> = before.dirty.iter().map(|was| was.path.clone()).collect();
+            let files = self.tree_with(tree, &paths, changes).await?;
+            let index = self.commit_tree(&staged, &[base], &message("staged")).await?;
+            commit = self.commit_tree(&files, &[base, &index], &message("not committed")).await?;
+        }
+        git::ask(&self.root, &["update-ref", "-m", "posse: kept safe", name, &commit]).await?;
+        Ok(())
+    }
+
+    /// What is committed, with these files as they are on disk. What is in repositories of their own cannot be had.
+    async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String, AreaError> {
+        let repositories: BTreeSet<&GitPath> =
+            changes.iter().filter(|change| change.repository).map(|change| &change.path).collect();
+        let found = |path: &&GitPath| on_disk(&self.root, path).symlink_metadata();
+        let files = paths.iter().filter(|path| !repositories.contains(path));
+        let files = files.filter(|path| !found(path).is_ok_and(|found| found.is_dir()));
+        let (there, gone): (Vec<&GitPath>, Vec<&GitPath>) = files.partition(|path| found(path).is_ok());
+        let draft = tree.draft().await?;
+        tree.stage(Some(&draft), there, gone).await?;
+        Ok(tree.tree(&draft).await?)
+    }
+
+    async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, AreaError> {
+        // Nobody's commit: it is never part of a branch.
+        let mut arguments = vec!["-c", "user.name=posse", "-c", "user.email=posse@localhost", "commit-tree", tree];
+        parents.iter().for_each(|parent| arguments.extend(["-p", *parent]));
+        arguments.extend(["-m", message]);
+        Ok(git::ask(&self.root, &arguments).await?)
+    }
+
+    /// The files as they are, without what checks have left: so they are the same before a check and after it.
+    async fn files_now(&self) -> Result<String, AreaError> {
+        let tree = self.stands().await?;
+        let (loose, now, changes) = (self.loose()?, self.uncommitted().await?, tree.status().await?);
+        let of_checks = loose.of_checks();
+        let paths: Vec<GitPath> =
+            now.dirty.into_iter().map(|was| was.path).filter(|path| !of_checks.contains(path)).collect();
+        self.tree_with(&tree, &paths, &changes).await
+    }
+
+    /// Runs the checks of tasks where nobody has. What they say now is what later failures are compared with.
+    async fn look_before(&self, gates: &Gates) -> Result<String, AreaError> {
+        let files = self.files_now().await?;
+        for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
+            if self.said(&files, gate)?.is_none() {
+                let run = self.checking(|| self.run(gate, gates, Place::Area(&self.root))).await?;
+                self.keep(&files, gate, &run)?;
+            }
+        }
+        Ok(files)
+    }
+
+    /// Does something that may leave files behind which are nobody's work.
+    pub(super) async fn checking<T, F: Future<Output = Result<T, AreaError>>>(
+        &self,
+        check: impl FnOnce() -> F,
+    ) -> Result<T, AreaError> {
+        let _checkout = self.checkout.lock().await;
+        let mut loose = self.loose()?;
+        loose.check_begins(&self.uncommitted().await?.dirty);
+        self.write_loose(&loose)?;
+        let done = check().await;
+        loose.check_ended(&self.uncommitted().await?.dirty);
+        self.write_loose(&loose)?;
+        done
+    }
+
+    fn start(&self, run: &RunId) -> Result<Start, AreaError> {
+        self.known(run)?.in_place.ok_or_else(|| AreaError::NotMade(run.to_string()))
+    }
+
+    /// What a session of this area may not commit.
+    pub fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
+        match self.isolation {
+            Isolation::Worktree => Ok(Vec::new()),
+            Isolation::InPlace => Ok(self.start(&area.run)?.guarded.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
+    pub async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
+        if self.isolation == Isolation::Worktree {
+            return Ok(Traces::default());
+        }
+        let _checkout = self.checkout.lock().await;
+        let mut note = self.known(id)?;
+        let Some(start) = &mut note.in_place else { return Err(AreaError::NotMade(id.to_string())) };
+        let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
+        if id.part != Part::Work {
+            let before: Vec<GitPath> = start.before.dirty.iter().map(|was| was.path.clone()).collect();
+            loose.left_by_check(&before, &now.dirty);
+            self.write_loose(&loose)?;
+            return Ok(Traces::default());
+        }
+        loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
+        self.write_loose(&loose)?;
+        let head = git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        start.end = Some(head.clone());
+        let traces = match self.trespass(area, start, &head).await? {
+            Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
+            None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
+        };
+        self.write_note(id, &note)?;
+        Ok(traces)
+    }
+
+    /// What it committed and must not have, or what it took away.
+    async fn trespass(&self, area: &Area, start: &Start, head: &str) -> Result<Option<String>, AreaError> {
+        let tip = self.tip().await?;
+        if !self.has(&tip, &area.base).await? {
+            let error = AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
+            return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
+        }
+        let mut commits = self.commits(&area.base, head).await?;
+        commits.extend(self.commits(&area.base, &tip).await?);
+        commits.sort_unstable();
+        commits.dedup();
+        let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();
+        for commit in commits {
+            let arguments =
+                ["diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--name-only", "--no-renames", &commit];
+            let said = git::hear(&self.root, None, &arguments, b"").await?;
+            let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+            let paths: Vec<GitPath> = paths.map(|path| GitPath(path.to_vec())).collect();
+            let taken = in_the_way(&paths, &guarded, &[]);
+            if let Some(first) = taken.first() {
+                return Ok(Some(format!(
+                    "commit {} has files that had uncommitted changes before the session began: {}. As they were then they \
+                     are kept: `git show {}:{first}`. Put it right, commit your changes or put them elsewhere, then `posse \
+                     plan retry`",
+                    &commit[..commit.len().min(10)],
+                    named(&taken),
+                    start.saved,
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What this attempt did; what was there before it is no evidence.
+    pub(super) async fn work_in_place(&self, area: &Area) -> Result<Work, AreaError> {
+        let start = self.start(&area.run)?;
+        let gone = || AreaError::NoRepository(self.root.clone());
+        let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
+        let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
+        let (now, changes) = (self.uncommitted().await?, tree.status().await?);
+        let before = |was: &Was| start.before.dirty.iter().find(|before| before.path == was.path);
+        let new = |was: &&Was| match before(was) {
+            None => true,
+            Some(before) => start.own.contains(&was.path) && before.content != was.content,
+        };
+        let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
+        let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
+        let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
+        let mut files = self.changed(&area.base, &head).await?;
+        files.extend(dirty.iter().cloned());
+        files.sort();
+        files.dedup();
+        let shown: Vec<GitPath> = dirty.iter().chain(&start.own).cloned().collect();
+        let shown = self.tree_with(&tree, &shown, &changes).await?;
+        let arguments = ["diff", "--no-ext-diff", "--no-color", "--stat=100", &area.base, &shown, "--"];
+        let stat = git::hear(&self.root, None, &arguments, b"").await?;
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })
+    }
+
+    /// Commits what sessions of the task have left, by explicit paths, past the user's index.
+    pub(super) async fn commit_in_place(
+        &self,
+        area: &Area,
+        start: &Start,
+        words: &CommitWords,
+    ) -> Result<String, AreaError> {
+        let tree = self.stands().await?;
+        let unfinished = |what| AreaError::Unfinished { directory: self.root.clone(), what };
+        if let Some(what) = tree.under_way() {
+            return Err(unfinished(what));
+        }
+        let _checkout = self.checkout.lock().await;
+        let own = self.loose()?.of(&area.run.task);
+        let found = snapshot(&self.root).await?.ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
+        let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
+        let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
+        let quarantine = self.state.join("quarantine").join(area.run.to_string());
+        match git_commit(&self.root, &words.message(), &quarantine, Some(&before)).await {
+            Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
+            Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
+        }
+        let left = tree.status().await?;
+        if left.iter().any(|change| change.unmerged) {
+            return Err(unfinished("a merge with conflicts"));
+        }
+        let ignored = |path: &GitPath| start.before.ignored.iter().any(|other| path == other || path.is_in(other));
+        let left = left.into_iter().filter(|change| !change.repository && own.contains(&change.path));
+        let left: Vec<GitPath> = left.map(|change| change.path).filter(|path| !ignored(path)).collect();
+        if !left.is_empty() {
+            return Err(AreaError::NotCommitted(format!("uncommitted work of yours is in the way: {}", named(&left))));
+        }
+        let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(self.root.clone())) };
+        if !self.has(&head, &area.base).await? {
+            return Err(AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() });
+        }
+        Ok(head)
+    }
+
+    /// Checks the work where it is. It is committed already.
+    pub(super) async fn check_in_place(&self, area: &Area, gates: &Gates) -> Result<Option<GateFailure>, AreaError> {
+        let start = self.start(&area.run)?;
+        let files = self.files_now().await?;
+        self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Area(&self.root))).await
+    }
+
+    /// There is nothing to merge: when it is committed, it is where it belongs.
+    pub(super) async fn merge_in_place(&self, area: &Area, words: &CommitWords) -> Result<MergeResult, AreaError> {
+        let sealed = self.seal(area, words).await?;
+        if !self.has(&self.tip().await?, &sealed).await? {
+            let text = "does not have the commits of the task any more; bring them back";
+            return Ok(MergeResult::NotNow { why: format!("{} {text} ({sealed})", self.branch()) });
+        }
+        Ok(MergeResult::Merged { commits: self.commits_of_task(&area.run, &sealed).await? })
+    }
+
+    /// What this attempt and those before it have committed.
+    async fn commits_of_task(&self, run: &RunId, sealed: &str) -> Result<Vec<String>, AreaError> {
+        let of_task =
+            |(_, note): (PathBuf, Note)| Some((note.run.clone()?, note)).filter(|(of, _)| of.task == run.task);
+        let mut notes: Vec<(RunId, Note)> = self.notes()?.into_iter().filter_map(of_task).collect();
+        notes.sort_by_key(|(of, _)| of.start);
+        let mut commits = Vec::new();
+        for (of, note) in notes {
+            let end =
+                if of.start == run.start { Some(sealed.to_owned()) } else { note.in_place.and_then(|start| start.end) };
+            if let Some(end) = end {
+                commits.extend(self.commits(&note.base, &end).await?);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        commits.retain(|commit| seen.insert(commit.clone()));
+        Ok(commits)
+    }
+}
+
+impl Start {
+    pub(super) fn saved(&self) -> &str {
+        &self.saved
+    }
+}
+
+/// What had uncommitted changes and is not as it was.
+fn changed_since(start: &Start, now: &Snapshot) -> Option<String> {
+    let same = |was: &Was| now.dirty.iter().any(|now| now == was);
+    let guarded = start.before.dirty.iter().filter(|was| start.guarded.contains(&was.path));
+    let changed: Vec<GitPath> = guarded.filter(|was| !same(was)).map(|was| was.path.clone()).collect();
+    let first = changed.first()?;
+    Some(format!(
+        "had uncommitted changes before the session and are not as they were, by its hand or by yours: {}; as they were: `git \
+         show {}:{first}`",
+        named(&changed),
+        start.saved
+    ))
+}
+
+fn as_change(path: GitPath) -> Change {
+    Change { path, new: false, present: true, tracked: true, repository: false, unmerged: false }
+}
+
+fn named(paths: &[GitPath]) -> String {
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
+    if paths.len() > NAMED {
+        names.push(format!("and {} more", paths.len() - NAMED));
+    }
+    names.join(", ")
+}

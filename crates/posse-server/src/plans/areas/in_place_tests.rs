@@ -1,0 +1,378 @@
+//! Tasks in the user's own checkout, with the real git.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use posse_core::plan::isolation::Obstacle;
+use posse_core::plan::keep::{DEFAULT_KEEP, Fate};
+use posse_core::plan::machine::MergeResult;
+use posse_core::plan::{Record, State, TaskStatus};
+use posse_core::time::Wall;
+
+use super::tests::{Repo, begin, gates, git_in, merge, merged, run, words, write};
+use super::*;
+
+pub(super) fn in_place(repo: &Repo) -> Ground {
+    Ground { isolation: Isolation::InPlace, ..repo.ground() }
+}
+
+async fn open(repo: &Repo, allow_dirty: bool) -> Areas {
+    let areas = Areas::open(in_place(repo)).await.unwrap();
+    areas.may_begin(allow_dirty, None).await.unwrap();
+    areas
+}
+
+async fn start(areas: &Areas, task: &str, start: u32) -> Area {
+    areas.begin(&run(task, start), &gates(&[])).await.unwrap()
+}
+
+async fn over(areas: &Areas, area: &Area) -> Traces {
+    areas.session_over(&area.run, area).await.unwrap()
+}
+
+fn saved(areas: &Areas, area: &Area) -> String {
+    areas.known(&area.run).unwrap().in_place.unwrap().saved().to_owned()
+}
+
+#[tokio::test]
+async fn work_is_committed_where_it_was_done() {
+    let repo = Repo::new();
+    let areas = open(&repo, false).await;
+    let area = start(&areas, "1.1", 1).await;
+    assert_eq!((area.directory.as_path(), area.branch.as_str()), (repo.root.as_path(), "main"));
+    assert_eq!(areas.find(&run("1.1", 1)).unwrap(), area);
+    assert_eq!(areas.work(&area).await.unwrap(), Work::default());
+    repo.commit("a", "by the session\n");
+    write(&repo.root, "b", "left by the session\n");
+    write(&repo.root, "new", "left by the session\n");
+    fs::remove_file(repo.root.join("c")).unwrap();
+    assert_eq!(over(&areas, &area).await, Traces::default());
+    let work = areas.work(&area).await.unwrap();
+    assert_eq!((work.commits.len(), work.dirty.len(), work.files.len()), (1, 3, 4));
+    assert!(work.stat.contains("4 files changed"), "{}", work.stat);
+    let commits = merged(&merge(&areas, &area).await).to_vec();
+    assert_eq!((commits.len(), repo.status().as_str()), (2, ""));
+    assert_eq!(repo.git(&["show", "--name-only", "--format=%s"]), "task 1.1: Do it\n\nb\nc\nnew");
+    let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)"]);
+    assert_eq!(trailers.trim(), "Plan: The plan\nTask: 1.1\nRun: 1.1-1\nAttempt: 1");
+    // Asked again after a crash.
+    let again = Areas::open(in_place(&repo)).await.unwrap();
+    assert_eq!(merged(&merge(&again, &area).await), commits);
+    assert_eq!(again.tidy(&BTreeSet::new()).await.unwrap(), []);
+    assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main", "nothing is left behind");
+}
+
+/// Everything of the user's: the index, as it differs from the commit, and the files as they differ from the index.
+fn users(repo: &Repo) -> (String, String, String) {
+    let untracked = repo.git(&["ls-files", "--others", "--exclude-standard"]);
+    (repo.git(&["diff", "--cached"]), repo.git(&["diff"]), untracked)
+}
+
+#[tokio::test]
+async fn t47_what_the_user_has_begun_stays_as_it_is() {
+    let repo = Repo::new();
+    write(&repo.root, "a", "staged by the user\n");
+    repo.git(&["add", "a"]);
+    write(&repo.root, "a", "and changed again\n");
+    write(&repo.root, "b", "changed by the user\n");
+    write(&repo.root, "loose", "of the user\n");
+    let before = users(&repo);
+    let refused = Areas::open(in_place(&repo)).await.unwrap().may_begin(false, None).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("not committed: a, b, loose; commit them") && refused.contains("--allow-dirty"),
+        "{refused}"
+    );
+    let areas = open(&repo, true).await;
+    let area = start(&areas, "1", 1).await;
+    assert_eq!(areas.not_its_own(&area).unwrap(), ["a", "b", "loose"]);
+    assert_eq!(users(&repo), before);
+    write(&repo.root, "c", "by the session\n");
+    write(&repo.root, "new", "by the session\n");
+    assert_eq!(over(&areas, &area).await, Traces::default());
+    merged(&merge(&areas, &area).await);
+    assert_eq!(repo.git(&["show", "--name-only", "--format="]), "c\nnew");
+    assert_eq!(users(&repo), before);
+    // The file, what was staged of it, and what no commit has.
+    let saved = saved(&areas, &area);
+    for (what, expected) in [(":a", "and changed again"), (":loose", "of the user"), ("^2:a", "staged by the user")] {
+        assert_eq!(repo.git(&["show", &format!("{saved}{what}")]), expected);
+    }
+    let kept = areas.tidy(&BTreeSet::new()).await.unwrap();
+    assert_eq!((kept.len(), kept[0].branch.as_str()), (1, saved.as_str()));
+}
+
+#[tokio::test]
+async fn a_session_that_commits_what_is_the_users_has_failed() {
+    let repo = Repo::new();
+    write(&repo.root, "a", "of the user\n");
+    write(&repo.root, "d/loose", "of the user\n");
+    let areas = open(&repo, true).await;
+    for (number, name) in [(1, "a"), (2, "d/loose")] {
+        let area = start(&areas, "1", number).await;
+        write(&repo.root, name, &format!("by session {number}\n"));
+        repo.git(&["add", name]);
+        repo.git(&["commit", "--quiet", "-m", "swept"]);
+        // Also after a crash.
+        for areas in [&areas, &Areas::open(in_place(&repo)).await.unwrap()] {
+            let text = over(areas, &area).await.trespass.unwrap();
+            let place = format!("{}:{name}", saved(areas, &area));
+            assert!(text.contains(&format!("before the session began: {name}.")) && text.contains(&place), "{text}");
+            assert_eq!(repo.git(&["show", &place]), "of the user");
+        }
+        assert_eq!(repo.git(&["show", &format!("HEAD:{name}")]), format!("by session {number}"));
+        // Another commit on top does not hide it.
+        write(&repo.root, name, "of the user\n");
+        repo.git(&["commit", "--quiet", "-m", "back", "--", name]);
+        assert!(over(&areas, &area).await.trespass.is_some());
+        write(&repo.root, name, "of the user\nagain\n");
+    }
+    // Changed and not committed: nobody knows by whom, but it is told and kept.
+    let area = start(&areas, "2", 1).await;
+    repo.git(&["checkout", "--quiet", "--", "a"]);
+    write(&repo.root, "b", "by the session\n");
+    let traces = over(&areas, &area).await;
+    assert_eq!(traces.trespass, None);
+    assert!(traces.notes[0].contains("not as they were, by its hand or by yours: a;"), "{:?}", traces.notes);
+    assert_eq!(repo.git(&["show", &format!("{}:a", saved(&areas, &area))]), "of the user\nagain");
+}
+
+#[tokio::test]
+async fn commits_that_were_there_before_are_not_rewritten() {
+    let repo = Repo::new();
+    repo.commit("a", "of the user\n");
+    let theirs = repo.git(&["rev-parse", "HEAD"]);
+    let areas = open(&repo, false).await;
+    let area = start(&areas, "1", 1).await;
+    write(&repo.root, "b", "by the session\n");
+    repo.git(&["commit", "--quiet", "--amend", "-am", "mine now"]);
+    let text = over(&areas, &area).await.trespass.unwrap();
+    assert!(text.starts_with("what was on main when the task began is not all there any more"), "{text}");
+    let MergeResult::NotNow { why } = merge(&areas, &area).await else { panic!("merged") };
+    assert!(why.contains(&saved(&areas, &area)), "{why}");
+    assert!(
+        repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1")
+    );
+    let state = verified("1", "1970-01-01T00:00:00Z");
+    let failed = Keeping { state: &State::default(), keep: Duration::ZERO, now: Wall(i64::MAX) };
+    assert_eq!(areas.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Needed));
+    let done = Keeping { state: &state, ..failed };
+    assert_eq!(areas.clean(&done, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Goes));
+    assert_eq!(repo.git(&["for-each-ref", "refs/posse"]), "");
+}
+
+#[tokio::test]
+async fn the_next_attempt_goes_on_with_what_is_there() {
+    let repo = Repo::new();
+    let areas = open(&repo, false).await;
+    let first = start(&areas, "1", 1).await;
+    repo.commit("a", "by attempt 1\n");
+    write(&repo.root, "b", "left by attempt 1\n");
+    write(&repo.root, "c", "left by attempt 1\n");
+    over(&areas, &first).await;
+    // It failed. Another task must not take it along, and does not.
+    let other = start(&areas, "2", 1).await;
+    assert_eq!(areas.not_its_own(&other).unwrap(), ["b", "c"]);
+    write(&repo.root, "d/e", "by task 2\n");
+    assert_eq!(over(&areas, &other).await, Traces::default());
+    assert_eq!(merged(&merge(&areas, &other).await).len(), 1);
+    assert_eq!(repo.git(&["show", "--name-only", "--format="]), "d/e");
+
+    let areas = Areas::open(in_place(&repo)).await.unwrap();
+    let second = start(&areas, "1", 2).await;
+    assert_eq!(areas.not_its_own(&second).unwrap(), [] as [&str; 0]);
+    assert!(!areas.work(&second).await.unwrap().is_there(), "what attempt 1 did is no evidence for attempt 2");
+    write(&repo.root, "c", "mended by attempt 2\n");
+    over(&areas, &second).await;
+    let work = areas.work(&second).await.unwrap();
+    assert_eq!(work.dirty, [GitPath(b"c".to_vec())]);
+    let commits = merged(&merge(&areas, &second).await).to_vec();
+    assert_eq!((commits.len(), repo.status().as_str()), (2, ""), "the commit of attempt 1 is the task's too");
+    assert_eq!(repo.git(&["show", "--name-only", "--format="]), "b\nc");
+}
+
+#[tokio::test]
+async fn a_run_that_was_stopped_is_no_obstacle_for_the_next() {
+    let repo = Repo::new();
+    let areas = open(&repo, false).await;
+    let area = start(&areas, "1", 1).await;
+    write(&repo.root, "b", "half\n");
+    over(&areas, &area).await;
+    let earlier = Earlier { state: repo.ground().state, unfinished: true };
+    let next = || Ground { state: repo.ground().state.with_file_name("next"), ..in_place(&repo) };
+    let areas = Areas::open(next()).await.unwrap();
+    areas.may_begin(false, Some(&earlier)).await.unwrap();
+    assert_eq!(areas.not_its_own(&start(&areas, "1", 2).await).unwrap(), [] as [&str; 0]);
+    // What somebody changed since is theirs.
+    write(&repo.root, "b", "half, and a line of the user\n");
+    let refused = areas.may_begin(false, Some(&earlier)).await.unwrap_err();
+    assert!(matches!(refused, AreaError::NotClean { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn t50_what_was_red_before_is_known_and_what_checks_leave_is_no_work() {
+    let repo = Repo::new();
+    // It names what is red, and leaves something behind each time.
+    let check = "date +%N >> report; for f in a b; do grep -q bad $f && echo \"test $f ... FAILED\" && bad=1; done; test -z \"$bad\"";
+    let gates = gates(&[check]);
+    repo.commit("a", "bad\n");
+    let areas = open(&repo, false).await;
+    let area = areas.begin(&run("1", 1), &gates).await.unwrap();
+    assert_eq!(repo.status(), "?? report", "it was run before the session");
+    assert_eq!(areas.not_its_own(&area).unwrap(), [] as [&str; 0]);
+    write(&repo.root, "c", "by the session\n");
+    over(&areas, &area).await;
+    assert_eq!(areas.check(&area, &words(&area), &gates).await, None, "red as it was before");
+    merged(&merge(&areas, &area).await);
+    assert_eq!((repo.git(&["show", "--name-only", "--format="]).as_str(), repo.status().as_str()), ("c", "?? report"));
+
+    let runs = || repo.read("report").unwrap().lines().count();
+    let before = runs();
+    let area = areas.begin(&run("2", 1), &gates).await.unwrap();
+    assert_eq!(runs(), before, "nobody has changed anything since: it is not run again");
+    write(&repo.root, "b", "bad\n");
+    over(&areas, &area).await;
+    let failure = areas.check(&area, &words(&area), &gates).await.unwrap();
+    assert!(failure.message.contains("new: b"), "{failure:?}");
+    assert_eq!(repo.status(), "?? report", "the work is committed, and stays");
+}
+
+#[tokio::test]
+async fn checks_of_the_whole_plan() {
+    let of_plan = |command: &str| {
+        let mut gates = gates(&[command]);
+        gates.commands[0].when = posse_core::plan::file::GateWhen::AfterPlan;
+        gates
+    };
+    for isolation in [Isolation::Worktree, Isolation::InPlace] {
+        for (command, expected) in [
+            ("true", "Green"),
+            ("grep -q good a || { echo 'test a ... FAILED'; exit 1; }", "KnownRed"),
+            ("grep -q bad b || { echo 'test b ... FAILED'; exit 1; }", "Green"),
+            ("! grep -q bad b || { echo 'test b ... FAILED'; exit 1; }", "Red"),
+            ("exit 77", "NotRun"),
+            ("", "NotRun"),
+        ] {
+            let repo = Repo::new();
+            let base = repo.git(&["rev-parse", "HEAD"]);
+            let areas = Areas::open(Ground { isolation, ..repo.ground() }).await.unwrap();
+            let gates = of_plan(command);
+            let area = areas.begin(&run("1", 1), &gates).await.unwrap();
+            write(&area.directory, "b", "bad\n");
+            over(&areas, &area).await;
+            assert_eq!(areas.check(&area, &words(&area), &gates).await, None, "not a check of tasks");
+            merged(&merge(&areas, &area).await);
+            // By another process, after a crash.
+            let areas = Areas::open(Ground { isolation, ..repo.ground() }).await.unwrap();
+            let checks = areas.check_plan(Some(&base), &gates).await;
+            let said = format!("{:?}", checks[0].verdict);
+            assert!(said.starts_with(expected), "{isolation:?}, {command}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_no_session_can_begin() {
+    let refused = async |repo: &Repo, allow_dirty| {
+        let areas = Areas::open(in_place(repo)).await.unwrap();
+        areas.may_begin(allow_dirty, None).await.unwrap_err().to_string()
+    };
+    let repo = Repo::new();
+    write(&repo.root, ".posse/notes", "ours\n");
+    write(&repo.root, "plan.yaml", "meta: {}\n");
+    let ground = Ground { plan_file: Some(repo.root.join("plan.yaml")), ..in_place(&repo) };
+    Areas::open(ground).await.unwrap().may_begin(false, None).await.unwrap();
+
+    repo.git(&["checkout", "--quiet", "-b", "other"]);
+    repo.commit("a", "other\n");
+    repo.git(&["checkout", "--quiet", "main"]);
+    let ground = Ground { branch: Some("other".into()), ..in_place(&repo) };
+    let text = Areas::open(ground).await.unwrap().may_begin(true, None).await.unwrap_err().to_string();
+    assert!(text.starts_with("other is not checked out in"), "{text}");
+    repo.commit("a", "main\n");
+    let conflict = std::process::Command::new("git").args(["merge", "other"]).current_dir(&repo.root).output().unwrap();
+    assert!(!conflict.status.success());
+    let text = refused(&repo, true).await;
+    assert!(text.starts_with("a merge is under way in"), "{text}");
+
+    let inner = Repo::new();
+    let repo = Repo::new();
+    let url = inner.root.to_str().unwrap();
+    repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "lib"]);
+    repo.git(&["commit", "--quiet", "-m", "a submodule"]);
+    assert_eq!(obstacle(&repo.root).await.unwrap(), Some(Obstacle::Submodule("lib".into())));
+    let areas = open(&repo, false).await;
+    let area = start(&areas, "1", 1).await;
+    write(&repo.root, "lib/a", "by the session\n");
+    git_in(
+        &repo.root.join("lib"),
+        &["-c", "user.name=s", "-c", "user.email=s@x", "commit", "--quiet", "-am", "inside"],
+    );
+    repo.git(&["commit", "--quiet", "-am", "lib"]);
+    assert_eq!(over(&areas, &area).await, Traces::default());
+    assert_eq!(merged(&merge(&areas, &area).await).len(), 1);
+    write(&repo.root, "lib/a", "of the user\n");
+    let text = refused(&repo, true).await;
+    assert!(text.starts_with("lib is a repository within this one that has changes of its own"), "{text}");
+
+    let repo = Repo::new();
+    assert_eq!(obstacle(&repo.root).await.unwrap(), None);
+    repo.commit("d/.gitattributes", "# *.txt filter=lfs\n");
+    assert_eq!(obstacle(&repo.root).await.unwrap(), None);
+    repo.commit("d/.gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    assert_eq!(obstacle(&repo.root).await.unwrap(), Some(Obstacle::Lfs("d/.gitattributes".into())));
+}
+
+fn verified(task: &str, at: &str) -> State {
+    let mut state = State::default();
+    *state.of(&task.parse().unwrap()) =
+        Record { status: TaskStatus::Verified, completed_at: Some(at.into()), ..Record::default() };
+    state
+}
+
+/// In work trees of their own.
+#[tokio::test]
+async fn work_of_failed_attempts_goes_when_its_time_is_over() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    for task in ["done", "open", "dirty", "merged"] {
+        let area = begin(&areas, task).await;
+        write(&area.directory, task, "x\n");
+        match task {
+            "dirty" => {}
+            "merged" => drop(merge(&areas, &area).await),
+            _ => drop(areas.seal(&area, &words(&area)).await.unwrap()),
+        }
+    }
+    let mut state = verified("done", "1970-01-01T00:00:00Z");
+    *state.of(&"dirty".parse().unwrap()) = state.get(&"done".parse().unwrap()).unwrap().clone();
+    let now = crate::now();
+    let in_days = |days: i64| Wall(now.0 + days * 24 * 60 * 60 * 1000);
+    let told = |kept: &[Kept]| -> Vec<String> {
+        let fate = |kept: &Kept| match kept.fate {
+            Some(Fate::Until(_)) => "later".to_owned(),
+            fate => format!("{:?}", fate.unwrap()).to_lowercase(),
+        };
+        kept.iter().map(|kept| format!("{} {}", kept.branch.split('/').nth(2).unwrap(), fate(kept))).collect()
+    };
+    let branches = || repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
+    let all = branches();
+
+    let keeping = Keeping { state: &state, keep: DEFAULT_KEEP, now: in_days(6) };
+    let looked = areas.clean(&keeping, Sweep::Look).await.unwrap();
+    assert_eq!(told(&looked), ["dirty later", "done later", "merged goes", "open needed"]);
+    assert_eq!(branches(), all, "to look changes nothing");
+    let keeping = Keeping { now: in_days(8), ..keeping };
+    let looked = areas.clean(&keeping, Sweep::Look).await.unwrap();
+    assert_eq!(told(&looked), ["dirty later", "done goes", "merged goes", "open needed"]);
+    assert_eq!(told(&areas.clean(&keeping, Sweep::Remove).await.unwrap()), told(&looked));
+    assert_eq!(branches(), "plan/p-1/dirty/1\nplan/p-1/open/1");
+    // What was not committed is now, and its time begins.
+    assert_eq!(repo.git(&["show", "plan/p-1/dirty/1:dirty"]), "x");
+    let keeping = Keeping { now: in_days(16), ..keeping };
+    for expected in [&["dirty goes", "open needed"][..], &["open needed"]] {
+        assert_eq!(told(&areas.clean(&keeping, Sweep::Remove).await.unwrap()), expected);
+    }
+    assert_eq!(branches(), "plan/p-1/open/1");
+    assert!(areas.find(&run("open", 1)).unwrap().directory.join("open").exists());
+}

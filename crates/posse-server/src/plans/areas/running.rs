@@ -1,0 +1,117 @@
+//! Checks that outlive a daemon that was killed. Whoever runs one in the same directory ends the old one first: two at once
+//! would write over each other's results, and in the user's checkout nobody could tell when it is over.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest, Sha256};
+
+/// How long an old check may take to be gone once it is killed, and how often that is looked at.
+const GONE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Where it is written down which check runs in a directory.
+pub(super) struct Running {
+    note: PathBuf,
+}
+
+impl Running {
+    pub(super) fn in_directory(state: &Path, directory: &Path) -> Self {
+        let key = Sha256::digest(directory.as_os_str().as_encoded_bytes());
+        let key: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Self { note: state.join("gates").join(format!("running-{key}")) }
+    }
+
+    /// What the shell of a check says first: this boot, and its own line in the list of processes, which has its number and its
+    /// start. The shell itself, because nobody else can do it before the command begins.
+    pub(super) fn words(&self) -> String {
+        let note = self.note.to_string_lossy().replace('\'', r"'\''");
+        format!(
+            "read -r boot < /proc/sys/kernel/random/boot_id && read -r stat < /proc/$$/stat && \
+             printf '%s\\n%s\\n' \"$boot\" \"$stat\" > '{note}'\nunset boot stat\n"
+        )
+    }
+
+    /// Ends the check that was left running here, with all it started.
+    pub(super) async fn end(&self) {
+        let Some((pid, start)) = self.noted() else { return };
+        let lives = || started(pid).as_deref() == Some(&*start);
+        if lives() {
+            tracing::info!("ending a check that outlived the last daemon: {pid}");
+            // It leads a process group of its own.
+            if let Some(group) = Pid::from_raw(pid) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let deadline = tokio::time::Instant::now() + GONE;
+            while lives() && tokio::time::Instant::now() < deadline {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        self.over();
+    }
+
+    pub(super) fn over(&self) {
+        let _ = std::fs::remove_file(&self.note);
+    }
+
+    /// Its number and its start, if it is of this boot.
+    fn noted(&self) -> Option<(i32, String)> {
+        let noted = std::fs::read_to_string(&self.note).ok()?;
+        let (boot, stat) = noted.split_once('\n')?;
+        let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        (boot.trim() == now.trim()).then_some(())?;
+        Some((stat.split_whitespace().next()?.parse().ok()?, start(stat)?))
+    }
+}
+
+fn started(pid: i32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // One that is dead and only not buried yet does nothing any more.
+    let state = stat.rsplit_once(") ")?.1.chars().next()?;
+    start(&stat).filter(|_| state != 'Z')
+}
+
+/// The 22nd field; the second, in brackets, may have anything in it.
+fn start(stat: &str) -> Option<String> {
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(19).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_was_left_running_is_ended_and_no_other() {
+        let state = tempfile::Builder::new().prefix("it's ").tempdir().unwrap();
+        std::fs::create_dir(state.path().join("gates")).unwrap();
+        let running = Running::in_directory(state.path(), Path::new("/x"));
+        running.end().await;
+        let begin = |running: &Running| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{}echo begun; sleep 600 & wait", running.words())]).process_group(0);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let mut line = [0; 6];
+            std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+            child
+        };
+        let mut child = begin(&running);
+        let other = Running::in_directory(state.path(), Path::new("/y"));
+        let mut bystander = begin(&other);
+        running.end().await;
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+        assert!(bystander.try_wait().unwrap().is_none());
+        // The same number, but another process.
+        let noted = std::fs::read_to_string(&other.note).unwrap();
+        let (boot, stat) = noted.split_once('\n').unwrap();
+        let start = start(stat).unwrap();
+        std::fs::write(&other.note, format!("{boot}\n{}", stat.replace(&start, "1"))).unwrap();
+        other.end().await;
+        assert!(bystander.try_wait().unwrap().is_none() && !other.note.exists());
+        let _ = kill_process_group(Pid::from_child(&bystander), Signal::KILL);
+        bystander.wait().unwrap();
+    }
+}

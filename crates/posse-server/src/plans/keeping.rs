@@ -1,0 +1,159 @@
+//! What runs of plans leave behind, and what of it goes: by itself when it is old or too much, and when somebody asks.
+//! What may go is decided in `posse_core::plan::retention`; whether work is merged, git says (`areas`).
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::SystemTime;
+
+use posse_core::ids::RunId;
+use posse_core::plan::machine::RunOutcome;
+use posse_core::plan::retention::{self, Run};
+use posse_core::time::Wall;
+
+use super::areas::Sweep;
+use super::keep::KeptWork;
+use super::view::{PlanRunStatus, PlanView};
+use super::{PlanError, Plans};
+use crate::api::types::{CleanItem, CleanView, CleanWhat};
+
+/// More runs than anybody has.
+const ALL: usize = i32::MAX as usize;
+
+impl Plans {
+    /// Removes the files of runs that are old, or too much. When the daemon starts and when a run ends, so nothing waits for
+    /// a clock.
+    pub(crate) async fn tidy(&self) {
+        let (Ok(views), state) = (self.list(ALL).await, self.state.clone()) else { return };
+        let tidied = tokio::task::spawn_blocking(move || {
+            let runs = on_disk(&state, &views);
+            let stays = retention::stays(&runs, |file| Path::new(file).exists());
+            for id in retention::surplus(&runs, &stays, crate::now()) {
+                remove(&state, id);
+            }
+            remove_strangers(&state, &views);
+        });
+        let _ = tidied.await;
+    }
+
+    /// What may go of what runs left behind, and what may not; of all plans, or of this one. With `remove` it goes.
+    pub(crate) async fn clean_all(&self, file: Option<&str>, remove: bool) -> Result<CleanView, PlanError> {
+        // Nobody begins a run meanwhile.
+        let _beginning = self.beginning.lock().await;
+        let file = file.map(|file| super::real_file(file).unwrap_or_else(|_| file.to_owned()));
+        let works = self.clean(file.as_deref(), if remove { Sweep::Remove } else { Sweep::Look }).await?;
+        let views = self.list(ALL).await?;
+        let mut runs = self.measured(&views).await?;
+        for run in runs.iter_mut().filter(|run| run.holds_work) {
+            // What could not be looked at is not named, and stays.
+            let mut of_run = works.iter().filter(|work| work.run == run.id).peekable();
+            run.holds_work = of_run.peek().is_none() || of_run.any(|work| !work.goes);
+        }
+        let mut found = CleanView::default();
+        for KeptWork { run, file, directory, branch, why, goes } in works {
+            let name = format!("{} (branch {branch})", directory.display());
+            let list = if goes { &mut found.gone } else { &mut found.kept };
+            list.push(CleanItem { what: CleanWhat::WorkTree, name, run, file, why });
+        }
+        let stays = retention::stays(&runs, |file| Path::new(file).exists());
+        for run in runs.iter().filter(|run| file.as_ref().is_none_or(|file| *file == run.file)) {
+            let directory = self.state_of(run.id);
+            if !directory.exists() {
+                continue;
+            }
+            let item = |why: &str| CleanItem {
+                what: CleanWhat::Run,
+                name: directory.display().to_string(),
+                run: run.id,
+                file: run.file.clone(),
+                why: why.to_owned(),
+            };
+            match stays.get(&run.id) {
+                Some(why) => found.kept.push(item(why.as_str())),
+                None => {
+                    found.bytes += run.bytes;
+                    found.gone.push(item("its plan is done"));
+                    if remove {
+                        self::remove(&self.state, run.id);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn measured(&self, views: &[PlanView]) -> Result<Vec<Run>, PlanError> {
+        let (state, views) = (self.state.clone(), views.to_vec());
+        tokio::task::spawn_blocking(move || on_disk(&state, &views)).await.map_err(|_| PlanError::Stopping)
+    }
+}
+
+/// All runs, with what there is of them on disk. Those of which nothing is left count too: how the newest run of a plan
+/// ended says whether the plan is at its end.
+fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run> {
+    let run = |view: &PlanView| {
+        let directory = state.join(view.id.as_str());
+        Run {
+            id: view.id,
+            file: view.file.clone(),
+            begun: Wall(view.created.as_millisecond()),
+            changed: Wall(view.changed.as_millisecond()),
+            over: view.status == PlanRunStatus::Over,
+            success: view.outcome.is_some_and(RunOutcome::is_success),
+            holds_work: !is_empty(&directory.join("worktrees")) || !is_empty(&directory.join("areas")),
+            bytes: size(&directory),
+        }
+    };
+    views.iter().map(run).collect()
+}
+
+/// No file is below it. What cannot be looked at may hold anything.
+fn is_empty(directory: &Path) -> bool {
+    match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.all(|entry| {
+            let found = entry.and_then(|entry| Ok((entry.file_type()?.is_dir(), entry.path())));
+            found.is_ok_and(|(is_directory, path)| is_directory && is_empty(&path))
+        }),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// What logs take. Work trees, which may be as large as the project, are no logs, and go when their work is merged.
+fn size(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() && matches!(entry.file_name().to_str(), Some("worktrees" | "bench")) => 0,
+            Ok(found) if found.is_dir() => size(&entry.path()),
+            Ok(found) => found.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn remove(state: &Path, id: RunId) {
+    let directory = state.join(id.as_str());
+    match std::fs::remove_dir_all(&directory) {
+        Ok(()) => tracing::info!("the files of run {id} have been removed"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!("{}: {error}", directory.display()),
+    }
+}
+
+/// Directories of runs that nobody knows: begun, and not written down before a crash. They never held anything.
+fn remove_strangers(state: &Path, views: &[PlanView]) {
+    let known: HashSet<&str> = views.iter().map(|view| view.id.as_str()).collect();
+    for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(id) = name.to_str().filter(|name| !known.contains(name)).and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let directory = entry.path();
+        let old = entry
+            .metadata()
+            .and_then(|found| found.modified())
+            .is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > retention::AGE));
+        if old && is_empty(&directory.join("worktrees")) && is_empty(&directory.join("areas")) {
+            remove(state, id);
+        }
+    }
+}

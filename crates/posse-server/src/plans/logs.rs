@@ -1,0 +1,97 @@
+//! What sessions of plans left behind, for people to read: what they were asked, did and said.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use posse_core::ids::RunId;
+use posse_core::secrets::masked;
+
+use super::{PlanError, Plans, said, session};
+use crate::api::types::{SessionFiles, SessionLines};
+
+/// As much of a file as is handed out at once. A line may be longer: then it comes alone.
+const PIECE: u64 = 1 << 20;
+/// No line that is worth reading is longer.
+const LONGEST: u64 = 32 << 20;
+
+impl Plans {
+    /// What a session was asked and left behind. Nothing of what is gone.
+    pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, PlanError> {
+        let directory = self.session_directory(run, session).await?;
+        blocking(move || {
+            let read = |name: &str| Some(masked(&std::fs::read_to_string(directory.join(name)).ok()?).into_owned());
+            SessionFiles {
+                prompt: read("prompt.md"),
+                report: read("result/result.json"),
+                stderr: masked(&session::end_of(&directory.join("stderr.log"))).into_owned(),
+                directory: directory.to_string_lossy().into_owned(),
+            }
+        })
+        .await
+    }
+
+    /// What it did and said after this place: whole lines only.
+    pub(crate) async fn session_lines(
+        &self,
+        run: RunId,
+        session: &str,
+        after: u64,
+        raw: bool,
+    ) -> Result<SessionLines, PlanError> {
+        let name = if raw { "stream.jsonl" } else { said::NAME };
+        let path = self.session_directory(run, session).await?.join(name);
+        blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
+    }
+
+    async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, PlanError> {
+        self.show(run).await?;
+        Ok(self.state_of(run).join("sessions").join(session))
+    }
+}
+
+async fn blocking<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, PlanError> {
+    tokio::task::spawn_blocking(read).await.map_err(|_| PlanError::Stopping)
+}
+
+fn lines(path: &Path, after: u64) -> std::io::Result<SessionLines> {
+    let mut file = std::fs::File::open(path)?;
+    file.seek(SeekFrom::Start(after))?;
+    let mut bytes = Vec::new();
+    let mut room = PIECE;
+    let end = loop {
+        let read = file.by_ref().take(room).read_to_end(&mut bytes)? as u64;
+        match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => break end + 1,
+            // What is not whole yet comes later.
+            None if read < room => break 0,
+            None if bytes.len() as u64 > LONGEST => break bytes.len(),
+            None => room = bytes.len() as u64,
+        }
+    };
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    Ok(SessionLines { lines: text.lines().map(|line| masked(line).into_owned()).collect(), next: after + end as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_and_where_to_go_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let long = "x".repeat(3 * PIECE as usize);
+        std::fs::write(&path, format!("one\n{long}\ntwo\nha")).unwrap();
+        let at = |after| {
+            let found = lines(&path, after).unwrap();
+            (found.lines.iter().map(String::len).collect::<Vec<_>>(), found.next)
+        };
+        assert_eq!(at(0), (vec![3], 4));
+        let behind = 5 + 3 * PIECE;
+        assert_eq!(at(4).0[0], 3 * PIECE as usize);
+        assert_eq!(at(behind), (vec![3], behind + 4));
+        assert_eq!(at(behind + 4), (vec![], behind + 4), "half a line is none");
+        std::fs::write(&path, format!("one\n{long}\ntwo\nhalf\n")).unwrap();
+        assert_eq!(at(behind + 4).0, [4]);
+    }
+}

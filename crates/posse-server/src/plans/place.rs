@@ -1,0 +1,53 @@
+//! Where the tasks of a run are worked on: decided once, when it begins.
+
+use posse_core::plan::Plan;
+use posse_core::plan::file::Isolation;
+use posse_core::plan::isolation::choose;
+
+use super::areas::{self, Areas, Earlier};
+use super::entry::Spec;
+use super::ledger::Ledger;
+use super::{PlanError, Plans, lock};
+
+impl Plans {
+    /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
+    pub(super) async fn find_place(&self, spec: &mut Spec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
+        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
+        let said = spec.config.isolation(&plan);
+        let obstacle = match said {
+            Some(Isolation::InPlace) => None,
+            _ => areas::obstacle(spec.directory.as_ref()).await?,
+        };
+        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers).map_err(PlanError::Wrong)?;
+        spec.git.isolation = chosen.0;
+        spec.remarks.extend(chosen.1);
+        let areas = self.areas(spec).await?;
+        areas.knows_who_commits().await?;
+        if spec.git.isolation == Isolation::InPlace {
+            self.nobody_is_there(&areas)?;
+        }
+        let done = |last: &Ledger| matches!(last.ended, Some((outcome, _)) if outcome.is_success());
+        let unfinished = last.filter(|last| !done(last));
+        let earlier = last.map(|last| Earlier { state: self.state_of(last.spec.id), unfinished: !done(last) });
+        areas.may_begin(spec.git.allow_dirty, earlier.as_ref()).await?;
+        // Whatever is checked out later, this is the branch of the run.
+        spec.branch = Some(areas.branch().to_owned());
+        spec.git.base = match unfinished.and_then(|last| last.spec.git.base.clone()) {
+            Some(base) => Some(base),
+            None => Some(areas.tip().await?),
+        };
+        Ok(areas)
+    }
+
+    /// Two runs in one checkout could not tell whose is what.
+    fn nobody_is_there(&self, areas: &Areas) -> Result<(), PlanError> {
+        let in_place = lock(&self.in_place);
+        match in_place.iter().find(|(_, root)| *root == areas.root()) {
+            None => Ok(()),
+            Some((run, root)) => Err(PlanError::Wrong(format!(
+                "run {run} of another plan works in {}; wait until it is over, or stop it",
+                root.display()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A backlog for people to look at.
+
+use posse_core::auto::Standing;
+use posse_core::auto::settings::Mode;
+use posse_core::plan::TaskStatus;
+use posse_server::auto::view::{AutoView, DoingView, ItemView, WhyView};
+use posse_server::backlog::Other;
+use posse_server::plans::view::{PlanRunStatus, PlanView};
+
+use super::items::Row as Listed;
+use crate::cmd::plan;
+use crate::foot::Row;
+use crate::ui::{Cell, Colour, Ui, age, plain};
+
+pub(super) fn items(rows: &[Listed<'_>], others: &[Other], ui: &Ui) -> String {
+    let mut text = String::new();
+    if !rows.is_empty() {
+        let table: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
+        text.push_str(&ui.table(&["", "ITEM", "KIND", "PRIORITY", "TITLE"], &table));
+    }
+    for row in rows {
+        for warning in row.warnings {
+            let place = ui.paint(&format!("{}:", row.path), Colour::Yellow);
+            text.push_str(&format!("{place}{}\n", plain(&warning.to_string())));
+        }
+    }
+    for other in others {
+        let path = ui.paint(&plain(&other.path), Colour::Red);
+        for line in other.why.lines() {
+            // Problems in a file begin with its name and the place.
+            let line = line.strip_prefix(other.path.as_str()).map_or_else(|| format!(": {line}"), str::to_owned);
+            text.push_str(&format!("{path}{}\n", plain(&line)));
+        }
+    }
+    text
+}
+
+fn cells(row: &Listed<'_>) -> Vec<Cell> {
+    let (mark, colour) = match (row.place, &row.question) {
+        (Some(_), Some(_)) => ("?".to_owned(), Some(Colour::Yellow)),
+        (Some(place), None) => (place.to_string(), Some(Colour::Green)),
+        (None, _) => ("–".to_owned(), Some(Colour::Dim)),
+    };
+    let said = match (&row.why, &row.question) {
+        (Some(why), _) => format!("{} ({why})", row.title),
+        (None, Some(_)) => format!("{} (too vague: it will be asked about)", row.title),
+        (None, None) => row.title.to_owned(),
+    };
+    let held = row.place.is_none().then_some(Colour::Dim);
+    vec![
+        Cell::new(mark, colour),
+        Cell::new(row.item.as_str(), held),
+        Cell::new(row.kind, held),
+        Cell::new(row.priority, held),
+        Cell::new(said, held),
+    ]
+}
+
+/// A sign for how an item stands.
+fn mark(standing: Standing) -> (&'static str, Option<Colour>) {
+    match standing {
+        Standing::Waiting => ("○", None),
+        Standing::Held => ("–", Some(Colour::Dim)),
+        Standing::InProgress => ("▸", Some(Colour::Blue)),
+        Standing::Parked => ("?", Some(Colour::Yellow)),
+        Standing::Ended => ("■", Some(Colour::Green)),
+        Standing::Gone => ("·", Some(Colour::Dim)),
+    }
+}
+
+/// How many items stand how, in a few words.
+fn counts(view: &AutoView) -> String {
+    let words = [
+        (Standing::Ended, "ended"),
+        (Standing::Waiting, "to do"),
+        (Standing::Parked, "for you"),
+        (Standing::Held, "held"),
+    ];
+    let count = |standing| view.items.iter().filter(|item| item.standing == standing).count();
+    let parts = words.map(|(standing, word)| (count(standing), word));
+    parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Watch => "watches the backlog",
+        Mode::Drain => "works through the backlog",
+        Mode::Once => "works on one item",
+    }
+}
+
+/// What is done for an item now.
+fn doing(doing: &DoingView) -> String {
+    let session = doing.session.as_ref().map(|session| {
+        let heard = session.doing.as_deref().map(|heard| format!("  {}", plain(heard))).unwrap_or_default();
+        format!("  {} {}{heard}", session.agent, age(session.since))
+    });
+    format!("{}  {}  {}{}", doing.item, doing.step, age(doing.since), session.unwrap_or_default())
+}
+
+fn hold(view: &AutoView) -> Option<String> {
+    let hold = view.hold.as_ref()?;
+    let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
+    Some(format!("no session before {until}: {}", plain(&hold.reason)))
+}
+
+/// For the foot of a window: what is done now, the plan that is carried out, what comes next.
+pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, columns: usize) -> Vec<Row> {
+    let head = format!("{}  {}  {}  {}", mode(view.mode), counts(view), age(view.created), view.used.cost());
+    let mut picture: Vec<Row> = vec![vec![("═".repeat(columns), Some(Colour::Dim))], vec![(head, Some(Colour::Bold))]];
+    if let Some(hold) = hold(view) {
+        picture.push(vec![(hold, Some(Colour::Yellow))]);
+    }
+    if let Some(now) = &view.doing {
+        picture.push(vec![("▸ ".into(), Some(Colour::Blue)), (doing(now), None)]);
+    }
+    // One row stays free for the cursor.
+    let room = rows.saturating_sub(picture.len() + 1);
+    if let Some(plan) = plan {
+        // It leaves a row for the cursor itself.
+        picture.extend(plan::live::picture(plan, jiff::Timestamp::now(), room + 1, columns));
+        return picture;
+    }
+    let first = |standing| view.items.iter().filter(move |item| item.standing == standing);
+    for item in first(Standing::Parked).chain(first(Standing::Waiting)).take(room) {
+        let (sign, colour) = mark(item.standing);
+        let text = format!("{}  {}", item.item, plain(item.title.as_deref().unwrap_or_default()));
+        let why = if item.standing == Standing::Parked { format!("  {}", plain(&item.reason)) } else { String::new() };
+        picture.push(vec![(format!("{sign} "), colour), (text, None), (why, Some(Colour::Dim))]);
+    }
+    picture
+}
+
+/// `posse auto status`.
+pub(super) fn status(view: &AutoView, plan: Option<&PlanView>, ui: &Ui) -> String {
+    let mut text = match (view.status, view.outcome) {
+        (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
+        (PlanRunStatus::Over, outcome) => {
+            let word = outcome.map_or("over", posse_server::plans::outcome_word);
+            let reason = view.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+            format!("pipeline {} ended {} ago, {word}{reason}\n", view.id, age(view.changed))
+        }
+    };
+    text.extend(hold(view).map(|hold| format!("{}\n", ui.paint(&hold, Colour::Yellow))));
+    if view.waits {
+        text.push_str("waits for the environment of its sessions: `posse auto` goes on with it\n");
+    }
+    text.extend(view.doing.as_ref().map(|now| format!("now: {}\n", doing(now))));
+    if let Some(plan) = plan {
+        let done =
+            plan.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped)).count();
+        text.push_str(&format!("     {done} of {} tasks; `posse plan status {}`\n", plan.tasks.len(), plan.file));
+    }
+    text.push_str(&format!("{} sessions, {}\n", view.used.sessions, view.used.cost()));
+    if !view.items.is_empty() {
+        let rows: Vec<Vec<Cell>> = view.items.iter().map(item_cells).collect();
+        text.push_str(&ui.table(&["", "ITEM", "COST", ""], &rows));
+    }
+    text
+}
+
+fn item_cells(item: &ItemView) -> Vec<Cell> {
+    let (sign, colour) = mark(item.standing);
+    vec![
+        Cell::new(sign, colour),
+        Cell::new(item.item.as_str(), None),
+        Cell::new(item.cost.as_str(), None),
+        Cell::new(item.reason.as_str(), colour.filter(|_| item.standing != Standing::InProgress)),
+    ]
+}
+
+/// `posse auto why`.
+pub(super) fn why(view: &WhyView, ui: &Ui) -> String {
+    let item = &view.item;
+    let (sign, colour) = mark(item.standing);
+    let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
+    let mut text = format!("{sign} {}: {}\n", item.item, plain(&item.reason));
+    for (name, value) in [("title", &item.title), ("file", &item.path)] {
+        text.extend(value.as_ref().map(|value| format!("  {name:<9} {}\n", plain(value))));
+    }
+    text.push_str(&format!("  {:<9} {}\n", "cost", plain(&item.cost)));
+    if item.attempts > 0 {
+        text.push_str(&format!("  {:<9} {} failed\n", "attempts", item.attempts));
+    }
+    if item.verifications_failed > 0 {
+        text.push_str(&format!("  {:<9} {} found it wanting\n", "verified", item.verifications_failed));
+    }
+    for line in &view.history {
+        let at = line.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
+        text.push_str(&format!("{}  {}\n", ui.paint(&at, Colour::Dim), plain(&line.text)));
+    }
+    text
+}

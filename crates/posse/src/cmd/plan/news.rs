@@ -1,0 +1,142 @@
+//! What is new in a run of a plan: entries of its journal and, for who wants to know, what its sessions do and say.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use posse_core::ids::RunId;
+use posse_core::plan::TaskId;
+use posse_core::plan::machine::{self, Event};
+use posse_server::api::types::{PlanJournalView, SessionLines};
+use posse_server::plans::entry::Entry;
+use posse_server::plans::said::SaidLine;
+use posse_server::plans::view::PlanView;
+use posse_server::record::LogEvent;
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::error::Error;
+
+/// Which sessions are listened to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Sessions {
+    None,
+    All,
+    Of(TaskId),
+}
+
+/// Something new.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Item {
+    Entry(Box<PlanJournalView>),
+    Said(Said),
+}
+
+/// What a session did or said.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Said {
+    pub(super) session: String,
+    pub(super) task: TaskId,
+    #[serde(flatten)]
+    pub(super) line: SaidLine,
+}
+
+impl Item {
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Entry(entry) => entry.at,
+            Self::Said(said) => said.line.at,
+        }
+    }
+}
+
+pub(super) struct News {
+    pub(super) run: RunId,
+    sessions: Sessions,
+    /// The last entry that was told.
+    last: i64,
+    /// How far sessions were read, and of which task they are.
+    read: BTreeMap<String, (TaskId, u64)>,
+}
+
+impl News {
+    pub(super) fn new(run: RunId, sessions: Sessions) -> Self {
+        Self { run, sessions, last: 0, read: BTreeMap::new() }
+    }
+
+    /// The run as it is, and what is new since the last time, in order.
+    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<(PlanView, Vec<Item>), Error> {
+        // In this order: of a run that is seen to have ended, everything is seen.
+        let view: PlanView = client.get(&format!("/plans/{}", self.run)).await?;
+        let path = format!("/plans/{}/journal?after={}", self.run, self.last);
+        let entries: Vec<PlanJournalView> = client.get(&path).await?;
+        self.last = entries.last().map_or(self.last, |entry| entry.seq);
+        for entry in &entries {
+            if let Entry::Launched { run, .. } = &entry.entry
+                && self.hears(&run.task)
+            {
+                self.read.entry(run.to_string()).or_insert((run.task.clone(), 0));
+            }
+        }
+        let mut items = Vec::new();
+        for (session, (task, next)) in &mut self.read {
+            loop {
+                let path = format!("/plans/{}/sessions/{session}/log?after={next}", self.run);
+                let found: SessionLines = client.get(&path).await?;
+                *next = found.next;
+                if found.lines.is_empty() {
+                    break;
+                }
+                let said = found.lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+                items.extend(said.map(|line| Item::Said(Said { session: session.clone(), task: task.clone(), line })));
+            }
+        }
+        // Of what is over there will be no more.
+        for ended in entries.iter().filter_map(|entry| ended(&entry.entry)) {
+            self.read.remove(&ended.to_string());
+        }
+        items.extend(entries.into_iter().map(|entry| Item::Entry(Box::new(entry))));
+        items.sort_by_key(Item::at);
+        Ok((view, items))
+    }
+
+    fn hears(&self, task: &TaskId) -> bool {
+        match &self.sessions {
+            Sessions::None => false,
+            Sessions::All => true,
+            Sessions::Of(one) => one == task,
+        }
+    }
+
+    /// Whether it may mean that there is something new.
+    pub(super) fn concerns(&self, event: &LogEvent) -> bool {
+        let kind = event.kind == "run" || (event.kind == "session_said" && self.sessions != Sessions::None);
+        kind && event.data["plan_run"] == self.run.as_str()
+    }
+}
+
+fn ended(entry: &Entry) -> Option<&machine::RunId> {
+    let Entry::Happened { event } = entry else { return None };
+    match &**event {
+        Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => Some(run),
+        _ => None,
+    }
+}
+
+/// The task that an entry is about, if it is about one.
+pub(super) fn task_of(entry: &Entry) -> Option<&TaskId> {
+    match entry {
+        Entry::Launched { run, .. } | Entry::Refused { run, .. } => Some(&run.task),
+        Entry::Happened { event } => match &**event {
+            Event::AreaReady { run }
+            | Event::AreaFailed { run, .. }
+            | Event::SessionEnded { run, .. }
+            | Event::ValidatorEnded { run, .. }
+            | Event::GatesEnded { run, .. }
+            | Event::MergeEnded { run, .. } => Some(&run.task),
+            Event::Answered { task, .. } | Event::Retry { task } => Some(task),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,94 @@
+//! What can be said of a backlog, and written into it, without anything being started.
+
+use std::fs;
+
+use posse_testkit::TestEnv;
+
+use crate::env;
+
+fn put(env: &TestEnv, path: &str, text: &str) {
+    let file = env.work().join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+#[test]
+fn every_file_is_shown_with_its_state() {
+    let env = env();
+    put(&env, "docs/defect-backlog/9-foo.md", "# Foo\n\nWhen I export more than ten rows, the file is empty.\n");
+    put(&env, "docs/defect-backlog/prose-name.md", "# Vague\n");
+    put(&env, "docs/defect-backlog/broken.md", "---\ntype: bug\n---\n");
+    put(&env, "docs/feature-backlog/2-bar.md", "---\npriority: high\ndepends_on: 9-foo\n---\n# Bar\n");
+    put(&env, "docs/feature-backlog/3-odd.md", "# Odd\n## Status: someday\n");
+    let shown = env.run(["auto", "items"]).ok();
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert_eq!(
+        lines,
+        [
+            "   ITEM        KIND     PRIORITY  TITLE",
+            "1  9-foo       defect   medium    Foo",
+            "?  prose-name  defect   medium    Vague (too vague: it will be asked about)",
+            "–  2-bar       feature  high      Bar (waits for 9-foo)",
+            "–  3-odd       feature  medium    Odd (its status is \"someday\", which means nothing here)",
+            "docs/feature-backlog/3-odd.md:2:12: `someday` is no status: the item is not worked on (one of open, needs_clarification, \
+             on_hold, in_progress, fixed, completed, failed, exhausted, duplicate)",
+            "docs/defect-backlog/broken.md:2:7: `bug` is no type (defect or feature)",
+        ]
+    );
+    let json = env.run(["auto", "items", "--json"]).json();
+    assert_eq!(json["items"][0]["item"], "9-foo");
+    assert_eq!(json["items"][0]["place"], 1);
+    assert_eq!(json["items"][2]["why"], "waits for 9-foo");
+    assert_eq!(json["others"][0]["path"], "docs/defect-backlog/broken.md");
+    assert!(env.keeper_pid().is_none(), "nothing was started for that");
+}
+
+#[test]
+fn items_are_made_and_answered() {
+    let env = env();
+    let made = env.run(["auto", "new", "defect", "Export", "is empty", "--backlog-dir", "todo"]).ok();
+    assert_eq!(made, "todo/defect-backlog/01-export-is-empty.md\n");
+    assert_eq!(
+        env.run(["auto", "new", "feature", "More"]).ok(),
+        "docs/feature-backlog/02-more.md\n",
+        "numbers are taken once"
+    );
+    let refused = env.run(["auto", "answer", "02-more", "yes"]);
+    assert!(refused.stderr.contains("nothing is asked about this item"), "{}", refused.stderr);
+    let file = env.work().join("docs/feature-backlog/02-more.md");
+    let text = fs::read_to_string(&file).unwrap().replace("Open", "Needs Clarification");
+    fs::write(&file, format!("{text}\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n")).unwrap();
+    assert!(env.run(["auto", "items"]).ok().contains("waits for an answer: Which?"));
+    env.run(["auto", "answer", "02-more.md", "the", "blue one"]).ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("## Status: Open") && text.ends_with("**Answer:** the blue one\n"), "{text}");
+}
+
+#[test]
+fn an_empty_backlog_says_how_to_fill_it() {
+    let env = env();
+    let ran = env.run(["auto", "items"]);
+    assert!(ran.stderr.contains("posse auto new defect TITLE"), "{}", ran.stderr);
+}
+
+/// The items of the example can be begun as they are.
+#[test]
+fn the_example_is_a_backlog() {
+    let env = env();
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
+    for path in ["docs/defect-backlog/1-line-break.md", "docs/feature-backlog/2-remove.md"] {
+        put(&env, path, &fs::read_to_string(example.join(path)).unwrap());
+    }
+    let json = env.run(["auto", "items", "--json"]).json();
+    let items = json["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{json}");
+    assert!(items.iter().all(|item| item["question"].is_null() && item["warnings"] == serde_json::json!([])), "{json}");
+    assert_eq!(items[1]["why"], "waits for 1-line-break");
+    let shown = env.run(["auto", "--dry-run"]).ok();
+    assert!(
+        shown.starts_with("1  1-line-break  A note with a line break becomes two\n   intake → plan → execute → verify"),
+        "{shown}"
+    );
+    assert_eq!(env.run(["auto", "--dry-run", "--item", "nobody"]).code, Some(1));
+    assert!(env.keeper_pid().is_none(), "nothing was started for that");
+}

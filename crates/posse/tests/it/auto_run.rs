@@ -1,0 +1,510 @@
+//! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
+
+mod cli;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use posse_testkit::TestEnv;
+use posse_testkit::scripted::ScriptedClaude;
+use serde_json::{Value, json};
+
+use crate::env;
+use crate::loop_actor::when;
+
+/// A planner that does what it is told: one task, named after the item.
+const PLANNER: &str = r##"
+design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
+case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
+mkdir -p docs/plans .posse/plans
+echo "# Design of $POSSE_ITEM" > "$design"
+cat > ".posse/plans/$POSSE_ITEM.yaml" <<EOF
+meta:
+  name: $POSSE_ITEM
+  plan_doc: $design
+  source_item: docs/$kind-backlog/$POSSE_ITEM.md
+  validation: {enabled: true}
+  backoff_base: 1
+sections:
+  - id: s
+    name: Section
+    tasks:
+      - id: 'do-$POSSE_ITEM'
+        name: Do it
+        description: Do it.
+        agent: coder
+        target_acs: [AC1]
+EOF
+report completed planned
+"##;
+const VALID: &str = r"words='[PASS] it is good\n**Verdict: PASS**'";
+const VERIFIED: &str = r"words='[PASS] S1: tried, gone\n[PASS] AC1: tried, holds\n**Verdict: PASS**'";
+const WANTING: &str = r"words='[FAIL] S1: it is still there\n**Verdict: FAIL**'";
+
+/// A project with one commit and a backlog, and who works through it.
+struct Scene {
+    claude: ScriptedClaude,
+    /// Goes last: it ends all that runs.
+    env: TestEnv,
+}
+
+impl Scene {
+    fn new(items: &[&str]) -> Self {
+        let env = env();
+        let outside = env.work().parent().unwrap().join("outside");
+        fs::create_dir(&outside).unwrap();
+        let claude = ScriptedClaude::install(&outside);
+        let scene = Self { claude, env };
+        scene.git(&["init", "-q", "-b", "main"]);
+        scene.git(&["config", "user.name", "U"]);
+        scene.git(&["config", "user.email", "u@example.org"]);
+        fs::write(scene.env.work().join("README"), "one\n").unwrap();
+        for directory in ["docs/defect-backlog", "docs/feature-backlog"] {
+            fs::create_dir_all(scene.env.work().join(directory)).unwrap();
+        }
+        for item in items {
+            scene.add(item);
+        }
+        scene.git(&["add", "-A"]);
+        scene.git(&["commit", "-q", "-m", "first"]);
+        scene.claude.play("plan", PLANNER);
+        scene.claude.play("verify", VERIFIED);
+        scene.env.run(["ls"]).ok();
+        scene
+    }
+
+    /// An item; those with `bug` in their names are defects.
+    fn add(&self, item: &str) {
+        let kind = if item.contains("bug") { "defect" } else { "feature" };
+        let text = format!(
+            "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
+        );
+        fs::write(self.env.work().join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
+    }
+
+    /// Whoever works on this item does it, and is found to have done it.
+    fn does(&self, item: &str) {
+        self.claude.play(&format!("do-{item}.1"), &format!("commit {item} done\nreport completed done"));
+        self.claude.play(&format!("do-{item}"), VALID);
+    }
+
+    /// The same, however often it is planned anew: each time with another result.
+    fn does_again_and_again(&self, item: &str, work: &str) {
+        let script = format!(
+            "if [ $((number % 2)) = 1 ]; then {work}\ncommit {item} $number; report completed done; else {VALID}; fi"
+        );
+        self.claude.play(&format!("do-{item}"), &script);
+    }
+
+    #[track_caller]
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn means(&self) -> Value {
+        let home = self.env.work().parent().unwrap().to_str().unwrap().to_owned();
+        json!({ "environment": { "PATH": self.claude.path(), "HOME": home, "TZ": "UTC" } })
+    }
+
+    /// Begins a pipeline and gives its id.
+    #[track_caller]
+    fn begin(&self, more: &Value) -> String {
+        let mut body = json!({ "directory": self.env.work(), "mode": "drain", "means": self.means() });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = self.env.http().post("/auto", &body).unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    fn show(&self, id: &str) -> Option<Value> {
+        self.env.http().get(&format!("/auto/{id}")).ok().filter(|view: &Value| view["id"] == id)
+    }
+
+    /// Waits until it is over: how it ended, and why. Events tell when to look.
+    #[track_caller]
+    fn ended(&self, id: &str) -> (String, String) {
+        let give_up = Instant::now() + Duration::from_secs(120);
+        loop {
+            let events = self.env.http().events(None);
+            if let Some(view) = self.show(id).filter(|view| view["status"] == "over") {
+                let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
+                return (text("outcome"), text("reason"));
+            }
+            assert!(Instant::now() < give_up, "it does not end: {:#}", self.journal(id));
+            let closed = |event: &Value| event["data"]["auto_run"] == id && event["data"]["entry"] == "closed";
+            if let Ok(mut events) = events {
+                while let Ok(Some(event)) = events.next_event() {
+                    if closed(&event) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn why(&self, item: &str) -> (String, String, Vec<String>) {
+        let path = format!("/auto/why?directory={}&item={item}", self.env.work().display());
+        let why: Value = self.env.http().get(&path).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let lines = why["history"].as_array().unwrap_or_else(|| panic!("{why}"));
+        let history = lines.iter().map(|line| text(&line["text"])).collect();
+        (text(&why["item"]["standing"]), text(&why["item"]["reason"]), history)
+    }
+
+    /// For who wants to know why a test failed.
+    fn journal(&self, id: &str) -> Value {
+        let log = fs::read_to_string(self.env.places().log()).unwrap_or_default();
+        let end: Vec<&str> = log.lines().rev().take(30).collect();
+        let journal: Value = self.env.http().get(&format!("/auto/{id}/journal?after=1")).unwrap_or_default();
+        json!({ "journal": journal, "log, newest first": end })
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.env.work().join(name)).ok()
+    }
+
+    fn there(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.env.work().join(directory)).into_iter().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Kills the daemon, waits for the next one, and tells the pipeline the environment again.
+    #[track_caller]
+    fn another_daemon(&self, id: &str) {
+        self.env.kill_daemon();
+        when("another daemon", || {
+            let answer = self.env.http().post(&format!("/auto/{id}/means"), &self.means()).ok()?;
+            (answer.status == 200).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_defect_and_a_feature_are_planned_carried_out_verified_and_archived() {
+    let scene = Scene::new(&["1-bug", "2-more"]);
+    scene.does("1-bug");
+    scene.does("2-more");
+    // What is the user's own stays as it is, to the byte.
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    let id = scene.begin(&json!({}));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{:#}", scene.journal(&id));
+
+    assert_eq!(scene.file("1-bug").as_deref(), Some("done\n"));
+    assert_eq!(scene.file("2-more").as_deref(), Some("done\n"));
+    assert_eq!(scene.file("README").as_deref(), Some("one\nmine\n"));
+    assert_eq!((scene.there("docs/defect-backlog"), scene.there("docs/feature-backlog")), (vec![], vec![]));
+    let bug = scene.file("docs/completed-backlog/defects/1-bug.md").unwrap();
+    assert!(bug.contains("### Verification #1") && bug.contains("**Verdict: PASS**"), "{bug}");
+    assert!(scene.file("docs/completed-backlog/features/2-more.md").unwrap().to_lowercase().contains("completed"));
+    assert_eq!(scene.there("docs/plans").len(), 2, "the designs are in the project");
+    // Nothing is left behind but the plans.
+    assert_eq!(scene.git(&["status", "--porcelain"]), " M README\n?? .posse/\n");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    // Planner, worker and validator of each, and the verifier of the defect.
+    assert_eq!(scene.claude.sessions(), 7);
+
+    let planner = scene.claude.called("plan", 1).unwrap();
+    assert!(planner.prompt().contains("The file is empty, whatever one does."), "{}", planner.prompt());
+    assert_ne!(planner.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
+    assert!(!planner.arguments.iter().any(|argument| argument.contains("dangerously")), "{:?}", planner.arguments);
+    let verifier = scene.claude.called("verify", 1).unwrap();
+    assert_eq!(verifier.variable("POSSE_ITEM"), Some("1-bug"));
+    assert!(verifier.arguments.contains(&"Write".to_owned()), "may not write: {:?}", verifier.arguments);
+
+    let (standing, reason, history) = scene.why("1-bug");
+    assert_eq!((standing.as_str(), reason.as_str()), ("ended", "completed"));
+    assert!(history.contains(&"verification 1: Pass".to_owned()), "{history:?}");
+
+    // Nothing is left to do, and nothing is done.
+    let id = scene.begin(&json!({}));
+    assert_eq!(scene.ended(&id), ("verified".into(), "nothing to do".into()));
+    assert_eq!(scene.claude.sessions(), 7);
+}
+
+#[test]
+fn who_says_done_and_did_nothing_is_not_archived() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.play("do-1-more", "report completed 'all done'");
+    let id = scene.begin(&json!({ "limits": { "max_attempts": 1 } }));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!(outcome, "failed", "{reason}");
+    assert_eq!(scene.there("docs/completed-backlog/features"), Vec::<String>::new());
+    let item = scene.file("docs/failed-backlog/1-more.md").unwrap();
+    assert!(item.contains("there is no commit and no changed file"), "{item}");
+    let (standing, reason, _) = scene.why("1-more");
+    assert_eq!((standing.as_str(), reason.as_str()), ("ended", "failed"));
+}
+
+#[test]
+fn t95_a_planner_without_a_plan_has_failed() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.play("plan", "report completed 'the plan is in my head'");
+    let id = scene.begin(&json!({}));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "failed: 1-more"), "{:#}", scene.journal(&id));
+    assert!(scene.there("docs/failed-backlog").contains(&"1-more.md".to_owned()));
+    assert_eq!(scene.claude.sessions(), 2, "two attempts, and no task");
+    let second = scene.claude.called("plan", 2).unwrap();
+    assert!(second.prompt().contains("the planner wrote no plan"), "{}", second.prompt());
+}
+
+#[test]
+fn a_broken_plan_is_repaired_once() {
+    let scene = Scene::new(&["1-more"]);
+    scene.does("1-more");
+    scene.claude.play("plan.1", &PLANNER.replace("agent: coder", "agent: nobody"));
+    scene.claude.play("plan", "sed -i 's/nobody/coder/' .posse/plans/1-more.yaml\nreport completed mended");
+    let id = scene.begin(&json!({}));
+    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+    let second = scene.claude.called("plan", 2).unwrap();
+    assert!(second.prompt().contains("there is no agent `nobody`"), "{}", second.prompt());
+}
+
+#[test]
+fn t96_three_verifications_in_vain_and_daemons_that_die_in_between() {
+    let scene = Scene::new(&["1-bug"]);
+    scene.claude.gate("gate");
+    scene.does_again_and_again("1-bug", "");
+    scene.claude.play("verify", &format!("await gate\n{WANTING}"));
+    let id = scene.begin(&json!({}));
+    for number in 1..=3 {
+        when("the verifier", || scene.claude.waits("verify", number).then_some(()));
+        if number < 3 {
+            // The session goes on without the daemon, and is not started again.
+            scene.another_daemon(&id);
+        }
+        scene.claude.open_gate("gate");
+    }
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "failed: 1-bug"), "{:#}", scene.journal(&id));
+    let item = scene.file("docs/failed-backlog/1-bug.md").unwrap();
+    assert_eq!(item.matches("**Verdict: FAIL**").count(), 3, "{item}");
+    assert!(item.to_lowercase().contains("exhausted"), "{item}");
+    assert!(scene.claude.called("verify", 4).is_none());
+    assert_eq!(scene.there(".posse/plans/old").len(), 2, "old plans are kept");
+}
+
+#[test]
+fn t97_a_verifier_that_never_answers_costs_no_verification() {
+    let scene = Scene::new(&["1-bug"]);
+    scene.does_again_and_again("1-bug", "");
+    scene.claude.gate("never");
+    scene.claude.play("verify", "await never");
+    let id = scene.begin(&json!({ "limits": { "verify_timeout_seconds": 1 } }));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("suspended", "waiting for a person: 1-bug"));
+    let (standing, reason, _) = scene.why("1-bug");
+    assert_eq!(standing, "parked");
+    assert!(reason.starts_with("needs_attention: no verdict in 3 tries"), "{reason}");
+    assert!(scene.claude.called("verify", 3).is_some() && scene.claude.called("verify", 4).is_none());
+    let item = scene.file("docs/defect-backlog/1-bug.md").unwrap();
+    assert!(!item.contains("Verification #"), "{item}");
+    // Somebody has looked.
+    scene.claude.play("verify", VERIFIED);
+    let id = scene.begin(&json!({ "retry": ["1-bug"] }));
+    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+}
+
+#[test]
+fn t84_a_stop_file_keeps_what_was_done() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.gate("gate");
+    scene.claude.play("do-1-more.1", "commit 1-more done\nreport completed done");
+    scene.claude.play("do-1-more", &format!("await gate\n{VALID}"));
+    let id = scene.begin(&json!({}));
+    when("the validator", || scene.claude.waits("do-1-more", 2).then_some(()));
+    let stop = scene.env.work().join(".posse/state/stop");
+    fs::write(&stop, "").unwrap();
+    when("it is taken", || (!stop.exists()).then_some(()));
+    scene.claude.open_gate("gate");
+    let (outcome, _) = scene.ended(&id);
+    assert_eq!(outcome, "stopped", "{:#}", scene.journal(&id));
+    assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"], "not archived");
+    assert_eq!(scene.file("1-more").as_deref(), Some("done\n"), "its result is kept");
+    assert_eq!(scene.claude.sessions(), 3, "no new session");
+
+    // The next one goes on from there: nothing is planned, done or validated again.
+    let id = scene.begin(&json!({}));
+    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+    assert_eq!(scene.claude.sessions(), 3);
+    assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
+}
+
+#[test]
+fn stop_now_ends_a_planner() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.gate("gate");
+    scene.claude.play("plan", "await gate");
+    let id = scene.begin(&json!({}));
+    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    let stopped = scene.env.http().post(&format!("/auto/{id}/stop"), &json!({ "how": "now" })).unwrap();
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+    assert_eq!(scene.ended(&id).0, "stopped");
+    let view = scene.show(&id).unwrap();
+    assert_eq!(view["items"][0]["attempts"], 0, "it costs nothing");
+}
+
+#[test]
+fn there_is_one_in_a_project_and_it_finds_what_is_new() {
+    let scene = Scene::new(&[]);
+    let id = scene.begin(&json!({ "mode": "watch" }));
+    let body = json!({ "directory": scene.env.work(), "means": scene.means() });
+    let second = scene.env.http().post("/auto", &body).unwrap();
+    assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
+    assert!(second.body.contains(&id), "{second:?}");
+    scene.does("7-more");
+    scene.add("7-more");
+    let archived = || scene.there("docs/completed-backlog/features").contains(&"7-more.md".into()).then_some(());
+    when("it is archived", archived);
+}
+
+#[test]
+fn an_idle_pipeline_wakes_nobody() {
+    let scene = Scene::new(&[]);
+    let id = scene.begin(&json!({ "mode": "watch" }));
+    when("it waits", || {
+        let entries: Value = scene.env.http().get(&format!("/auto/{id}/journal")).ok()?;
+        entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
+    });
+    let pid = scene.env.daemon_pid();
+    let woken = || -> Vec<(String, u64)> {
+        let of_thread = |task: std::path::PathBuf| {
+            let status = fs::read_to_string(task.join("status")).ok()?;
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            // Threads for what takes its time come and go.
+            let name = field("Name:").filter(|name| !name.starts_with("tokio"))?.to_owned();
+            Some((name, field("voluntary_ctxt_switches:")?.parse().ok()?))
+        };
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let mut all: Vec<(String, u64)> = tasks.filter_map(|task| of_thread(task.unwrap().path())).collect();
+        all.sort();
+        all
+    };
+    let log = || fs::metadata(scene.env.places().log()).map_or(0, |log| log.len());
+    // The last words of what came before take a moment; then nothing happens for as long as one looks.
+    let mut before = woken();
+    let quiet = || {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = woken();
+        std::mem::replace(&mut before, now.clone()) == now
+    };
+    let give_up = Instant::now() + Duration::from_secs(20);
+    let mut quiet = quiet;
+    while !quiet() {
+        assert!(Instant::now() < give_up, "somebody is always awake: {:?}", woken());
+    }
+    let (before, logged) = (woken(), log());
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(woken(), before, "no thread was woken");
+    assert_eq!(log(), logged, "nothing was logged");
+}
+
+/// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
+#[test]
+fn the_daemon_may_die_at_any_time_of_a_pipeline() {
+    let scene = Scene::new(&["1-bug", "2-more"]);
+    scene.does("1-bug");
+    scene.does("2-more");
+    // It takes at least three daemons, however fast the machine is.
+    scene.claude.gate("gate");
+    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
+    let id = scene.begin(&json!({}));
+    let mut kills = 0;
+    while scene.show(&id).is_none_or(|view| view["status"] != "over") {
+        std::thread::sleep(Duration::from_millis(150 + 60 * kills));
+        if kills < 12 && scene.show(&id).is_some_and(|view| view["status"] == "running") {
+            scene.another_daemon(&id);
+            kills += 1;
+            if kills == 3 {
+                scene.claude.open_gate("gate");
+            }
+        }
+    }
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{kills} kills: {:#}", scene.journal(&id));
+    assert_eq!(scene.claude.sessions(), 7, "after {kills} kills");
+    for (item, kind) in [("1-bug", "defects"), ("2-more", "features")] {
+        let moved = format!("docs/completed-backlog/{kind}/{item}.md");
+        let commits = scene.git(&["log", "--format=%h", "--", &moved]);
+        assert_eq!(commits.lines().count(), 1, "{item} was archived once, after {kills} kills");
+    }
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+}
+
+#[test]
+fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
+    let items = ["1-more", "2-more", "3-more", "4-more", "5-more"];
+    let scene = Scene::new(&items);
+    scene.claude.play("plan", "error=true code=1 words='' cost=0");
+    let id = scene.begin(&json!({}));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!(outcome, "circuit_open", "{reason}");
+    assert!(reason.contains("1-more, 2-more, 3-more"), "{reason}");
+    assert_eq!(scene.claude.sessions(), 3);
+    assert_eq!(scene.there("docs/feature-backlog"), items.map(|item| format!("{item}.md")));
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+}
+
+#[test]
+fn t71_a_limit_while_planning_holds_everybody() {
+    let scene = Scene::new(&["1-more"]);
+    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $(( $(date +%s) + 3600 ))\nerror=true code=1";
+    scene.claude.play("plan", limited);
+    let id = scene.begin(&json!({ "no_wait": true }));
+    assert_eq!(scene.ended(&id).0, "rate_limited", "{:#}", scene.journal(&id));
+    let (standing, _, history) = scene.why("1-more");
+    assert_eq!(standing, "waiting", "{history:?}");
+    assert_eq!(scene.show(&id).unwrap()["items"][0]["attempts"], 0, "it costs nothing");
+    // Whoever comes next need not find it out again: not the next pipeline, not a plan, not after another daemon.
+    scene.env.kill_daemon();
+    when("another daemon", || scene.env.http().get::<Value>("/health").ok());
+    let id = scene.begin(&json!({ "no_wait": true }));
+    assert_eq!(scene.ended(&id).0, "rate_limited");
+    let plan = scene.env.work().parent().unwrap().join("outside/plan.yaml");
+    fs::write(&plan, "meta: {name: One}\nsections:\n  - id: s\n    tasks:\n      - {id: t, name: T}\n").unwrap();
+    let mut command = scene.env.command(["plan", "run", "--no-wait", plan.to_str().unwrap()]);
+    let output = command.env("PATH", scene.claude.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(scene.claude.sessions(), 1);
+}
+
+#[test]
+fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
+    let scene = Scene::new(&["1-more", "2-more"]);
+    scene.does("2-more");
+    let ask = "report suspended 'I wonder' '\"question\": \"Which colour?\"'";
+    scene.claude.play("do-1-more.1", ask);
+    scene.claude.play("do-1-more.2", "commit 1-more blue\nreport completed done");
+    scene.claude.play("do-1-more", VALID);
+    scene.begin(&json!({ "mode": "watch" }));
+    let archived =
+        |item: &str| scene.there("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
+    when("the other one", || archived("2-more"));
+    let (standing, reason, _) = scene.why("1-more");
+    assert_eq!(standing, "parked", "{reason}");
+    assert!(reason.starts_with("suspended"), "{reason}");
+    assert!(archived("1-more").is_none());
+    let mut answer = scene.env.command(["plan", "answer", ".posse/plans/1-more.yaml", "do-1-more", "blue"]);
+    assert!(answer.status().unwrap().success());
+    when("it is archived", || archived("1-more"));
+    assert!(scene.claude.called("do-1-more", 2).unwrap().prompt().contains("Which colour?"));
+}
+
+#[test]
+fn another_home_does_not_work_in_the_same_project() {
+    let scene = Scene::new(&[]);
+    scene.begin(&json!({ "mode": "watch" }));
+    let other = env();
+    other.run(["ls"]).ok();
+    let body = json!({ "directory": scene.env.work(), "means": scene.means() });
+    let second = other.http().post("/auto", &body).unwrap();
+    assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
+}

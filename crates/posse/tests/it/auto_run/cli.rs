@@ -1,0 +1,149 @@
+//! The same, as people see it.
+
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+impl Scene {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.env.command(["auto"]);
+        command.args(arguments).env("PATH", self.claude.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `posse auto`: exit code, and what it said.
+    #[track_caller]
+    fn auto(&self, arguments: &[&str]) -> (i32, String) {
+        said(&self.command(arguments).output().unwrap())
+    }
+
+    fn follows(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+fn said(output: &Output) -> (i32, String) {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[track_caller]
+fn ended(child: Child) -> (i32, String) {
+    said(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_backlog_is_drained_and_can_be_asked_about() {
+    let scene = Scene::new(&["1-bug", "2-more"]);
+    scene.does("1-bug");
+    scene.does("2-more");
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 0, "{shown}");
+    for told in [
+        "1-bug: planner (planner)",
+        "1-bug: planned",
+        "1-bug: verification 1: Pass",
+        "2-more: ",
+        "2 done",
+        "7 sessions, 1.75 USD",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    let (code, status) = scene.auto(&["status"]);
+    assert_eq!(code, 0);
+    assert!(status.contains("ended") && status.contains("2 done") && status.contains("■  1-bug"), "{status}");
+    let (_, why) = scene.auto(&["why", "docs/defect-backlog/1-bug.md"]);
+    assert!(why.starts_with("■ 1-bug: completed\n") && why.contains("all evidence is there"), "{why}");
+    let json = scene.env.run(["auto", "why", "1-bug", "--json"]).json();
+    assert_eq!(json["item"]["standing"], "ended");
+    let (code, nothing) = scene.auto(&["--drain"]);
+    assert!(code == 0 && nothing.contains("nothing to do"), "{nothing}");
+    let (code, unknown) = scene.auto(&["why", "3-nobody"]);
+    assert!(code == 1 && unknown.contains("there is no item 3-nobody"), "{unknown}");
+}
+
+#[test]
+fn one_item_and_no_more() {
+    let scene = Scene::new(&["1-more", "2-more"]);
+    scene.does("1-more");
+    scene.does("2-more");
+    let (code, shown) = scene.auto(&["--item", "docs/feature-backlog/2-more.md"]);
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"]);
+    let (code, shown) = scene.auto(&["--once"]);
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(scene.there("docs/feature-backlog"), Vec::<String>::new());
+}
+
+#[test]
+fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.gate("gate");
+    scene.does("1-more");
+    scene.claude.play("plan", &format!("await gate\n{PLANNER}"));
+    let (code, id) = scene.auto(&["--detach"]);
+    assert_eq!(code, 0, "{id}");
+    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    let (code, refused) = scene.auto(&[]);
+    assert!(code == 6 && refused.contains("one at a time") && refused.contains("posse auto stop"), "{refused}");
+    let (_, status) = scene.auto(&["status"]);
+    assert!(status.contains("watches the backlog") && status.contains("now: 1-more  planning"), "{status}");
+    let follower = scene.follows(&["follow"]);
+    let (code, stopped) = scene.auto(&["stop"]);
+    assert!(code == 0 && stopped.contains("goes on with it"), "{stopped}");
+    scene.claude.open_gate("gate");
+    let (code, shown) = ended(follower);
+    assert_eq!(code, 3, "{shown}");
+    let (code, nothing) = scene.auto(&["stop", "now"]);
+    assert!(code == 1 && nothing.contains("no pipeline works in this project"), "{nothing}");
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(scene.claude.called("plan", 2).is_none(), "the plan that was made is used");
+}
+
+#[test]
+fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.gate("gate");
+    scene.does("1-more");
+    scene.claude.play("plan.1", "await gate");
+    let child = scene.follows(&["--drain"]);
+    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    let interrupt = || kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    interrupt();
+    when("it is told", || {
+        let autos: Value = scene.env.http().get("/auto").ok()?;
+        let id = autos[0]["id"].as_str()?.to_owned();
+        let journal: Value = scene.env.http().get(&format!("/auto/{id}/journal")).ok()?;
+        journal.as_array()?.iter().any(|entry| entry["event"].get("stop").is_some()).then_some(())
+    });
+    interrupt();
+    let (code, shown) = ended(child);
+    assert!(code == 130 && shown.contains("stopping now"), "{code}: {shown}");
+    // Who follows brings the environment back when the daemon dies.
+    scene.claude.play("plan.2", &format!("await gate\n{PLANNER}"));
+    let child = scene.follows(&["--drain"]);
+    when("the planner", || scene.claude.waits("plan", 2).then_some(()));
+    scene.env.kill_daemon();
+    scene.claude.open_gate("gate");
+    let (code, shown) = ended(child);
+    assert_eq!(code, 0, "{shown}");
+    assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
+}
+
+#[test]
+fn what_is_too_vague_is_asked_about() {
+    let scene = Scene::new(&[]);
+    fs::write(scene.env.work().join("docs/feature-backlog/1-more.md"), "# More\n").unwrap();
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 7, "{shown}");
+    assert!(scene.auto(&["items"]).1.contains("waits for an answer: How will one see that it is done?"));
+    assert_eq!(scene.claude.sessions(), 0, "nothing was spent");
+    scene.does("1-more");
+    scene.claude.play("plan", &PLANNER.replace("        target_acs: [AC1]\n", ""));
+    assert_eq!(scene.auto(&["answer", "1-more", "there", "is more"]).0, 0);
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 0, "{shown}");
+}

@@ -1,0 +1,97 @@
+//! Checks of a plan as a whole, and what becomes of work that failed.
+
+use std::fs;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, ended};
+
+/// ONE, with a check of the whole plan.
+fn checked(command: &str, more: &str) -> String {
+    let gates = format!("backoff_base: 1, gates: [{{name: e2e, cmd: '{command}', when: after_plan}}]{more}");
+    ONE.replace("backoff_base: 1", &gates)
+}
+
+fn report(text: &str) -> String {
+    let path = text.lines().find_map(|line| line.strip_prefix("report: ")).unwrap_or_else(|| panic!("{text}"));
+    fs::read_to_string(path.trim()).unwrap()
+}
+
+#[test]
+fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
+    for place in ["", ", isolation: in_place"] {
+        let scene = Scene::new(&checked("grep -q good a || { echo it is not good; exit 1; }", place));
+        scene.claude.play("t", "commit a bad\nreport completed done");
+        let (code, text) = scene.plan("run", &[]);
+        assert_eq!((code, scene.claude.sessions()), (1, 1), "the task itself is done: {text}");
+        assert!(text.contains("the plan as a whole does not hold: e2e: exited with 1"), "{text}");
+        let plan = scene.text();
+        assert!(plan.contains("status: failed") && plan.contains("status: verified"), "{plan}");
+        let report = report(&text);
+        assert!(report.contains("- Check `e2e` (after_plan): failed: exited with 1"), "{report}");
+
+        // A person mends it; no session is needed.
+        fs::write(scene.env.work().join("a"), "good\n").unwrap();
+        scene.git(&["commit", "-qam", "good"]);
+        let (code, text) = scene.plan("run", &[]);
+        assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+        assert!(scene.text().contains("status: completed"), "{}", scene.text());
+        // It has said what it had to say.
+        fs::write(scene.env.work().join("a"), "bad\n").unwrap();
+        scene.git(&["commit", "-qam", "bad"]);
+        assert_eq!(scene.plan("run", &[]).0, 0);
+    }
+}
+
+#[test]
+fn what_was_red_before_and_what_cannot_be_run() {
+    let scene = Scene::new(&checked("echo \"test old ... FAILED\"; exit 1", ""));
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(report(&text).contains("(after_plan): red, as it was before: old"), "{text}");
+
+    let scene = Scene::new(&checked("echo no server; exit 77", ""));
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("completed with warnings: every task is done; e2e: not run"), "{text}");
+    assert!(report(&text).contains("(after_plan): not run: it says that it cannot"), "{text}");
+}
+
+/// It is journaled like everything else: asked for again after a crash, and answered once.
+#[test]
+fn the_daemon_dies_while_the_plan_is_checked() {
+    let scene = Scene::new(ONE);
+    let (started, gate) = (scene.plan.with_file_name("started"), scene.plan.with_file_name("gate"));
+    scene.claude.gate("gate");
+    let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
+    fs::write(&scene.plan, checked(&command, "")).unwrap();
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let run = scene.begin(&[]);
+    let starts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
+    when("the check", || (starts() == 1).then_some(()));
+    scene.env.kill_daemon();
+    when("it is run again", || (starts() == 2).then_some(()));
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions(), starts()), (0, 1, 2), "{text}");
+    assert!(text.contains("verified: every task is done"), "{text}");
+}
+
+/// The branch of an attempt that failed is kept, also when the next one was merged, and when the daemon starts anew.
+#[test]
+fn work_that_failed_is_kept_for_a_while() {
+    let gates = "backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a'}]";
+    let scene = Scene::new(&ONE.replace("backoff_base: 1", gates));
+    scene.claude.play("t.1", "commit a bad\nreport completed done");
+    scene.claude.play("t.2", "commit a good\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    let branches = || scene.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
+    let kept = branches();
+    assert!(kept.lines().count() == 1 && kept.trim().ends_with("/t/1"), "{kept}");
+    assert!(report(&text).contains(&format!("(branch {}): its work is not merged", kept.trim())), "{text}");
+    scene.env.kill_daemon();
+    when("another daemon", || (scene.plan("status", &[]).0 == 0).then_some(()));
+    assert_eq!(branches(), kept);
+}

@@ -1,0 +1,74 @@
+//! What runs of plans leave behind: what goes by itself, what goes when asked, and what never goes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::plan_run::{ONE, Scene};
+
+fn runs(scene: &Scene) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(scene.env.places().plans()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn it_shows_first_and_never_takes_work_that_is_not_merged() {
+    let scene = Scene::new(&ONE.replace("backoff_base: 1", "backoff_base: 1, max_attempts_default: 1"));
+    scene.claude.play("t.1", "commit a alpha\nreport failed 'I give up'");
+    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    assert_eq!(scene.plan("run", &[]).0, 1);
+    let (code, text) = scene.plan("clean", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("its work is not merged") && text.contains("there is nothing to remove"), "{text}");
+
+    assert_eq!(scene.plan("retry", &["t"]).0, 0);
+    assert_eq!(scene.plan("run", &[]).0, 0);
+    assert_eq!(runs(&scene).len(), 2);
+    let (code, text) = scene.plan("clean", &[]);
+    assert!(code == 0 && text.contains("may go") && text.contains("posse plan clean --yes"), "{text}");
+    assert_eq!(runs(&scene).len(), 2, "nothing was removed: {text}");
+    let (code, text) = scene.plan("clean", &["--yes"]);
+    assert!(code == 0 && text.contains("removed") && text.contains("its work is not merged"), "{text}");
+    let left = runs(&scene);
+    assert_eq!(left.len(), 1, "the run whose work is nowhere else stays: {text}");
+    assert!(scene.git(&["branch", "--list", "plan/*"]).contains("plan/"), "its branch too");
+
+    // Merged by hand, or given up by hand: then it goes.
+    let branch = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
+    scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
+    let (code, text) = scene.plan("clean", &["--yes"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(runs(&scene).is_empty() && scene.git(&["branch", "--list", "plan/*"]).is_empty(), "{text}");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    let (code, text) = scene.plan("log", &["t"]);
+    assert!(code == 0 && text.contains("its files are gone"), "{text}");
+}
+
+/// Old runs go when the daemon starts: those of a plan that is done, and no others.
+#[test]
+fn what_is_old_goes_by_itself() {
+    let scene = Scene::new(ONE);
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    assert_eq!(scene.plan("run", &[]).0, 0);
+    let unfinished = scene.plan.with_file_name("unfinished.yaml");
+    fs::write(&unfinished, ONE.replace("id: t", "id: u")).unwrap();
+    scene.claude.play("u", "report suspended hm '\"question\": \"Why?\"'");
+    assert_eq!(scene.command(&["run", unfinished.to_str().unwrap()]).status().unwrap().code(), Some(7));
+    let before = runs(&scene);
+    assert_eq!(before.len(), 2);
+    scene.env.run(["stop"]).ok();
+    // As if it had been two months ago.
+    let database = rusqlite::Connection::open(scene.env.places().database()).unwrap();
+    let past = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 60)).to_string();
+    let aged =
+        database.execute("UPDATE runs SET view = json_set(view, '$.changed', ?1) WHERE kind = 'plan'", [past]).unwrap();
+    assert_eq!(aged, 2);
+    drop(database);
+    scene.env.run(["ls"]).ok();
+    crate::loop_actor::when("the old run has gone", || (runs(&scene).len() == 1).then_some(()));
+    let (code, text) = scene.plan("log", &[]);
+    assert!(code == 0 && text.contains("task t is done"), "what happened is still known: {text}");
+    let asked = scene.command(&["log", unfinished.to_str().unwrap(), "u"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&asked.stdout).contains("asked:"), "{asked:?}");
+}

@@ -1,0 +1,120 @@
+//! The plan in examples/plan, carried out by a scripted `claude`: a newcomer's first run.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use posse_testkit::scripted::ScriptedClaude;
+
+use crate::env;
+use crate::plan_run::Scene;
+
+const SEARCH: &str = "\
+cat > commands/search.sh <<'END'
+# notes search TEXT: the notes that contain it.
+sh commands/list.sh | grep -F -- \"$*\" || { echo \"notes: none\" >&2; exit 1; }
+END
+cat > tests/search.test <<'END'
+./notes add buy milk
+./notes add call Ada
+[ \"$(./notes search milk)\" = '1 buy milk' ]
+! ./notes search beer 2>/dev/null
+END
+";
+const COUNT: &str = "\
+cat > commands/count.sh <<'END'
+# notes count: how many there are.
+[ -f \"$NOTES_FILE\" ] || { echo 0; exit 0; }
+wc -l < \"$NOTES_FILE\" | tr -d ' '
+END
+cat > tests/count.test <<'END'
+[ \"$(./notes count)\" = 0 ]
+./notes add buy milk
+[ \"$(./notes count)\" = 1 ]
+END
+";
+const PASS: &str = r"words='[PASS] tests/run passes\n**Verdict: PASS**'";
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let (entry, target) = (entry.as_ref().unwrap(), to.join(entry.as_ref().unwrap().file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn example() -> Scene {
+    let env = env();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &env.work());
+    let outside = env.work().parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let scene = Scene { claude: ScriptedClaude::install(&outside), plan: env.work().join("plan.yaml"), env };
+    scene.commit_all();
+    scene
+}
+
+#[test]
+fn it_is_in_order_and_its_tests_pass() {
+    let scene = example();
+    let (code, text) = scene.plan("check", &[]);
+    assert!(code == 0 && text.contains("is in order: 3 tasks") && !text.contains("warning"), "{text}");
+    let tests = Command::new("sh").arg("tests/run").current_dir(scene.env.work()).output().unwrap();
+    assert!(tests.status.success(), "{tests:?}");
+    let (code, text) = scene.plan("run", &["--dry-run"]);
+    assert_eq!(code, 0, "{text}");
+    // Both commands in the first step, the documentation in the second.
+    let steps: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with(['1', '2'])).collect();
+    assert!(steps[0].contains("1.1") && steps[1].contains("1.2") && steps[2].contains("2.1"), "{text}");
+    assert!(steps[1].starts_with("  1") && steps[2].starts_with("  2"), "{text}");
+    // The writer may edit, but has no commands.
+    let (code, text) = crate::plan_run::said(&scene.command(&["flags", "writer"]).output().unwrap());
+    assert!(code == 0 && text.contains("--allowedTools Read Grep Glob Write Edit\n"), "{text}");
+}
+
+#[test]
+fn a_newcomer_runs_it() {
+    let scene = example();
+    let outside = scene.env.work().parent().unwrap().join("outside.txt");
+    scene.claude.play("1.1.1", &format!("{SEARCH}report completed 'search is there'"));
+    scene.claude.play("1.1.2", PASS);
+    // It tries to write elsewhere, is refused, and goes on; its first test is wrong, so the check sends it back.
+    let elsewhere = format!("refused Write {}", outside.display());
+    scene.claude.play("1.2.1", &format!("{elsewhere}\n{COUNT}echo false >> tests/count.test\nreport completed done"));
+    scene.claude.play("1.2.2", &format!("{COUNT}report completed 'count is there'"));
+    scene.claude.play("1.2.3", PASS);
+    scene
+        .claude
+        .play("2.1", "printf -- '- `notes search TEXT`\\n- `notes count`\\n' >> USAGE.md\nreport completed documented");
+
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(scene.claude.sessions(), 6, "{text}");
+    assert!(text.contains(&format!("task 1.2: refused: Write {}", outside.display())), "{text}");
+    assert!(text.contains("task 1.2: check tests failed") && text.contains("task 1.1: PASS"), "{text}");
+    let tests = Command::new("sh").arg("tests/run").current_dir(scene.env.work()).output().unwrap();
+    let said = String::from_utf8_lossy(&tests.stdout);
+    assert!(
+        tests.status.success() && said.contains("ok   tests/search.test") && said.contains("ok   tests/count.test")
+    );
+    assert!(scene.file("USAGE.md").unwrap().contains("notes search"));
+    // The plan is the only thing that is changed and not committed.
+    assert_eq!(scene.git(&["status", "--porcelain"]), " M plan.yaml\n");
+    let plan = scene.text();
+    assert!(plan.starts_with("# Two more commands") && plan.matches("status: verified").count() == 3, "{plan}");
+    let report = text.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    let report = fs::read_to_string(report).unwrap();
+    for part in
+        ["# Search and count", "**verified**", "## 1 Commands", "Refused: Write", "2 attempts", "6 sessions, 1.50 USD"]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    // The reviewer may not write, and sees what was done.
+    let reviewer = scene.claude.called("1.1", 2).unwrap();
+    assert!(reviewer.arguments.contains(&"Write".to_owned()) && reviewer.prompt().contains("commands/search.sh"));
+    // The attempt that the check sent back is kept for a while, and named.
+    assert!(report.contains("## Work that is kept") && report.contains("its work is not merged"), "{report}");
+}

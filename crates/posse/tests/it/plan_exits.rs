@@ -1,0 +1,236 @@
+//! How `posse plan run` ends, and what may be asked of it: every exit code, every option that chooses what is done.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, TWO, ended, said};
+
+/// One task that fails at once, and one that needs it.
+const NEEDS: &str = "\
+meta: {name: Needs, backoff_base: 1, max_attempts_default: 1}
+sections:
+  - id: s
+    tasks:
+      - {id: a, name: A}
+      - {id: b, name: B, depends_on: [a]}
+";
+
+fn one(meta: &str) -> String {
+    ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {meta}"))
+}
+
+#[test]
+fn every_end_has_its_code() {
+    let done = "commit a alpha\nreport completed done";
+    let warned = r"words='[WARN] a could be better\n**Verdict: WARN**'";
+    let validated = one("validation: {enabled: true}");
+    let broken = one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s");
+    let once = one("max_attempts_default: 1");
+    for (name, plan, options, plays, code, word) in [
+        ("verified", ONE, &[][..], &[("t", done)][..], 0, "verified: every task is done"),
+        ("with warnings", &validated, &[], &[("t.1", done), ("t.2", warned)], 0, "completed with warnings"),
+        ("a task failed", &once, &[], &[("t", "report failed 'it is too hard'")], 1, "it is too hard"),
+        (
+            "out of money",
+            TWO,
+            &["--budget-cap", "0.2"],
+            &[("1.1", done)],
+            2,
+            "out of money: this run: 0.25 USD of 0.20 USD",
+        ),
+        ("nothing works", &broken, &[], &[("t", "report failed no")], 4, "sessions fail one after the other"),
+        ("deadlocked", NEEDS, &[], &[("a", "report failed no")], 5, "deadlocked: b: it waits for a (failed)"),
+        ("a question", ONE, &[], &[("t", "report suspended hm '\"question\": \"Why?\"'")], 7, "waits for an answer"),
+        ("out of quota", ONE, &["--no-wait"], &[("t", "limited 3600")], 75, "out of quota"),
+        ("an unknown option", ONE, &["--frobnicate"], &[], 64, "unexpected argument"),
+        ("an unknown task", ONE, &["--only", "nobody"], &[], 64, "there is no task \"nobody\" in this plan"),
+        ("two displays", ONE, &["--quiet", "--verbose"], &[], 64, "cannot be used with"),
+        ("no such provider", ONE, &["--provider", "nobody"], &[], 64, "nobody"),
+    ] {
+        let scene = Scene::new(plan);
+        plays.iter().for_each(|(of, play)| scene.claude.play(of, play));
+        let (found, text) = scene.plan("run", options);
+        assert_eq!(found, code, "{name}: {text}");
+        assert!(text.contains(word), "{name}: {text}");
+        if code == 64 {
+            assert_eq!((scene.claude.sessions(), scene.text().as_str()), (0, plan), "{name}: {text}");
+        }
+    }
+}
+
+/// The breaker opens after a failure: it says so, and for how long.
+#[test]
+fn a_pause_after_failures_is_told() {
+    let scene =
+        Scene::new(&one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s"));
+    scene.claude.play("t", "report failed no");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (4, 2), "{text}");
+    assert!(text.contains("paused: sessions failed one after the other; one more is tried in 1 min"), "{text}");
+}
+
+#[test]
+fn where_no_plan_can_be_run() {
+    let scene = Scene::new(ONE);
+    let elsewhere = scene.env.work().parent().unwrap().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let run = |place: &Path, words: &[&str]| said(&scene.command(words).current_dir(place).output().unwrap());
+    let (plan, work) = (scene.plan.to_str().unwrap(), scene.env.work());
+    let (code, text) = run(&work, &["run", "nothing.yaml"]);
+    assert!(
+        code == 64 && text.contains("cannot read nothing.yaml") && text.contains("posse plan init"),
+        "{code} {text}"
+    );
+    let (code, text) = run(&elsewhere, &["run", plan]);
+    assert!(code == 1 && text.contains("is not in a git repository") && text.contains("git init"), "{code} {text}");
+    let git =
+        |words: &[&str]| assert!(Command::new("git").args(words).current_dir(&elsewhere).status().unwrap().success());
+    git(&["init", "-q"]);
+    let (code, text) = run(&elsewhere, &["run", plan]);
+    assert!(code == 1 && text.contains("has no commit yet"), "{code} {text}");
+    // Nobody who could commit the work.
+    git(&["config", "user.useConfigOnly", "true"]);
+    git(&["-c", "user.name=U", "-c", "user.email=u@example.org", "commit", "-q", "--allow-empty", "-m", "first"]);
+    let (code, text) = run(&elsewhere, &["run", plan]);
+    assert!(code == 1 && text.contains("git does not know who you are") && text.contains("user.name"), "{code} {text}");
+    let mut without = scene.command(&["run", plan]);
+    let (code, text) = said(&without.env("PATH", "/usr/bin:/bin").output().unwrap());
+    assert!(code == 69 && text.contains("claude is not installed") && text.contains("hint:"), "{code} {text}");
+    assert_eq!((scene.claude.sessions(), scene.text().as_str()), (0, ONE));
+}
+
+#[test]
+fn what_is_chosen_is_done_and_nothing_else() {
+    let plays = |scene: &Scene| {
+        scene.claude.play("1.1", "commit a alpha\nreport completed done");
+        scene.claude.play("1.2", "commit b beta\nreport completed done");
+    };
+    let scene = Scene::new(TWO);
+    plays(&scene);
+    let (code, text) = scene.plan("run", &["--dry-run", "--single-task"]);
+    assert!(code == 0 && text.contains("1.1") && !text.contains("1.2"), "{text}");
+    // One task, and no more; the next time, the next one.
+    for (sessions, status) in [(1, "pending"), (2, "verified")] {
+        let (code, text) = scene.plan("run", &["--single-task"]);
+        assert_eq!((code, scene.claude.sessions()), (0, sessions), "{text}");
+        let (_, text) = scene.plan("why", &["1.2"]);
+        assert!(text.contains(&format!("status     {status}")), "{text}");
+    }
+    let (code, text) = scene.plan("run", &["--single-task"]);
+    assert!(code == 0 && scene.claude.sessions() == 2 && text.contains("every task is done"), "{text}");
+
+    // Again, from the beginning: that one and no other.
+    scene.claude.play("1.1", "commit a again\nreport completed done");
+    let (code, text) = scene.plan("run", &["--dry-run", "--reset", "1.1"]);
+    assert!(code == 0 && text.contains("1.1") && !text.contains("1.2"), "{text}");
+    let (code, text) = scene.plan("run", &["--reset", "1.1"]);
+    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("again\n"));
+
+    // From a task on, and what is before it stays as it is. The old name of the option means the same.
+    let plan = TWO.replace("        depends_on: ['1.1']\n", "");
+    for option in ["--from", "--resume-from", "--only"] {
+        let scene = Scene::new(&plan);
+        plays(&scene);
+        let (code, text) = scene.plan("run", &["--dry-run", option, "1.2"]);
+        assert!(code == 0 && text.contains("1.2") && !text.contains("1.1"), "{text}");
+        let (code, text) = scene.plan("run", &[option, "1.2"]);
+        assert_eq!((code, scene.claude.sessions()), (0, 1), "{option}: {text}");
+        assert!(text.contains("what was asked for is done"), "{text}");
+        assert_eq!((scene.file("a"), scene.file("b").as_deref()), (None, Some("beta\n")), "{option}");
+    }
+}
+
+/// A second command follows the run; one that wants it otherwise is told that it cannot have that.
+#[test]
+fn a_run_that_goes_on_is_joined_or_left_alone() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    let first = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let (code, text) = scene.plan("run", &["--no-sandbox", "--only", "t"]);
+    assert_eq!(code, 6, "{text}");
+    assert!(
+        text.contains("goes on already, without --only, --no-sandbox") && text.contains("posse plan stop"),
+        "{text}"
+    );
+    let second = scene.begin(&[]);
+    scene.claude.open_gate("gate");
+    let ((code, _), (code_of_second, text)) = (ended(first), ended(second));
+    assert_eq!((code, code_of_second, scene.claude.sessions()), (0, 0, 1), "{text}");
+}
+
+/// What sessions do is shown to who asks for it; who asks for quiet hears the end, and nothing else.
+#[test]
+fn as_much_is_shown_as_was_asked_for() {
+    let play =
+        "say 'I look around.'\nuses Read src/a.py\nrefused Write /etc/passwd\ncommit a alpha\nreport completed done";
+    let run = |options: &[&str]| {
+        let scene = Scene::new(ONE);
+        scene.claude.play("t", play);
+        let output = scene.command(&[&["run", scene.plan.to_str().unwrap()], options].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let quiet = run(&["--quiet"]);
+    assert_eq!(quiet, "verified: every task is done\n");
+    let usual = run(&[]);
+    assert!(usual.contains("task t: coder (WRITE)") && usual.contains("task t is done"), "{usual}");
+    assert!(usual.contains("task t: refused: Write /etc/passwd") && !usual.contains("I look around."), "{usual}");
+    let verbose = run(&["--verbose"]);
+    let parts = [
+        "│ I look around.",
+        "│ ⏵ Read src/a.py",
+        "│ refused: Write /etc/passwd",
+        "│ ended, 2 turns, 1s, 0.25 USD",
+        "task t: says it is done",
+        "task t: merged",
+    ];
+    let places: Vec<usize> =
+        parts.iter().map(|part| verbose.find(part).unwrap_or_else(|| panic!("{part}: {verbose}"))).collect();
+    assert!(places.is_sorted(), "{verbose}");
+    let json = run(&["--verbose", "--json"]);
+    let events: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.iter().any(|event| event["event"]["said"] == "I look around." && event["task"] == "t"), "{json}");
+    assert!(events.iter().any(|event| event["entry"] == "refused"), "{json}");
+    assert_eq!(events.last().unwrap()["outcome"], "verified");
+}
+
+/// Stopped when the work was done and the validator had not come: the next run has it judged, and does not do it again.
+#[test]
+fn what_was_done_before_a_stop_is_not_done_again() {
+    let scene = Scene::new(&one("validation: {enabled: true}"));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t.2", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.file("a")), (3, None), "{text}");
+    assert!(scene.plan("why", &["t"]).1.contains("it counts when validators agree"), "{}", scene.text());
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("alpha\n")), "{text}");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "{text}");
+
+    // If the work is gone, it is done again; that it was there once costs no attempt.
+    let scene = Scene::new(&one("validation: {enabled: true}, max_attempts_default: 1"));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    scene.claude.play("t.3", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    assert_eq!(ended(run).0, 3);
+    for entry in fs::read_dir(scene.env.places().plans()).unwrap() {
+        fs::remove_file(entry.unwrap().path().join("areas/t-1.json")).unwrap();
+    }
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 3, Some("beta\n")), "{text}");
+}

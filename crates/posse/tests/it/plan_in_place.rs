@@ -1,0 +1,215 @@
+//! Plans whose sessions work in the user's own checkout.
+
+use std::fs;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, TWO, ended};
+
+fn in_place(plan: &str) -> String {
+    plan.replace("backoff_base: 1", "backoff_base: 1, isolation: in_place")
+        .replace("  backoff_base: 1, isolation", "  backoff_base: 1\n  isolation")
+}
+
+/// As it is told to commit where the user may have staged something.
+const COMMIT: &str = "commit_only() { echo \"$2\" > \"$1\"; git add \"$1\"; \
+    git -c user.name=a -c user.email=a@b commit -q -m \"change $1\" -- \"$1\"; }\n";
+
+/// Everything of the user's: what is staged, what is changed, what git does not know.
+fn users(scene: &Scene) -> [String; 3] {
+    [&["diff", "--cached"][..], &["diff"], &["ls-files", "--others"]].map(|arguments| scene.git(arguments))
+}
+
+#[test]
+fn sessions_work_in_the_checkout_one_after_the_other() {
+    let scene = Scene::new(&in_place(TWO));
+    scene.claude.play("1.1", "commit a alpha\nreport completed 'a is there'");
+    scene.claude.play("1.2", "cat a > b\nreport completed 'b is there'");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(scene.git(&["log", "--format=%s"]), "task 1.2: Write b\nchange a\nfirst\n", "nothing was merged");
+    assert_eq!(scene.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
+    for task in ["1.1", "1.2"] {
+        let called = scene.claude.called(task, 1).unwrap();
+        assert_eq!(called.directory, scene.env.work().canonicalize().unwrap().to_str().unwrap());
+        assert!(called.prompt().contains("Stay on branch `main`"), "{}", called.prompt());
+    }
+    let (code, text) = scene.plan("run", &["--parallel"]);
+    assert!(code != 0 && text.contains("only one can run; leave out `parallel`"), "{code}: {text}");
+}
+
+#[test]
+fn t47_uncommitted_changes_are_refused_or_left_alone() {
+    let scene = Scene::new(&in_place(ONE));
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    fs::write(scene.env.work().join("staged"), "staged\n").unwrap();
+    scene.git(&["add", "staged"]);
+    fs::write(scene.env.work().join("loose"), "loose\n").unwrap();
+    let before = users(&scene);
+    let plan = scene.text();
+    let (code, text) = scene.plan("run", &[]);
+    assert!(code != 0 && text.contains("not committed: README, loose, staged; commit them"), "{code}: {text}");
+    assert_eq!((scene.claude.sessions(), scene.text()), (0, plan), "nothing was begun");
+
+    scene.claude.play("t", &format!("{COMMIT}commit_only a alpha\necho beta > b\nreport completed done"));
+    let (code, text) = scene.plan("run", &["--allow-dirty"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(users(&scene), before);
+    assert_eq!(scene.git(&["log", "--format=", "--name-only", "-2"]), "b\na\n");
+    assert!(scene.claude.called("t", 1).unwrap().prompt().contains("README\nloose\nstaged\n"), "{text}");
+}
+
+#[test]
+fn a_session_that_sweeps_up_the_users_changes_has_failed() {
+    let scene = Scene::new(&in_place(ONE));
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    scene
+        .claude
+        .play("t", "echo its >> README\ngit -c user.name=a -c user.email=a@b commit -qam all\nreport completed done");
+    let (code, text) = scene.plan("run", &["--allow-dirty"]);
+    assert_eq!((code, scene.claude.sessions()), (1, 1), "another attempt would not help: {text}");
+    assert!(text.contains("had uncommitted changes before the session began: README"), "{text}");
+    let saved = scene.git(&["for-each-ref", "--format=%(refname)", "refs/posse"]);
+    assert!(text.contains(&format!("git show {}:README", saved.trim())), "{text}");
+    // Neither version is lost.
+    assert_eq!(scene.git(&["show", &format!("{}:README", saved.trim())]), "one\nmine\n");
+    assert_eq!(scene.git(&["show", "HEAD:README"]), "one\nmine\nits\n");
+    let plan = scene.text();
+    assert!(plan.contains("status: failed") && plan.contains("failure_kind: config"), "{plan}");
+}
+
+/// What a stopped session left is in nobody's way, and the next one goes on with it.
+#[test]
+fn t85_stop_and_go_on() {
+    let scene = Scene::new(&in_place(ONE));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "echo half > a\nawait gate");
+    scene.claude.play("t.2", "echo whole >> a\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.file("a").as_deref()), (3, Some("half\n")), "{text}");
+    assert!(!scene.text().contains("attempts"), "it costs no attempt: {}", scene.text());
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.file("a").as_deref()), (0, Some("half\nwhole\n")), "{text}");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "", "{text}");
+}
+
+/// T86 and T87: it goes on while nobody is there, and what it did meanwhile counts.
+#[test]
+fn t87_a_session_that_ends_while_the_daemon_is_dead() {
+    let scene = Scene::new(&in_place(ONE));
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate\necho alpha > a\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    scene.env.kill_daemon();
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    assert_eq!(scene.git(&["show", "--format=%s", "--name-only"]), "task t: Write a\n\na\n");
+}
+
+/// Whenever the daemon dies: no line of the user's is lost, nothing is done twice.
+#[test]
+fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
+    let plan =
+        in_place(TWO).replace("isolation: in_place", "isolation: in_place\n  gates: [{name: ok, cmd: 'date >> log'}]");
+    let scene = Scene::new(&plan);
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    fs::write(scene.env.work().join("staged"), "staged\n").unwrap();
+    scene.git(&["add", "staged"]);
+    let before = [scene.git(&["diff", "--cached"]), scene.git(&["diff"])];
+    scene.claude.gate("gate");
+    let work = "say working\nawait gate\ncommit_only a alpha\necho x > left\nreport completed done";
+    scene.claude.play("1.1", &format!("{COMMIT}{work}"));
+    scene.claude.play("1.2", "cat a > b\nreport completed done");
+    let mut run = scene.begin(&["--allow-dirty"]);
+    let mut kills = 0;
+    while run.try_wait().unwrap().is_none() {
+        if scene.env.http().get::<serde_json::Value>("/health").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
+            if run.try_wait().unwrap().is_none() && kills < 12 {
+                scene.env.kill_daemon();
+                kills += 1;
+                if kills == 3 {
+                    when("the session", || scene.claude.waits("1.1", 1).then_some(()));
+                    scene.claude.open_gate("gate");
+                }
+            }
+        }
+    }
+    let (code, text) = ended(run);
+    assert_eq!(code, 0, "after {kills} kills: {text}");
+    assert!(kills > 2, "{kills}");
+    assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
+    assert_eq!([scene.git(&["diff", "--cached"]), scene.git(&["diff"])], before, "after {kills} kills: {text}");
+    assert_eq!(scene.git(&["ls-files", "--others"]), "log\n", "what the check left is nobody's work");
+    let log = scene.git(&["log", "--format=%s", "--name-only"]);
+    assert_eq!(log, "task 1.2: Write b\n\nb\ntask 1.1: Write a\n\nleft\nchange a\n\na\nfirst\n\nREADME\n", "{text}");
+}
+
+#[test]
+fn where_work_trees_do_not_work_the_checkout_does() {
+    let scene = Scene::new(ONE);
+    let inner = scene.plan.parent().unwrap().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let inner = inner.to_str().unwrap();
+    scene.git(&["-C", inner, "init", "-q"]);
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    scene.git(&[&["-C", inner][..], &identity, &["commit", "-q", "--allow-empty", "-m", "x"]].concat());
+    scene.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "lib"]);
+    scene.git(&["commit", "-q", "-m", "lib"]);
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let plan = scene.text();
+    let asks = |isolation: &str| plan.replace("backoff_base: 1", &format!("backoff_base: 1, isolation: {isolation}"));
+    fs::write(&scene.plan, asks("worktree")).unwrap();
+    let (code, text) = scene.plan("run", &[]);
+    assert!(code != 0 && text.contains("lib is a repository within this one"), "{code}: {text}");
+    assert!(text.contains("set `isolation: in_place`") && scene.claude.sessions() == 0, "{text}");
+    fs::write(&scene.plan, &plan).unwrap();
+    let (code, text) = scene.plan("run", &["--parallel"]);
+    assert!(code != 0 && text.contains("only one can run"), "{code}: {text}");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+    assert!(text.contains("sessions work in your checkout, as with `isolation: in_place`"), "{text}");
+}
+
+#[test]
+fn two_plans_do_not_share_a_checkout() {
+    let scene = Scene::new(&in_place(ONE));
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let other = scene.plan.with_file_name("other.yaml");
+    fs::write(&other, in_place(ONE)).unwrap();
+    let output = scene.command(&["run", other.to_str().unwrap()]).output().unwrap();
+    let (code, text) = crate::plan_run::said(&output);
+    assert!(code != 0 && text.contains("of another plan works in"), "{code}: {text}");
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+}
+
+/// Before the first session the checks are run, which takes an environment. Whoever is tired of waiting for it stops the run.
+#[test]
+fn a_run_that_waits_for_its_environment_can_be_stopped() {
+    let scene = Scene::new(ONE);
+    let (started, gate) = (scene.plan.with_file_name("started"), scene.plan.with_file_name("gate"));
+    scene.claude.gate("gate");
+    let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
+    let gates = format!("isolation: in_place\n  gates: [{{name: slow, cmd: '{command}'}}]");
+    fs::write(&scene.plan, in_place(TWO).replace("isolation: in_place", &gates)).unwrap();
+    let (code, text) = scene.plan("run", &["--detach"]);
+    assert_eq!(code, 0, "{text}");
+    when("the check", || started.exists().then_some(()));
+    scene.env.kill_daemon();
+    when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
+    let (code, text) = scene.plan("stop", &[]);
+    assert_eq!(code, 0, "{text}");
+    when("it has stopped", || scene.text().contains("status: stopped").then_some(()));
+    assert!(!scene.text().contains("attempts") && scene.claude.sessions() == 0, "{}", scene.text());
+}

@@ -1,0 +1,350 @@
+//! Scenarios of plans whose point is processes, files or exit codes; docs/plan-scenarios.md has them all.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use posse_server::plans::view::PlanView;
+use posse_testkit::{env, process};
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, TWO, ended};
+
+/// The run of the plan of this scene that began last, as the API tells it.
+fn last_run(scene: &Scene) -> PlanView {
+    let runs: Vec<PlanView> = scene.env.http().get("/plans").unwrap();
+    runs.into_iter().next().unwrap()
+}
+
+fn tasks(meta: &str, tasks: &str) -> String {
+    format!("meta: {{name: P, backoff_base: 1{meta}}}\nsections:\n  - id: s\n    tasks:\n{tasks}")
+}
+
+/// T15, T16, T17, T19, T20, T22, T51: what is wrong with a plan is found before anything is started.
+#[test]
+fn a_plan_that_is_not_valid() {
+    let scene = Scene::new(ONE);
+    let task = |fields: &str| format!("      - {{{fields}}}\n");
+    let two = |a: &str, b: &str| tasks("", &(task(a) + &task(b)));
+    for (plan, says) in [
+        (two("id: a, name: A", "id: a, name: B"), vec!["two tasks a", "5:14", "6:14"]),
+        (two("id: a, name: A", "id: b, name: B, depends_on: [nobody]"), vec!["nobody, which does not exist"]),
+        (two("id: a, name: A, depends_on: [b]", "id: b, name: B, depends_on: [a]"), vec!["a -> b -> a"]),
+        (two("id: a, name: A", "id: b, name: B, depend_on: [a]"), vec!["did you mean `depends_on`"]),
+        (two("id: a, name: A", "id: 1.10, name: B"), vec!["quote the id"]),
+        // Cut off in the middle.
+        (TWO[..TWO.len() - 30].to_owned() + "        depends_on: ['1.", vec!["error"]),
+        (String::new(), vec!["error"]),
+    ] {
+        fs::write(&scene.plan, &plan).unwrap();
+        for command in ["check", "run"] {
+            let (code, text) = scene.plan(command, &[]);
+            assert_eq!(code, 5, "{command} of {plan}: {text}");
+            assert!(says.iter().all(|words| text.contains(words)), "{command}: {says:?} in {text}");
+        }
+        assert_eq!(fs::read_to_string(&scene.plan).unwrap(), plan, "untouched");
+    }
+    assert_eq!(scene.claude.sessions(), 0);
+    fs::write(&scene.plan, ONE.replace("backoff_base: 1", "gates: [{cmd: 'pytest || echo ok'}]")).unwrap();
+    let (code, text) = scene.plan("check", &[]);
+    assert!(code == 0 && text.contains("warning") && text.contains("pytest || echo ok"), "{text}");
+}
+
+/// T11: who may not write reports in its last message. T76: a cost that nobody tells is not zero.
+#[test]
+fn a_reviewer_reports_in_its_last_message() {
+    let scene = Scene::new(&ONE.replace("name: Write a", "name: Review\n        agent: code-reviewer"));
+    let report = r#"words='Fine.\n```json\n{\"task_id\": \"t\", \"nonce\": \"'$POSSE_RUN_ID'\", \"status\": \"completed\", \"message\": \"all is fine\"}\n```' cost=null"#;
+    scene.claude.play("t", report);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("1 sessions, unknown"), "{text}");
+    let plan = scene.text();
+    assert!(plan.contains("all is fine") && !plan.contains("cost_usd"), "{plan}");
+    let called = scene.claude.called("t", 1).unwrap();
+    assert!(!called.prompt().contains("result.json"), "no file is asked for: {}", called.prompt());
+}
+
+/// T23, T24, T25: what a session may make of the plan, and what is put back.
+#[test]
+fn what_a_session_writes_into_the_plan() {
+    let scene = Scene::new(TWO);
+    let edit = r#"copy=$(dirname "$POSSE_RESULT_FILE")/plan.yaml
+sed -i 's/^        name: Write b$/&\n        status: verified\n        attempts: 1/; s/^  name: Two$/&\n  budget_limit_usd: 99/' "$copy"
+printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> "$copy"
+commit a alpha
+report completed done '"plan_modified": false'"#;
+    scene.claude.play("1.1", edit);
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("more", "commit c gamma\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
+    assert!(text.contains("task 1.2: a session may not set its status to verified"), "{text}");
+    assert!(text.contains("budget_limit_usd may not be changed by a session"), "{text}");
+    let plan = scene.text();
+    assert!(!plan.contains("budget_limit_usd") && plan.contains("id: more"), "{plan}");
+    // The next session is told what was not accepted.
+    assert_eq!((scene.file("b").as_deref(), scene.file("c").as_deref()), (Some("beta\n"), Some("gamma\n")));
+}
+
+/// T21, T23: a person and a session change the plan at the same time, beside what posse itself writes there.
+#[test]
+fn a_person_and_a_session_edit_the_plan_at_once() {
+    let scene = Scene::new(TWO);
+    scene.claude.gate("gate");
+    let edit = "copy=$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\nawait gate\n\
+                printf '      - {id: theirs, name: By the session}\\n' >> \"$copy\"\ncommit a alpha\nreport completed done";
+    scene.claude.play("1.1", edit);
+    for (task, file) in [("1.2", "b"), ("theirs", "c"), ("mine", "d")] {
+        scene.claude.play(task, &format!("commit {file} {file}\nreport completed done"));
+    }
+    let run = scene.begin(&[]);
+    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let edited =
+        scene.text().replacen("      - id: '1.2'", "      - {id: mine, name: By hand}  # mine\n      - id: '1.2'", 1);
+    fs::write(&scene.plan, edited).unwrap();
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let plan = scene.text();
+    assert!(plan.contains("# mine") && plan.contains("id: theirs") && plan.starts_with("# Two tasks.\n"), "{plan}");
+    assert!(["b", "c", "d"].iter().all(|file| scene.file(file).is_some()), "{text}");
+}
+
+/// T26.
+#[test]
+fn what_needs_a_failed_task_is_shown_with_its_chain() {
+    let plan = tasks(
+        "",
+        "      - {id: a, name: A, max_attempts: 1}\n      - {id: b, name: B, depends_on: [a]}\n      - {id: c, name: C, depends_on: [b]}\n",
+    );
+    let scene = Scene::new(&plan);
+    scene.claude.play("a", "report failed 'no idea'");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (5, 1), "{text}");
+    assert!(text.contains("c: it waits for b (pending), which waits for a (failed)"), "{text}");
+    assert!(scene.text().contains("failure_reason:"), "{}", scene.text());
+}
+
+/// T39.
+#[test]
+fn a_prompt_of_300_kib_goes_into_a_file() {
+    let line = "x".repeat(1000);
+    let description: String = (0..300).map(|_| format!("          {line}\n")).collect();
+    let plan = ONE.replace("name: Write a\n", &format!("name: Write a\n        description: |\n{description}"));
+    let scene = Scene::new(&plan);
+    scene.claude.play(
+        "t",
+        "cp \"$(dirname \"$POSSE_RESULT_FILE\")/prompt.md\" \"$me/prompt\"\ncommit a a\nreport completed done",
+    );
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    let called = scene.claude.called("t", 1).unwrap();
+    let length: usize = called.arguments.iter().map(String::len).sum();
+    assert!(length < 16 << 10 && called.prompt().contains("prompt.md"), "{length}: {}", called.prompt());
+    let prompt = fs::read_to_string(scene.claude.session("t", 1).join("prompt")).unwrap();
+    assert_eq!(prompt.matches(&line).count(), 300);
+}
+
+/// T40, T41, T42, T43, T44: who says done, and what of it is believed. Each has one attempt.
+#[test]
+fn reports_that_prove_nothing() {
+    let plays = [
+        (
+            "t40",
+            r#"commit t40 x; printf '{"task_id": "t40", "nonce": "of-an-older-run", "status": "completed", "message": "m"}' > "$POSSE_RESULT_FILE""#,
+            "no report",
+        ),
+        (
+            "t41",
+            r#"commit t41 x; printf '{"task_id": "t40", "nonce": "%s", "status": "completed", "message": "m"}' "$POSSE_RUN_ID" > "$POSSE_RESULT_FILE""#,
+            "task t40, not t41",
+        ),
+        ("t42", "commit t42 x\nreport completed done\nturns=0", "took no turn"),
+        ("t43", "report completed done", "no commit and no changed file"),
+        ("t44", "commit t44 x\nreport completed done\ncode=1", "exited with 1"),
+    ];
+    let all: String = plays.iter().map(|(id, ..)| format!("      - {{id: {id}, name: T}}\n")).collect();
+    let all = all + "      - {id: nothing, name: T}\n";
+    let scene = Scene::new(&tasks(", max_attempts_default: 1, circuit_breaker_threshold: 99", &all));
+    for (id, play, _) in plays {
+        scene.claude.play(id, play);
+    }
+    scene.claude.play("nothing", "report no_change_needed 'it was there'");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (1, 6), "{text}");
+    let view = last_run(&scene);
+    for (id, _, says) in plays {
+        let task = view.tasks.iter().find(|task| task.id.as_str() == id).unwrap();
+        let error = task.record.last_error.clone().unwrap_or_default();
+        assert!(task.status.as_str() == "failed" && error.contains(says), "{id}: {says:?} in {error:?}");
+        assert_eq!(scene.file(id), None, "{id} was merged");
+    }
+    let nothing = view.tasks.last().unwrap();
+    assert_eq!(nothing.status.as_str(), "verified", "{nothing:?}");
+}
+
+/// T45, T75: a session that does not want to end, and what it used until then.
+#[test]
+fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
+    let scene =
+        Scene::new(&ONE.replace("name: Write a", "name: Write a\n        timeout: 2s\n        max_attempts: 1"));
+    scene.claude.gate("never");
+    let play = "trap '' TERM HUP\necho $$ > \"$me/pid\"\n(trap '' TERM HUP; exec sleep 600) &\necho $! > \"$me/child\"\nsay working\nawait never";
+    scene.claude.play("t", play);
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let pid = |name: &str| -> u32 {
+        fs::read_to_string(scene.claude.session("t", 1).join(name)).unwrap().trim().parse().unwrap()
+    };
+    let (session, child) = (pid("pid"), pid("child"));
+    let began = Instant::now();
+    let (code, text) = ended(run);
+    assert_eq!(code, 1, "{text}");
+    assert!(!process::exists(session) && !process::exists(child), "it is still there: {text}");
+    assert!(began.elapsed() < Duration::from_secs(2 + 15), "{:?}", began.elapsed());
+    assert!(text.contains("took too long"), "{text}");
+    assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+    let used = last_run(&scene).used;
+    assert_eq!((used.partial, used.input_tokens, used.cost_unknown), (1, 10, 1), "{used:?}");
+}
+
+/// T46.
+#[test]
+fn a_session_that_says_nothing_is_ended() {
+    let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 1"));
+    scene.configure("[task]\nidle_timeout = \"2s\"\n");
+    scene.claude.gate("never");
+    scene.claude.play("t", "say working\nawait never");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("said nothing for too long"), "{text}");
+    assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+}
+
+/// T62: what a model says of limits is none. T63, T72: what the tool says is one, it costs no attempt, and a daemon that comes
+/// later keeps to it.
+#[test]
+fn limits() {
+    let scene = Scene::new(TWO);
+    let limit = "now=$(date +%s)\nprintf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $((now + 90))\nerror=true code=1";
+    scene.claude.play("1.1", "say \"You've hit your limit · resets 3pm\"\ncommit a alpha\nreport completed done");
+    scene.claude.play("1.2.1", limit);
+    let before = jiff::Timestamp::now();
+    let (code, text) = scene.plan("run", &["--no-wait"]);
+    assert_eq!((code, scene.claude.sessions()), (75, 2), "{text}");
+    assert_eq!(scene.text().matches("attempts: 1").count(), 1, "{}", scene.text());
+
+    // Another run keeps to it too.
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    assert_eq!(scene.plan("run", &["--detach"]).0, 0);
+    let hold = when("the hold", || last_run(&scene).hold);
+    let after = jiff::Timestamp::now();
+    assert!(hold.until >= before + jiff::SignedDuration::from_secs(119), "{hold:?}");
+    assert!(hold.until <= after + jiff::SignedDuration::from_secs(121), "{hold:?}");
+    scene.env.kill_daemon();
+    let again = when("the run again", || {
+        let runs: Vec<PlanView> = scene.env.http().get("/plans").ok()?;
+        runs.into_iter().next()
+    });
+    assert_eq!(again.hold.map(|hold| hold.until), Some(hold.until));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    when("the end", || last_run(&scene).outcome);
+    assert_eq!(scene.claude.sessions(), 2, "nothing was started during the hold");
+}
+
+/// T73: the money is spent, and when there is more it goes on.
+#[test]
+fn a_plan_out_of_money_pauses() {
+    let scene = Scene::new(TWO);
+    scene.claude.play("1.1", "commit a alpha\nreport completed done\ncost=7");
+    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    let budget = ["--quota-ceiling", "10", "--max-budget-pct", "80", "--reserved-budget", "3"];
+    let (code, text) = scene.plan("run", &budget);
+    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    let plan = scene.text();
+    assert!(plan.contains("status: paused_quota") && plan.contains("7.00 USD of 7.00 USD"), "{plan}");
+    // What an earlier run spent counts.
+    assert_eq!(scene.plan("run", &budget).0, 2);
+    let (code, text) = scene.plan("run", &["--quota-ceiling", "20"]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    assert!(!scene.text().contains("paused_quota"), "{}", scene.text());
+}
+
+/// T74: every session counts, whatever became of it.
+#[test]
+fn what_all_sessions_of_a_task_cost() {
+    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    scene.claude.play("t.1", "report failed 'no idea'\ncost=0.5");
+    scene.claude.play("t.2", "commit a bad\nreport completed done\ncode=1 cost=0.25");
+    scene.claude.play("t.3", "commit a good\nreport completed done\ncost=1");
+    scene.claude.play("t.4", r"words='[PASS] a is good\n**Verdict: PASS**' cost=0.25");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("4 sessions, 2.00 USD"), "{text}");
+    assert!(scene.text().contains("cost_usd: 2\n"), "{}", scene.text());
+}
+
+/// Ends the keeper and the daemon at once, as when the machine goes down, but for the sessions that do not care.
+fn kill_both(scene: &Scene) {
+    let (keeper, daemon) = (scene.env.keeper_pid().unwrap(), scene.env.daemon_pid());
+    env::kill(daemon);
+    env::kill(keeper);
+    assert!(
+        process::ends_within(keeper, Duration::from_secs(10)) && process::ends_within(daemon, Duration::from_secs(10))
+    );
+}
+
+/// T86: what nobody holds any more is ended, costs no attempt, and is done once more.
+#[test]
+fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("never");
+    scene.claude.play("t.1", "trap '' HUP\necho $$ > \"$me/pid\"\nawait never");
+    scene.claude.play("t.2", "commit a alpha\nreport completed done");
+    assert_eq!(scene.plan("run", &["--detach"]).0, 0);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let pid = fs::read_to_string(scene.claude.session("t", 1).join("pid")).unwrap().trim().parse().unwrap();
+    kill_both(&scene);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    assert!(!process::exists(pid), "the lost session still runs");
+    assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"));
+}
+
+/// T87: what a session had reported before it was lost counts, and its work is not done again.
+#[test]
+fn a_session_that_had_reported_is_not_done_again() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("never");
+    scene.claude.play("t", "commit a alpha\nreport completed done\nawait never");
+    assert_eq!(scene.plan("run", &["--detach"]).0, 0);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    kill_both(&scene);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
+}
+
+/// What is done and not validated yet when a run is stopped is validated by the next run, and not done again.
+#[test]
+fn work_that_waits_for_its_validator_outlives_its_run() {
+    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
+    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    scene.claude.gate("never");
+    scene.claude.play("t.1", "commit a alpha\nreport completed done");
+    scene.claude.play("t.2", "await never");
+    scene.claude.play("t.3", r"words='[PASS] a is good\n**Verdict: PASS**'");
+    let run = scene.begin(&[]);
+    when("the validator", || scene.claude.waits("t", 2).then_some(()));
+    let (code, text) = scene.plan("retry", &["t"]);
+    assert!(code == 1 && text.contains("a session works on task t"), "{text}");
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    assert_eq!(ended(run).0, 3);
+    assert_eq!(scene.file("a"), None);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "nothing is left behind");
+}
