@@ -107,9 +107,6 @@ fn every_command_in_the_documentation_is_understood() {
     assert!(count > 30, "{count}");
 }
 
-/// Spoken of before it is there.
-const NOT_YET: &[&str] = &["auto"];
-
 /// In the middle of a sentence names and values are left out or made up; commands and options are not.
 #[test]
 fn what_the_documentation_mentions_exists() {
@@ -117,9 +114,6 @@ fn what_the_documentation_mentions_exists() {
     for (file, text) in docs::files() {
         for code in docs::inline(&text) {
             let Some(words) = docs::words_of_posse(&code) else { continue };
-            if words.get(1).is_some_and(|command| NOT_YET.contains(&command.as_str())) {
-                continue;
-            }
             count += 1;
             if let Err(error) = Cli::try_parse_from(&words) {
                 let invented = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand, ErrorKind::ArgumentConflict];
