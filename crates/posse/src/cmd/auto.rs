@@ -53,15 +53,23 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    #[command(after_help = "Examples:\n  posse auto items")]
     Items(items::Args),
     /// What the pipeline does, and how it stands
+    #[command(after_help = "Examples:\n  posse auto status")]
     Status(Where),
+    #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
     Why(show::WhyArgs),
     /// Follow a pipeline that was begun with --detach, or in another window
+    #[command(after_help = "Examples:\n  posse auto follow")]
     Follow(Where),
+    #[command(after_help = "Examples:\n  posse auto stop        let what runs finish\n  posse auto stop now    end it")]
     Stop(show::StopArgs),
+    #[command(after_help = "Examples:\n  posse auto retry 7-empty-export")]
     Retry(show::RetryArgs),
+    #[command(after_help = "Examples:\n  posse auto new defect 'Export is empty'")]
     New(write::NewArgs),
+    #[command(after_help = "Examples:\n  posse auto answer 7-empty-export 'the blue one'")]
     Answer(write::AnswerArgs),
 }
 

@@ -110,6 +110,7 @@ enum Command {
         task: String,
     },
     Log(log::Args),
+    #[command(after_help = "Examples:\n  posse plan clean")]
     Clean(clean::Args),
     /// What sessions of an agent may do, flag by flag
     #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]

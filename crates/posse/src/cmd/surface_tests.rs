@@ -32,7 +32,7 @@ fn examples(command: &clap::Command) -> Vec<String> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
     // A comment is set off by at least two spaces.
-    examples.map(|line| line.trim().split("   ").next().unwrap_or_default().to_owned()).collect()
+    examples.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned()).collect()
 }
 
 /// Whether it would be understood; a word that stands for something else may be wrong.

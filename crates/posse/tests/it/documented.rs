@@ -19,6 +19,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::cli::pid;
 use crate::env;
+use crate::loop_actor::when;
 
 /// How long a command may take: the longest is a whole run of the loop.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -164,6 +165,11 @@ impl Scene {
         let place = format!("{}:{}: {}", self.file, typed.line, typed.text);
         if line == "./test" {
             return; // This very test is a part of it.
+        }
+        if line.starts_with("posse run stop") {
+            // Nobody stops a run before its first turn: there would be nothing to resume.
+            let state = self.env.work().join(".tmp/agnostic-3agents-loop-state.json");
+            when("the state file", || state.exists().then_some(()));
         }
         if line.starts_with("posse attach") {
             return self.attach(&line, &place);

@@ -167,7 +167,7 @@ fn listed(env: &TestEnv, path: &[&str]) -> Vec<String> {
 }
 
 /// What is not run here: it needs a window, is a script for shells, or has a test of its own that reads its JSON.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: &[&str] = &[
     "attach",
     "completions",
     "demo",
@@ -179,6 +179,16 @@ const ELSEWHERE: [&str; 12] = [
     "plan stop",
     "plan answer",
     "plan retry",
+    "plan log",
+    "plan clean",
+    "auto items",
+    "auto status",
+    "auto why",
+    "auto follow",
+    "auto stop",
+    "auto retry",
+    "auto new",
+    "auto answer",
     "provider check",
 ];
 
