@@ -215,6 +215,7 @@ impl Areas {
         for name in ["worktrees", "areas", "gates"] {
             private(&state.join(name))?;
         }
+        running::end_all(&state).await;
         Ok(Self {
             root,
             state,

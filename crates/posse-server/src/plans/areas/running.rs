@@ -11,16 +11,27 @@ use sha2::{Digest, Sha256};
 const GONE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How the names of notes begin.
+const PREFIX: &str = "running-";
+
 /// Where it is written down which check runs in a directory.
 pub(super) struct Running {
     note: PathBuf,
+}
+
+/// Ends all that a daemon before us has left running for this run.
+pub(super) async fn end_all(state: &Path) {
+    let Ok(notes) = state.join("gates").read_dir() else { return };
+    for note in notes.flatten().filter(|note| note.file_name().to_string_lossy().starts_with(PREFIX)) {
+        Running { note: note.path() }.end().await;
+    }
 }
 
 impl Running {
     pub(super) fn in_directory(state: &Path, directory: &Path) -> Self {
         let key = Sha256::digest(directory.as_os_str().as_encoded_bytes());
         let key: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Self { note: state.join("gates").join(format!("running-{key}")) }
+        Self { note: state.join("gates").join(format!("{PREFIX}{key}")) }
     }
 
     /// What the shell of a check says first: this boot, and its own line in the list of processes, which has its number and its
@@ -101,7 +112,11 @@ mod tests {
         let mut child = begin(&running);
         let other = Running::in_directory(state.path(), Path::new("/y"));
         let mut bystander = begin(&other);
-        running.end().await;
+        // Whoever comes after a crash.
+        let bystander_note = std::fs::read(&other.note).unwrap();
+        std::fs::remove_file(&other.note).unwrap();
+        end_all(state.path()).await;
+        std::fs::write(&other.note, bystander_note).unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
         assert!(bystander.try_wait().unwrap().is_none());
         // The same number, but another process.
