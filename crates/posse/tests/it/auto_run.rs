@@ -450,7 +450,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
     assert!(reason.contains("1-more, 2-more, 3-more"), "{reason}");
     assert_eq!(scene.claude.sessions(), 3);
     assert_eq!(scene.there("docs/feature-backlog"), items.map(|item| format!("{item}.md")));
-    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
 }
 
 #[test]
