@@ -79,7 +79,7 @@ struct World {
 impl World {
     fn new(seed: u64, items: u32) -> Self {
         let things = (0..items).map(|n| {
-            let kind = if n % 2 == 0 { Kind::Defect } else { Kind::Feature };
+            let kind = if n.is_multiple_of(2) { Kind::Defect } else { Kind::Feature };
             let candidate = candidate(&format!("{n}-item"), kind);
             let thing = Thing { candidate, log: BTreeMap::new(), plan: None, place: Shelf::Backlog, moves: 0 };
             (thing.candidate.item.clone(), thing)
@@ -315,7 +315,7 @@ impl Night {
             assert!(self.journal.len() < 20_000, "it does not come to an end");
             let at = self.journal.len();
             let stop = stops && self.world.dice(&format!("stop {at}"), 400) == 0;
-            let how = if at % 2 == 0 { StopHow::Now } else { StopHow::AfterTask };
+            let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
             let next = if stop { Some(Event::Stop(how)) } else { queue.pop_front() };
             let event = match next {
                 Some(event) => event,

@@ -70,15 +70,15 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
-        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(words)?;
+        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| words(&error))?;
         Ok(Self { areas })
     }
 
     /// The area of this session; made if it is not there yet.
     pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, String> {
         let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.areas.tip().await.map_err(words)?;
-        self.areas.make(&run, &tip).await.map_err(words)
+        let tip = self.areas.tip().await.map_err(|error| words(&error))?;
+        self.areas.make(&run, &tip).await.map_err(|error| words(&error))
     }
 
     /// The area of this session, if there was one.
@@ -95,7 +95,7 @@ impl Desk {
     }
 }
 
-fn words(error: AreaError) -> String {
+fn words(error: &AreaError) -> String {
     error.to_string()
 }
 

@@ -55,11 +55,7 @@ impl Pipeline {
     pub(super) fn answered(&mut self, event: Event) {
         let Some(Job { item, stage: Stage::Doing(step), .. }) = self.job.clone() else { return };
         match (step, event) {
-            (step, Event::DeedFailed { why, .. }) => {
-                if self.infra(step.clone(), &why) == Infra::GiveUp {
-                    self.park(ParkedWhy::NeedsAttention, format!("{} could not be done: {why}", step.word()));
-                }
-            }
+            (step, Event::DeedFailed { why, .. }) => self.deed_failed(step, &why),
             (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(&item, intake),
             (Step::Mark { question }, Event::Marked { .. }) => self.park(ParkedWhy::NeedsClarification, question),
             (Step::Check { by }, Event::PlanChecked { plan, .. }) => self.plan_checked(&item, by, plan),
@@ -90,6 +86,13 @@ impl Pipeline {
             }
             // `fits` lets nothing else through.
             _ => {}
+        }
+    }
+
+    fn deed_failed(&mut self, step: Step, why: &str) {
+        let word = step.word();
+        if self.infra(step, why) == Infra::GiveUp {
+            self.park(ParkedWhy::NeedsAttention, format!("{word} could not be done: {why}"));
         }
     }
 
@@ -341,7 +344,7 @@ impl Pipeline {
         let executed = memory.executed.filter(|done| of_now(&done.item, &done.plan));
         let verdict = verified.map(|verified| verified.verdict);
         let missing = misses(evidence, job.kind, verdict);
-        if missing.iter().any(|miss| *miss == Miss::Gone) {
+        if missing.contains(&Miss::Gone) {
             self.step(item, "it is not in the backlog any more");
             return self.leave();
         }
@@ -402,9 +405,9 @@ impl Pipeline {
         let took = self.now.0.saturating_sub(job.since.0);
         let at_once = took < super::millis(self.settings.at_once) || job.spent.cost_usd <= 0.0;
         if at_once {
-            self.streak.failed(item)
+            self.streak.failed(item);
         } else {
-            self.streak.broken()
+            self.streak.broken();
         }
         self.forget_plan(item);
         let memory = self.memory(item);
