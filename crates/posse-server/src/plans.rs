@@ -200,8 +200,15 @@ impl Plans {
         Ok(view)
     }
 
+    /// Tells a run that somebody is there who knows the environment. Not before the runs of the last daemon are taken up:
+    /// nobody else drives them then.
+    pub(crate) async fn give_means(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+        let _beginning = self.beginning.lock().await;
+        self.go_on(app, id, means).await
+    }
+
     /// Tells a run that somebody is there who knows the environment.
-    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
