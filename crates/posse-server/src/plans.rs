@@ -180,7 +180,7 @@ impl Plans {
             self.shared.forget_hold(&wanted.provider);
         }
         if let Some(id) = self.using(&file).await? {
-            self.give(app, id, means).await?;
+            self.go_on(app, id, means).await?;
             if wanted.try_now {
                 self.tell(id, Event::TryNow).await;
             }
@@ -205,16 +205,15 @@ impl Plans {
         Ok(view)
     }
 
-    /// Tells a run that somebody is there who knows the environment.
-    pub(crate) async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
-        // Not before the runs of the last daemon are taken up: two would drive this one, and the first to end would take
-        // from the other what both are told by.
+    /// Tells a run that somebody is there who knows the environment. Not before the runs of the last daemon are taken up:
+    /// nobody else drives them then.
+    pub(crate) async fn give_means(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let _beginning = self.beginning.lock().await;
-        self.give(app, id, means).await
+        self.go_on(app, id, means).await
     }
 
-    /// The same, by who holds `beginning`.
-    async fn give(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
+    /// Tells a run that somebody is there who knows the environment.
+    async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
         let driver = lock(&self.driven).get(&id).cloned();
         let (taken, answer) = oneshot::channel();
         let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());

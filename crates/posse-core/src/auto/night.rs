@@ -79,7 +79,7 @@ struct World {
 impl World {
     fn new(seed: u64, items: u32) -> Self {
         let things = (0..items).map(|n| {
-            let kind = if n % 2 == 0 { Kind::Defect } else { Kind::Feature };
+            let kind = if n.is_multiple_of(2) { Kind::Defect } else { Kind::Feature };
             let candidate = candidate(&format!("{n}-item"), kind);
             let thing = Thing { candidate, log: BTreeMap::new(), plan: None, place: Shelf::Backlog, moves: 0 };
             (thing.candidate.item.clone(), thing)

@@ -92,11 +92,11 @@ impl Bench {
     /// What it is doing.
     #[track_caller]
     fn deed(&self) -> (DeedId, Deed) {
-        let mut deeds = self.pipeline.outstanding().iter().filter_map(|effect| match effect {
+        let mut deeds = self.pipeline.outstanding().iter().rev().filter_map(|effect| match effect {
             Effect::Do { id, deed } => Some((id.clone(), deed.clone())),
             _ => None,
         });
-        deeds.next_back().unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
+        deeds.next().unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
     }
 
     /// Answers what it is doing, a minute later.

@@ -60,7 +60,7 @@ pub(super) struct Doing {
 
 /// What came of a session.
 enum Ran {
-    Over(Box<Over>, Box<Briefing>),
+    Over(Box<(Over, Briefing)>),
     /// It was not started: the quota is used up.
     Held(Hold),
 }
@@ -228,7 +228,7 @@ impl Doing {
         let writes = vec![full(&plan), full(&design)];
         let ran = self.session(&id, Work::Plan, &area.directory, writes, planning.timeout, stop, prompt).await?;
         let (over, briefing) = match ran {
-            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
                 return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Usage::none() });
             }
@@ -278,7 +278,7 @@ impl Doing {
         let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), timeout, stop, prompt).await?;
         let no_verdict = Judgement { verdict: Verdict::Error, findings: Vec::new() };
         let (over, briefing) = match ran {
-            Ran::Over(over, briefing) => (over, briefing),
+            Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
                 let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
                 return Ok(Event::VerifierEnded { id, end, judgement: no_verdict, usage });
@@ -356,7 +356,7 @@ impl Doing {
             }
         };
         let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
-        Ok(Ran::Over(Box::new(over), Box::new(briefing)))
+        Ok(Ran::Over(Box::new((over, briefing))))
     }
 
     /// Somebody else has found out that the quota is used up.

@@ -99,7 +99,7 @@ impl Doing {
     /// A run that waits for somebody who knows the environment goes on.
     pub(super) async fn give_means(&self, run: RunId, means: &Means) {
         let app = &self.sessions.app;
-        if let Err(error) = app.plans.go_on(app, run, means.clone()).await {
+        if let Err(error) = app.plans.give_means(app, run, means.clone()).await {
             tracing::warn!("run {run} of a plan does not go on: {error}");
         }
     }

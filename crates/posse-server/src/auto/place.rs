@@ -19,7 +19,7 @@ use posse_core::plan::{Plan, TaskId};
 use super::entry::Spec;
 use super::scan::plan_file;
 use crate::git;
-use crate::plans::areas::{Area, Areas, Gates, Ground};
+use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
 use crate::plans::plan_file::replace;
 
 /// What a session is for, and what its area is called by.
@@ -71,15 +71,15 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
-        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| error.to_string())?;
+        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| words(&error))?;
         Ok(Self { areas })
     }
 
     /// The area of this session; made if it is not there yet.
     pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, String> {
         let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.areas.tip().await.map_err(|error| error.to_string())?;
-        self.areas.make(&run, &tip).await.map_err(|error| error.to_string())
+        let tip = self.areas.tip().await.map_err(|error| words(&error))?;
+        self.areas.make(&run, &tip).await.map_err(|error| words(&error))
     }
 
     /// The area of this session, if there was one.
@@ -94,6 +94,10 @@ impl Desk {
             tracing::warn!("work areas are left behind: {error}");
         }
     }
+}
+
+fn words(error: &AreaError) -> String {
+    error.to_string()
 }
 
 /// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.

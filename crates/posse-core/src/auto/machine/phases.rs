@@ -55,9 +55,7 @@ impl Pipeline {
     pub(super) fn answered(&mut self, event: Event) {
         let Some(Job { item, stage: Stage::Doing(step), .. }) = self.job.clone() else { return };
         match (step, event) {
-            (step, Event::DeedFailed { why, .. }) if self.infra(step.clone(), &why) == Infra::GiveUp => {
-                self.park(ParkedWhy::NeedsAttention, format!("{} could not be done: {why}", step.word()));
-            }
+            (step, Event::DeedFailed { why, .. }) => self.deed_failed(step, &why),
             (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(&item, intake),
             (Step::Mark { question }, Event::Marked { .. }) => self.park(ParkedWhy::NeedsClarification, question),
             (Step::Check { by }, Event::PlanChecked { plan, .. }) => self.plan_checked(&item, by, plan),
@@ -88,6 +86,13 @@ impl Pipeline {
             }
             // `fits` lets nothing else through.
             _ => {}
+        }
+    }
+
+    fn deed_failed(&mut self, step: Step, why: &str) {
+        let word = step.word();
+        if self.infra(step, why) == Infra::GiveUp {
+            self.park(ParkedWhy::NeedsAttention, format!("{word} could not be done: {why}"));
         }
     }
 
