@@ -129,6 +129,11 @@ impl Kind {
     }
 }
 
+/// `In Progress`, `in-progress` and `in_progress` are the same.
+pub(super) fn plain_word(word: &str) -> String {
+    word.trim().chars().map(|c| if matches!(c, ' ' | '-') { '_' } else { c.to_ascii_lowercase() }).collect()
+}
+
 impl Status {
     pub const KNOWN: [Status; 9] = [
         Self::Open,
@@ -159,8 +164,7 @@ impl Status {
 
     /// The status that is meant, in any case and with blanks or dashes between the words.
     pub fn of(word: &str) -> Self {
-        let plain: String =
-            word.trim().chars().map(|c| if matches!(c, ' ' | '-') { '_' } else { c.to_ascii_lowercase() }).collect();
+        let plain = plain_word(word);
         let known = Self::KNOWN.into_iter().find(|status| status.as_str() == plain);
         known.unwrap_or_else(|| Self::Unknown(word.trim().to_owned()))
     }

@@ -5,7 +5,9 @@
 
 use sha2::{Digest, Sha256};
 
-use super::item::{Clarification, Dependency, Item, Kind, LogEntry, Priority, Section, Status, plain_title};
+use super::item::{
+    Clarification, Dependency, Item, Kind, LogEntry, Priority, Section, Status, plain_title, plain_word,
+};
 use super::markdown::{Line, lines, list_item};
 use super::{Slug, edit};
 use crate::nearest::nearest;
@@ -251,7 +253,7 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option
     let front = front_fields(parts, found);
     let twice = |name: &str, front: &Option<Value>, heading: &Option<Value>, found: &mut Found| {
         if let (Some(front), Some(heading)) = (front, heading)
-            && !bare(&front.text).eq_ignore_ascii_case(bare(&heading.text))
+            && plain_word(bare(&front.text)) != plain_word(bare(&heading.text))
         {
             found.problems.push(
                 Problem::new(heading.at, format!("the {name} is given twice, and differently"))

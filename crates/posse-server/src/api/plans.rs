@@ -49,6 +49,7 @@ pub(super) async fn begin(
         from: body.from,
         single: body.single,
         reset: body.reset,
+        wishes: body.wishes,
         try_now: body.try_now,
         skip_after_plan: body.skip_after_plan,
         given: Given {

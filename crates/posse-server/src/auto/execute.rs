@@ -74,6 +74,7 @@ impl Doing {
     ) -> Result<PlanView, PlanError> {
         let wanted = Wanted {
             skip_after_plan: false,
+            wishes: Vec::new(),
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
             directory: self.spec.directory.clone().into(),
             provider: self.spec.provider.clone(),

@@ -34,6 +34,8 @@ pub(crate) struct Wanted {
     /// Only the task that is next.
     pub(crate) single: bool,
     pub(crate) reset: Vec<String>,
+    /// What is special about it, in the operator's words.
+    pub(crate) wishes: Vec<String>,
     /// Though the quota was used up.
     pub(crate) try_now: bool,
     /// Checks of the whole plan are left out.
@@ -91,6 +93,7 @@ pub(super) fn spec(
         config_file: wanted.config_file,
         item: wanted.item,
         asked: wanted.asked,
+        wishes: wanted.wishes,
         remarks,
         file,
         text,

@@ -57,6 +57,9 @@ pub struct Spec {
     /// When the operator asked for it. A stop file from before that is not meant for this run.
     #[serde(default)]
     pub asked: Wall,
+    /// What is special about it, in the operator's words.
+    #[serde(default)]
+    pub wishes: Vec<String>,
     /// What people should know before it begins.
     #[serde(default)]
     pub remarks: Vec<String>,

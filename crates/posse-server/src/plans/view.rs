@@ -60,6 +60,9 @@ pub struct PlanView {
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
+    /// What is special about it, in the operator's words.
+    #[serde(default)]
+    pub wishes: Vec<String>,
     pub created: jiff::Timestamp,
     pub changed: jiff::Timestamp,
     /// Where prompts, streams and work areas are kept.
@@ -200,6 +203,7 @@ impl PlanView {
                 .collect(),
             provider: ledger.spec.provider.clone(),
             sandbox: ledger.spec.sandbox,
+            wishes: ledger.spec.wishes.clone(),
             created: crate::timestamp(ledger.begun),
             changed: crate::timestamp(ledger.changed),
             files: files.to_owned(),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use posse_core::screen::Size;
 use posse_testkit::docs::{self, Typed};
+use posse_testkit::files::when_changed;
 use posse_testkit::scripted::ScriptedClaude;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
@@ -126,6 +127,9 @@ impl Scene {
         fs::write(self.env.work().join("asking.txt"), "Run it?\n────────\n❯ 1. Yes\n  2. No\n").unwrap();
         std::os::unix::fs::symlink(self.env.places().recordings(), self.env.work().join("recordings")).unwrap();
         assert!(self.shell("posse launch --name mole -- mole").status().unwrap().success());
+        // It is written when there is something in it.
+        let recorded = || fs::read_dir(self.env.places().recordings()).ok()?.flatten().next();
+        when_changed(&self.env.places().recordings(), "the recording", Duration::from_secs(30), recorded);
     }
 
     fn shell(&self, line: &str) -> Command {

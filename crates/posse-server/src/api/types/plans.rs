@@ -54,6 +54,10 @@ pub struct PlanIn {
     /// Leave out checks with `when: after_plan`. The report says so.
     #[serde(default)]
     pub skip_after_plan: bool,
+    /// Everything special about this run, as the operator has said it. Who joins the run can tell by this whether it does what they
+    /// want.
+    #[serde(default)]
+    pub wishes: Vec<String>,
     /// Start sessions though the quota was found to be used up.
     #[serde(default)]
     pub try_now: bool,

@@ -168,26 +168,32 @@ impl Args {
         }
     }
 
-    /// A run that goes on does what it was begun for. Other wishes are not just forgotten.
-    fn join(&self, view: &PlanView) -> Result<(), Error> {
+    /// What is special about this run.
+    fn wishes(&self) -> Vec<String> {
+        let value = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
+        let flag = |name: &str, given: bool| given.then(|| name.to_owned());
         let wishes = [
-            ("--only", self.only.is_some()),
-            ("--from", self.from.is_some()),
-            ("--single-task", self.single_task),
-            ("--reset", !self.reset.is_empty()),
-            ("--parallel", self.parallel.is_some()),
-            ("--branch", self.branch.is_some()),
-            ("--no-sandbox", self.no_sandbox),
-            ("--no-wait", self.no_wait),
-            ("--skip-smoke", self.skip_smoke),
+            value("--only", &self.only),
+            value("--from", &self.from),
+            flag("--single-task", self.single_task),
+            value("--parallel", &self.parallel.map(|workers| workers.to_string())),
+            value("--branch", &self.branch),
+            flag("--no-sandbox", self.no_sandbox),
+            flag("--no-wait", self.no_wait),
+            flag("--skip-smoke", self.skip_smoke),
         ];
-        let wished: Vec<&str> = wishes.iter().filter(|(_, wished)| *wished).map(|(name, _)| *name).collect();
-        if wished.is_empty() {
+        wishes.into_iter().flatten().chain(self.reset.iter().map(|task| format!("--reset {task}"))).collect()
+    }
+
+    /// A run that goes on does what it was begun for. Other wishes are not just forgotten; the same command again goes on.
+    fn join(&self, view: &PlanView) -> Result<(), Error> {
+        let new: Vec<String> = self.wishes().into_iter().filter(|wish| !view.wishes.contains(wish)).collect();
+        if new.is_empty() {
             return Ok(());
         }
         let file = self.file.display();
         Err(Error::Running {
-            message: format!("run {} of this plan goes on already, without {}", view.id, wished.join(", ")),
+            message: format!("run {} of this plan goes on already, without {}", view.id, new.join(", ")),
             hint: format!("`posse plan run {file}` follows it; `posse plan stop {file}` stops it first"),
         })
     }
@@ -226,6 +232,7 @@ impl Args {
             workers: self.parallel,
             no_wait: self.no_wait,
             skip_after_plan: self.skip_smoke,
+            wishes: self.wishes(),
             try_now: self.try_now,
             cap_usd: self.budget_cap,
             budget: BudgetIn {
