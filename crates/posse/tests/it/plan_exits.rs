@@ -149,18 +149,19 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
     let scene = Scene::new(ONE);
     scene.claude.gate("gate");
     scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
-    let first = scene.begin(&[]);
+    let first = scene.begin(&["--parallel=3"]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
-    let (code, text) = scene.plan("run", &["--no-sandbox", "--only", "t"]);
+    let (code, text) = scene.plan("run", &["--no-sandbox", "--only", "t", "--parallel=2"]);
     assert_eq!(code, 6, "{text}");
-    assert!(
-        text.contains("goes on already, without --only, --no-sandbox") && text.contains("posse plan stop"),
-        "{text}"
-    );
-    let second = scene.begin(&[]);
+    let without = "goes on already, without --only t, --parallel 2, --no-sandbox";
+    assert!(text.contains(without) && text.contains("posse plan stop"), "{text}");
+    // The same command again, or one without wishes.
+    let (second, third) = (scene.begin(&["--parallel=3"]), scene.begin(&[]));
     scene.claude.open_gate("gate");
-    let ((code, _), (code_of_second, text)) = (ended(first), ended(second));
-    assert_eq!((code, code_of_second, scene.claude.sessions()), (0, 0, 1), "{text}");
+    for (code, text) in [first, second, third].map(ended) {
+        assert_eq!(code, 0, "{text}");
+    }
+    assert_eq!(scene.claude.sessions(), 1);
 }
 
 /// What sessions do is shown to who asks for it; who asks for quiet hears the end, and nothing else.
