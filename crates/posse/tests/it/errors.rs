@@ -41,12 +41,13 @@ const CASES: &[&[&str]] = &[
 ];
 
 fn said(env: &TestEnv, arguments: &[&str]) -> String {
-    let ran = env.run(arguments);
+    // The usage of a command shows what is set in the environment.
+    let ran = env.command(arguments).env_remove("POSSE_BACKEND").output().unwrap();
     let home = env.places().home.display().to_string();
     let parent = env.places().home.parent().unwrap().display().to_string();
-    let text = ran.stderr.replace(&home, "HOME").replace(&parent, "ELSEWHERE");
-    assert_eq!(ran.stdout, "", "{arguments:?}: errors go to standard error");
-    format!("$ posse {}\n{text}exit {}\n", arguments.join(" "), ran.code.unwrap())
+    let text = String::from_utf8(ran.stderr).unwrap().replace(&home, "HOME").replace(&parent, "ELSEWHERE");
+    assert!(ran.stdout.is_empty(), "{arguments:?}: errors go to standard error");
+    format!("$ posse {}\n{text}exit {}\n", arguments.join(" "), ran.status.code().unwrap())
 }
 
 #[test]
