@@ -79,16 +79,12 @@ impl Survey {
         self.sessions.get(&window)?.iter().copied().find(|session| *session != anchor)
     }
 
-    /// Panes with our mark that nobody knows: their terminal was given up, and the wish to close them lost on the way. On a
-    /// server that others use too, only in a window of the anchor: other homes leave the same mark on theirs.
-    pub(super) fn orphans(
-        &self,
-        only_in: Option<SessionId>,
-        known: impl Fn(TerminalId) -> bool,
-    ) -> Vec<(TerminalId, PaneId)> {
+    /// Panes with our mark that nobody knows: their terminal was given up, and the wish to close them lost on the way. Only in
+    /// windows of the anchor, which each is linked to before it is marked: other homes leave the same mark on theirs.
+    pub(super) fn orphans(&self, anchor: SessionId, known: impl Fn(TerminalId) -> bool) -> Vec<(TerminalId, PaneId)> {
         let orphan = |pane: &Pane| {
             let id = pane.id.filter(|id| !known(*id))?;
-            only_in.is_none_or(|anchor| self.is_in(pane.window, anchor)).then_some((id, pane.pane))
+            self.is_in(pane.window, anchor).then_some((id, pane.pane))
         };
         self.panes.values().filter_map(orphan).collect()
     }
@@ -161,8 +157,8 @@ mod tests {
         assert_eq!(survey.strays(anchor, |_| false), [WindowId(1)]);
         assert_eq!(survey.strays(anchor, |pane| pane == PaneId(1)), []);
         let ours = (TerminalId::from_random(10), PaneId(1));
-        assert_eq!(survey.orphans(Some(anchor), |_| false), [ours]);
-        assert_eq!(survey.orphans(Some(SessionId(2)), |_| false), []);
-        assert_eq!((survey.orphans(None, |_| false), survey.orphans(None, |_| true)), (vec![ours], vec![]));
+        assert_eq!(survey.orphans(anchor, |_| false), [ours]);
+        assert_eq!(survey.orphans(SessionId(2), |_| false), []);
+        assert_eq!(survey.orphans(anchor, |_| true), []);
     }
 }

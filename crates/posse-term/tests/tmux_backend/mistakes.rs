@@ -98,8 +98,7 @@ async fn a_users_own_server_keeps_its_options() {
 
 #[tokio::test]
 async fn terminals_of_another_home_on_the_same_server_are_not_touched() {
-    // A private server is of one home only.
-    let Some(stage) = Stage::of_a_user() else { return };
+    let Some(stage) = Stage::new() else { return };
     let mut ours = stage.connect().await;
     let mut settings = stage.settings();
     settings.state = stage.path("other");

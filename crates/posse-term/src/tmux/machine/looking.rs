@@ -32,8 +32,7 @@ impl Machine {
             self.panes.contains_key(&pane) || id.is_some_and(|id| self.terminals.contains_key(&id))
         };
         let strays = survey.strays(anchor, ours);
-        let only_in = self.config.private.is_none().then_some(anchor);
-        for (id, pane) in survey.orphans(only_in, |id| self.terminals.contains_key(&id)) {
+        for (id, pane) in survey.orphans(anchor, |id| self.terminals.contains_key(&id)) {
             self.problem(format!("{id} runs in tmux and nobody knows it: it is ended"));
             self.close(Line::new("kill-pane -t").pane(pane));
             // Whatever has left the pane is found by whoever hears this.
