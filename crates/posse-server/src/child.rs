@@ -1,16 +1,18 @@
 //! A program of the user's, run to its end: git, openspec, a command that carries notices. It gets a process group of its
 //! own and so much time; then it is ended with all it started. Programs in terminals are the keeper's business.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -18,13 +20,14 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 const MOST: usize = 64 << 20;
 /// How long pipes may stay open after the end of a program: something it left behind may hold them for ever.
 const DRAIN: Duration = Duration::from_secs(1);
-/// What a program gets to tidy up: git removes its lock files.
+/// What a program gets to finish by itself, and then to tidy up.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What becomes of a program's children that are still there when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leftovers {
-    /// They may go on: git tidies its store in the background.
+    /// They may go on: git tidies its store in the background. Such a program is not interrupted at once either when nobody
+    /// waits for it any more: a signal between making a lock file and noting it down makes git leave it behind for good.
     Stay,
     /// They are killed when the time is over.
     EndInTime,
@@ -63,17 +66,17 @@ pub(crate) async fn run(
     let deadline = Instant::now() + limit;
     let program = command.get_program().to_string_lossy().into_owned();
     let broken = |error| ChildError::Broken { program: program.clone(), error };
-    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).stdin(whole(input).map_err(broken)?).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ChildError::Missing(program.clone()),
         _ => broken(error),
     })?;
     let mut family = Family::of(child, leftovers).map_err(broken)?;
-    let (stdin, mut stdout, mut stderr) = family.pipes().map_err(broken)?;
+    let (mut stdout, mut stderr) = family.pipes().map_err(broken)?;
     let (mut out, mut err, mut complete) = (Vec::new(), Vec::new(), true);
     let ended = async {
         let pipes = async {
-            tokio::join!(feed(stdin, input), collect(&mut stdout, &mut out), collect(&mut stderr, &mut err));
+            tokio::join!(collect(&mut stdout, &mut out), collect(&mut stderr, &mut err));
         };
         tokio::pin!(pipes);
         let status = tokio::select! {
@@ -92,9 +95,16 @@ pub(crate) async fn run(
     Ok(Ended { status, stdout: out, stderr: err, complete })
 }
 
-async fn feed(mut stdin: ChildStdin, input: &[u8]) {
-    // Whoever does not read it does not want it.
-    let _ = stdin.write_all(input).await;
+/// The input as a file in memory. Through a pipe, a program would take the half it got for all there is should we die or be
+/// dropped meanwhile: git, half a name.
+fn whole(input: &[u8]) -> io::Result<Stdio> {
+    if input.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(input)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Reads everything, so that the program is not held up, and keeps no more than shows that it is too much.
@@ -130,11 +140,10 @@ impl Family {
         Ok(Self { child: Some(child), group, end, leftovers })
     }
 
-    fn pipes(&mut self) -> io::Result<(ChildStdin, ChildStdout, ChildStderr)> {
+    fn pipes(&mut self) -> io::Result<(ChildStdout, ChildStderr)> {
         let missing = || io::Error::other("it has no pipe");
         let child = self.child.as_mut().ok_or_else(missing)?;
         Ok((
-            ChildStdin::from_std(child.stdin.take().ok_or_else(missing)?)?,
             ChildStdout::from_std(child.stdout.take().ok_or_else(missing)?)?,
             ChildStderr::from_std(child.stderr.take().ok_or_else(missing)?)?,
         ))
@@ -173,6 +182,13 @@ fn wait_unreaped(pid: Pid) -> io::Result<ExitStatus> {
     }))
 }
 
+fn ends_within_grace(pid: Pid) {
+    if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
+        let grace = Timespec { tv_sec: GRACE.as_secs() as i64, tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&grace));
+    }
+}
+
 impl Drop for Family {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
@@ -183,13 +199,17 @@ impl Drop for Family {
             let _ = child.wait();
             return;
         }
-        let _ = kill_process_group(group, Signal::TERM);
+        let finishes = self.leftovers == Leftovers::Stay;
+        if !finishes {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
         // Nobody is to wait for that, least of all the runtime.
         let _ = std::thread::Builder::new().name("end-child".into()).spawn(move || {
-            if let Ok(end) = pidfd_open(group, PidfdFlags::empty()) {
-                let grace = Timespec { tv_sec: GRACE.as_secs() as i64, tv_nsec: 0 };
-                let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&grace));
+            if finishes {
+                ends_within_grace(group);
+                let _ = kill_process_group(group, Signal::TERM);
             }
+            ends_within_grace(group);
             let _ = kill_process_group(group, Signal::KILL);
             let _ = child.wait();
         });
@@ -231,6 +251,23 @@ mod tests {
         let much = vec![b'x'; 1 << 20];
         assert_eq!(quick(sh("cat"), &much).await.unwrap().stdout, much);
         assert!(quick(sh("exit 0"), &much).await.unwrap().status.success(), "it need not read");
+    }
+
+    #[tokio::test]
+    async fn git_is_let_finish_and_with_all_of_its_input() {
+        let directory = tempfile::tempdir().unwrap();
+        let (begun, done) = (directory.path().join("begun"), directory.path().join("done"));
+        assert!(Command::new("mkfifo").arg(&begun).status().unwrap().success());
+        let much = vec![b'x'; 1 << 20];
+        let mut command = sh("echo $$ >$BEGUN; sleep 0.3; wc -c >$DONE");
+        command.env("BEGUN", &begun).env("DONE", &done);
+        let pid = tokio::select! {
+            _ = quick(command, &much) => panic!("it takes a while"),
+            pid = tokio::task::spawn_blocking(|| std::fs::read_to_string(begun)) => pid.unwrap().unwrap(),
+        };
+        let pid = pid.trim().parse().unwrap();
+        tokio::task::spawn_blocking(move || wait_for_end(pid)).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&done).unwrap().trim(), much.len().to_string());
     }
 
     #[tokio::test]
