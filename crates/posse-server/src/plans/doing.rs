@@ -270,14 +270,14 @@ impl Doing {
     /// What came of it.
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
         let traces = self.traces(id, area).await;
-        let work = match &self.areas {
-            Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
+        let left_work = match &self.areas {
+            Ok(areas) => areas.has_work(area).await.map_err(|error| error.to_string()),
             Err(why) => Err(why.clone()),
         };
-        let left_work = work.as_ref().is_ok_and(super::areas::Work::is_there);
-        if let Err(why) = work {
+        let left_work = left_work.unwrap_or_else(|why| {
             tracing::warn!("what {id} did cannot be told: {why}");
-        }
+            false
+        });
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
