@@ -115,7 +115,8 @@ impl WorkTree {
             }
             Err(error) => return Err(error),
         };
-        let lines: Vec<PathBuf> = said.split(|byte| *byte == b'\n').map(|line| OsStr::from_bytes(line).into()).collect();
+        let lines: Vec<PathBuf> =
+            said.split(|byte| *byte == b'\n').map(|line| OsStr::from_bytes(line).into()).collect();
         let [root, own, common, index] = match <[PathBuf; 4]>::try_from(lines) {
             Ok(places) => places,
             // A name with a line break in it: one at a time.
@@ -508,8 +509,8 @@ thread_local! {
 async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, GitError> {
     #[cfg(test)]
     ASKED.with_borrow_mut(|asked| {
-        let words: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-        asked.push(words.join(" "));
+        let words: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
+        asked.push(name(&words));
     });
     Ok(child::run(command, input, limit, Leftovers::Stay).await?)
 }

@@ -41,7 +41,7 @@ use posse_core::plan::machine::{self, Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
 use crate::runs::Means;
@@ -474,6 +474,7 @@ impl Plans {
             means,
             state: self.state_of(id),
             told: tell,
+            no_checks: watch::Sender::new(false),
         };
         let heard = Heard { run: id, all: self.heard.clone() };
         let app = app.clone();

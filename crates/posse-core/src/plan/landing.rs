@@ -157,12 +157,9 @@ mod tests {
             let owned = |commits: &[&str]| commits.iter().map(|commit| (*commit).to_owned()).collect();
             Some(Apart { left: owned(left), right: owned(right) })
         };
-        for (said, expected) in [
-            ("", of(&[], &[])),
-            (">1\n<2\n>3\n", of(&["2"], &["1", "3"])),
-            ("1\n", None),
-            ("\n", None),
-        ] {
+        for (said, expected) in
+            [("", of(&[], &[])), (">1\n<2\n>3\n", of(&["2"], &["1", "3"])), ("1\n", None), ("\n", None)]
+        {
             assert_eq!(apart(said), expected, "{said:?}");
         }
     }

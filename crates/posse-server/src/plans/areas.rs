@@ -39,7 +39,7 @@ mod running;
 mod seal;
 mod tidy;
 
-pub use gates::Gates;
+pub use gates::{Gates, Stopped};
 pub use in_place::{Earlier, Traces};
 pub use obstacle::obstacle;
 pub use tidy::{Keeping, Kept, Sweep};
@@ -104,6 +104,8 @@ pub enum AreaError {
     NoName(String),
     #[error("the name of {} is not text; posse needs one that is", .0.display())]
     NotText(PathBuf),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("cannot write {}: {error}", path.display())]
@@ -532,6 +534,8 @@ fn private(path: &Path) -> Result<(), AreaError> {
     }
 }
 
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod in_place_property_tests;
 #[cfg(test)]

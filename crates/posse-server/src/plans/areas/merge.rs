@@ -42,6 +42,7 @@ impl Areas {
     pub async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
         match self.try_to_merge(area, words, gates).await {
             Ok(result) => result,
+            Err(AreaError::Stopped(_)) => MergeResult::Stopped,
             // The work is not fit to be committed: its author can mend that, nobody else.
             Err(error) => match at_fault(&error) {
                 Some(failure) => MergeResult::RedTogether(failure),
@@ -104,7 +105,8 @@ impl Areas {
     /// How the user's branch and the work stand to each other.
     async fn apart(&self, tip: &str, sealed: &str) -> Result<Apart, AreaError> {
         let both = format!("{tip}...{sealed}");
-        let said = git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
+        let said =
+            git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
         let words = || "it said something else than commits".to_owned();
         Ok(apart(&said).ok_or_else(|| GitError::Failed { command: "rev-list".into(), words: words() })?)
     }
@@ -179,12 +181,7 @@ impl Areas {
     }
 
     /// Moves the user's branch, with whatever checkout it is in.
-    async fn land(
-        &self,
-        landing: &Landing,
-        difference: &Difference,
-        words: &CommitWords,
-    ) -> Result<Landed, AreaError> {
+    async fn land(&self, landing: &Landing, difference: &Difference, words: &CommitWords) -> Result<Landed, AreaError> {
         let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
         let mut checkout: Option<WorkTree> = None;
         for found in worktrees(&list).into_iter().filter(|found| !found.gone) {
@@ -221,12 +218,7 @@ impl Areas {
         }
     }
 
-    async fn land_in(
-        &self,
-        checkout: &WorkTree,
-        landing: &Landing,
-        written: &[GitPath],
-    ) -> Result<Landed, AreaError> {
+    async fn land_in(&self, checkout: &WorkTree, landing: &Landing, written: &[GitPath]) -> Result<Landed, AreaError> {
         let place = checkout.root.display();
         if let Some(what) = checkout.under_way() {
             return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));

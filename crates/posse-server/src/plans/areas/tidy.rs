@@ -141,12 +141,22 @@ impl Areas {
         let Some(note) = self.note(run)?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
         let _list = self.list.lock().await;
         let held = self.held(&note, &self.target).await?;
-        // Whether something in it is not committed, git looks itself before it removes it.
-        if let Some(why) = self.why_needed(&note, &held, &self.target).await?.1 {
-            return Ok(Some(Kept { directory: note.directory, branch: note.branch, why: why.to_string(), fate: None }));
+        let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
+        let mut refused = None;
+        if why.is_none() {
+            // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
+            match self.remove(&note, held.last.as_deref()).await {
+                Ok(()) => return forget(self.note_path(run)).map(|()| None),
+                Err(error) => refused = Some(error),
+            }
         }
-        self.remove(&note, held.last.as_deref()).await?;
-        forget(self.note_path(run)).map(|()| None)
+        match (uncommitted(tree.as_ref()).await?.or(why), refused) {
+            (None, Some(error)) => Err(error),
+            (why, _) => {
+                let why = why.map(|why| why.to_string());
+                Ok(why.map(|why| Kept { directory: note.directory, branch: note.branch, why, fate: None }))
+            }
+        }
     }
 
     async fn why_kept(&self, note: &Note, held: &Held, tip: &str) -> Result<Option<Why>, AreaError> {
@@ -154,12 +164,7 @@ impl Areas {
             return Ok((!held.merged).then_some(Why::Saved));
         }
         let (tree, why) = self.why_needed(note, held, tip).await?;
-        if let (Some(tree), None | Some(Why::NotMerged)) = (&tree, &why)
-            && let Some(change) = tree.status().await?.first()
-        {
-            return Ok(Some(Why::Uncommitted(change.path.to_string())));
-        }
-        Ok(why)
+        Ok(uncommitted(tree.as_ref()).await?.or(why))
     }
 
     /// Why an area is kept whatever its files are like, and its work tree, if it is one.
@@ -285,6 +290,11 @@ impl Areas {
         let directory = text(directory)?;
         Ok(worktrees(&list).iter().any(|found| found.path.0 == directory.as_bytes()))
     }
+}
+
+async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>, AreaError> {
+    let Some(tree) = tree else { return Ok(None) };
+    Ok(tree.status().await?.first().map(|change| Why::Uncommitted(change.path.to_string())))
 }
 
 /// The ref that holds the work of an area.
