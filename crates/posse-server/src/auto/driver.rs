@@ -406,14 +406,14 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry).unwrap_or_default(),
-        row: RunRow {
+        row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Auto,
             status: view.status.as_str().to_owned(),
             state_file: ledger.spec.directory.clone(),
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
-        },
+        }),
         usage: ledger.line.clone().filter(|line| line.at == ledger.changed && is_end(entry)),
     }
 }

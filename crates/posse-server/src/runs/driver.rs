@@ -301,14 +301,14 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> Journal
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry).unwrap_or_default(),
-        row: RunRow {
+        row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,
             view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
-        },
+        }),
         usage: None,
     }
 }
