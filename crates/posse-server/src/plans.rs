@@ -45,6 +45,7 @@ use posse_core::time::Wall;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use crate::api::App;
+use crate::journal::{self, NotWritten};
 use crate::runs::Means;
 use crate::store::{self, Kind, StoreError, UsageOf};
 use crate::watched_files::WatchedFiles;
@@ -178,10 +179,12 @@ impl Plans {
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let view = PlanView::new(&ledger, &state.to_string_lossy());
-        let journal = Box::new(driver::journal_entry(&view, 1, &entry, ledger.changed, None));
-        let told = view::told(id, 1, &entry);
-        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-        written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
+        let (journal, told) =
+            (driver::journal_entry(&view, 1, &entry, ledger.changed, None), view::told(id, 1, &entry));
+        journal::write(app, journal, told).await.map_err(|not| match not {
+            NotWritten::Stopping => PlanError::Stopping,
+            NotWritten::Disk(why) => PlanError::Disk(why),
+        })?;
         self.drive(app, ledger, 1, Ok(areas), Some(means));
         Ok(view)
     }
@@ -422,10 +425,7 @@ impl Plans {
     }
 
     async fn load(&self, id: RunId) -> Result<(Ledger, i64), PlanError> {
-        let journal = self.journal(id, 0).await?;
-        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
-        ledger.map(|ledger| (ledger, seq)).ok_or(PlanError::None(id))
+        self.read(move |database| journal::load(database, id)).await?.ok_or(PlanError::None(id))
     }
 
     async fn read<T: Send + 'static>(

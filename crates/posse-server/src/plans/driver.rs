@@ -30,12 +30,9 @@ use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Live, report, words};
 use crate::api::App;
-use crate::hub;
+use crate::journal::{self, Stopping};
 use crate::notify;
 use crate::store::{JournalEntry, Kind, RunRow};
-
-/// How long before the journal is tried again when the disk refuses it.
-const DISK_RETRY: Duration = Duration::from_secs(1);
 
 /// Told, and not kept, when a session has said something: there is more in its log.
 const SESSION_SAID: &str = "session_said";
@@ -69,9 +66,6 @@ pub(super) enum Ended {
     /// The daemon is going.
     Stopping,
 }
-
-/// What is passed on when the daemon is going.
-struct Stopping;
 
 pub(super) struct Parts {
     pub(super) ledger: Ledger,
@@ -264,15 +258,7 @@ impl Driver {
         let told = view::told(id, self.seq, &entry);
         // Before anybody is told that there is something new to look at.
         self.live.put(view);
-        loop {
-            let (entry, told) = (Box::new(journal.clone()), told.clone());
-            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-                Ok(Ok(())) => break,
-                Ok(Err(why)) => tracing::warn!(run = %id, "the journal cannot be written, the plan waits: {why}"),
-                Err(_) => return Err(Stopping),
-            }
-            tokio::time::sleep(DISK_RETRY).await;
-        }
+        journal::write_surely(&self.app, journal, told).await?;
         self.tell_others(&entry);
         Ok(effects)
     }
