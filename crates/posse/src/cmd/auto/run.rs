@@ -92,7 +92,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         return Ok(Exit::Ok);
     }
     let pipeline = Pipeline::new(view.id, body.means, OnSignal::StopGently);
-    let view = Follower::new(client, pipeline, ui).to_the_end().await?;
+    let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(over(&view, ui))
 }
 

@@ -164,7 +164,7 @@ fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
 pub(super) async fn follow(place: Where, ui: &Ui) -> Result<Exit, Error> {
     let Some((client, view)) = running(&place).await? else { return Err(nothing_runs()) };
     let pipeline = Pipeline::new(view.id, run::means(), OnSignal::Leave);
-    let view = Follower::new(client, pipeline, ui).to_the_end().await?;
+    let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(run::over(&view, ui))
 }
 
