@@ -11,13 +11,13 @@ pub mod areas;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 pub(crate) mod doing;
-mod driver;
+pub(crate) mod driver;
 pub mod entry;
 pub(crate) mod facts;
 mod keep;
-mod keeping;
+pub(crate) mod keeping;
 mod ledger;
-mod logs;
+pub(crate) mod logs;
 mod others;
 mod place;
 pub(crate) mod plan_file;
@@ -476,7 +476,7 @@ impl Plans {
             told: tell,
         };
         let heard = Heard { run: id, all: self.heard.clone() };
-        let app = app.clone();
+        let (app, of_all) = (app.clone(), app.clone());
         let mine = self.shared.join(&ledger);
         let spec = &ledger.spec;
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
@@ -490,7 +490,7 @@ impl Plans {
                 lock(&plans.heard).remove(&id);
                 lock(&plans.in_place).remove(&id);
                 plans.clean_up(Some(&file)).await;
-                plans.tidy().await;
+                keeping::tidy(&of_all).await;
             }
         });
     }

@@ -287,7 +287,7 @@ impl Driver {
 
     /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
-        let at = crate::now();
+        let (entry, at) = (entry.masked(), crate::now());
         let mut ledger = self.ledger.clone();
         let effects = ledger.take(&entry, at);
         let (seq, id) = (self.seq + 1, ledger.spec.id);

@@ -37,7 +37,7 @@ use crate::store::{JournalEntry, Kind, RunRow};
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
 /// Told, and not kept, when a session has said something: there is more in its log.
-const SESSION_SAID: &str = "session_said";
+pub(crate) const SESSION_SAID: &str = "session_said";
 
 pub(super) struct Driver {
     ledger: Ledger,

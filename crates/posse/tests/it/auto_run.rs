@@ -2,6 +2,7 @@
 
 mod cli;
 mod example;
+mod log;
 
 use std::fs;
 use std::path::Path;

@@ -149,8 +149,14 @@ impl Pipeline {
     /// Why an item of the backlog may not be begun.
     pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
         let other = |only: &Slug| *only != candidate.item;
-        if self.settings.item.as_ref().is_some_and(other) || self.once.as_ref().is_some_and(other) {
-            return Some("another item was asked for".into());
+        let not_this = match (self.settings.item.as_ref().is_some_and(other), self.once.as_ref().is_some_and(other)) {
+            (true, _) => Some("another item was asked for"),
+            (false, true) => Some("only one item was asked for"),
+            (false, false) => None,
+        };
+        if let Some(not_this) = not_this {
+            // What the backlog says holds also without us.
+            return Some(candidate.held.clone().unwrap_or_else(|| not_this.into()));
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
             && !released(parked, candidate, &self.carried.items[&candidate.item])

@@ -8,13 +8,13 @@ use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
 use posse_server::record::Backend;
 
-use super::{Where, dry_run, follow, slug};
+use super::{Where, draw, dry_run, follow, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::{launch, plan};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui};
 
 /// Files in which projects say how things are done there.
 const CONVENTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md"];
@@ -171,9 +171,12 @@ pub(super) fn over(view: &AutoView, ui: &Ui) -> Exit {
         return plan::exit(outcome);
     }
     let colour = if outcome.is_success() { Colour::Green } else { Colour::Red };
-    let reason = view.reason.as_deref().unwrap_or_default();
-    ui.line(&format!("{}: {}", ui.paint(posse_server::plans::outcome_word(outcome), colour), plain(reason)));
+    let how = draw::ended(outcome, view.reason.as_deref().unwrap_or_default());
+    ui.line(&ui.paint(&how, colour));
     ui.say(&format!("{} sessions, {}", view.used.sessions, view.used.cost()));
+    if let Some(failed) = view.items.iter().find(|item| draw::failed(item)) {
+        ui.say(&format!("`posse auto why {0}` says why, `posse auto log {0}` what was done", failed.item));
+    }
     if view.items.iter().any(|item| item.standing == posse_core::auto::Standing::Parked) {
         ui.say("`posse auto status` shows what waits for you");
     }

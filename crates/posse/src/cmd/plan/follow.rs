@@ -163,7 +163,7 @@ impl Follower<'_> {
         for item in items.iter().filter(|_| self.display != Display::Quiet) {
             let line = match item {
                 Item::Entry(entry) => words::line(entry, &mut self.used, self.ui),
-                Item::Said(said) => self.teller.tell(said, self.ui),
+                Item::Said(said) => self.teller.tell(&said.session, &said.line, self.ui),
             };
             lines.push_str(&line.unwrap_or_default());
         }

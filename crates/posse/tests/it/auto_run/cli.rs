@@ -163,6 +163,8 @@ fn what_is_too_vague_is_asked_about() {
     scene.does("1-more");
     scene.claude.play("plan", &PLANNER.replace("        target_acs: [AC1]\n", ""));
     assert_eq!(scene.auto(&["answer", "1-more", "there", "is more"]).0, 0);
+    let (_, items) = scene.auto(&["items"]);
+    assert!(items.contains("1  1-more") && !items.contains("needs_clarification"), "{items}");
     let (code, shown) = scene.auto(&["--drain"]);
     assert_eq!(code, 0, "{shown}");
 }

@@ -137,7 +137,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
 
     let (code, shown) = scene.auto(&["--once"]);
     assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("verified: 1 done") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
+    assert!(shown.contains("\n1 done\n") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
     assert_eq!(scene.claude.sessions(), 4, "planner, worker, reviewer, verifier");
 
     // The work, and the item with what was found; the other one waits for its turn.
@@ -150,7 +150,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
         assert!(item.contains(part), "{part}: {item}");
     }
     let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
-    for part in ["# Report: A note with a line break becomes two", "completed", "1.00 USD", "Write notes on one line"] {
+    for part in ["# Report: A note with a line break becomes two", "1.00 USD", "Write notes on one line", "4 of 4 points hold"] {
         assert!(report.contains(part), "{part}: {report}");
     }
     // Each commit has what it is about, and nothing else.
@@ -204,6 +204,8 @@ fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
     let (first, second) = item.split_once("### Verification #2").unwrap();
     assert!(first.contains("**Verdict: FAIL**") && first.contains("notes list still shows two notes"), "{item}");
     assert!(second.contains("**Verdict: PASS**"), "{item}");
+    let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
+    assert!(report.contains("| 1 | FAIL | 1 of 4 points hold |") && report.contains("| 2 | PASS | 4 of 4 "), "{report}");
     let again = scene.claude.called("plan", 2).unwrap();
     assert!(again.prompt().contains("notes list still shows two notes"), "{}", again.prompt());
     let again = scene.claude.called("verify", 2).unwrap();
