@@ -160,7 +160,10 @@ pub(super) async fn journal(
 /// What a session of a pipeline was asked and left behind
 #[utoipa::path(get, path = "/auto/{id}/sessions/{session}", tag = "auto", operation_id = "session_auto", params(("id" = String, Path), ("session" = String, Path)),
     responses((status = 200, description = "It", body = types::SessionFiles), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn session(State(app): State<App>, RunSession(id, session): RunSession) -> Answer<types::SessionFiles> {
+pub(super) async fn session(
+    State(app): State<App>,
+    RunSession(id, session): RunSession,
+) -> Answer<types::SessionFiles> {
     Ok(Json(app.autos.session_files(id, &session).await?))
 }
 

@@ -9,7 +9,7 @@ use posse_core::plan::settings::Given;
 use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;
 
-use super::params::{Params, RunSession, Run};
+use super::params::{Params, Run, RunSession};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};

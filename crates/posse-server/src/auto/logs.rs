@@ -30,9 +30,9 @@ impl Autos {
     /// A session is called by its item and a number: `7-empty-export-2`.
     async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, AutoError> {
         self.show(run).await?;
-        let named = session.rsplit_once('-').and_then(|(item, number)| {
-            Some((item.parse::<Slug>().ok()?, number.parse::<u32>().ok()?))
-        });
+        let named = session
+            .rsplit_once('-')
+            .and_then(|(item, number)| Some((item.parse::<Slug>().ok()?, number.parse::<u32>().ok()?)));
         let (item, number) = named.ok_or_else(|| AutoError::NoItem(session.to_owned()))?;
         Ok(sessions_of(&of_item(&self.state_of(run), &item)).join(number.to_string()))
     }

@@ -81,7 +81,10 @@ fn works_through_the_example(agent: &Agent) {
             "sessions/1.1-1/result/result.json",
             &[
                 tool("Read", &[("file_path", "commands/add.sh")]),
-                tool("Edit", &[("file_path", "commands/add.sh"), ("old_string", AS_IT_WAS), ("new_string", ON_ONE_LINE)]),
+                tool(
+                    "Edit",
+                    &[("file_path", "commands/add.sh"), ("old_string", AS_IT_WAS), ("new_string", ON_ONE_LINE)],
+                ),
                 write("tests/line_break.test", TEST),
                 run("sh tests/run"),
                 report("1.1"),

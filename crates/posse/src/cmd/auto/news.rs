@@ -86,7 +86,8 @@ impl News {
         let mut items = Vec::new();
         for (session, next) in &mut self.read {
             let said = plan::said_since(client, &format!("/auto/{}/sessions/{session}", self.id), next).await?;
-            let said = said.into_iter().map(|line| Said { session: session.to_string(), item: session.item.clone(), line });
+            let said =
+                said.into_iter().map(|line| Said { session: session.to_string(), item: session.item.clone(), line });
             items.extend(said.map(Item::Said));
         }
         for (run, (item, news)) in &mut self.plans {

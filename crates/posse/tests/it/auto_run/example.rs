@@ -118,7 +118,8 @@ fn values<'a>(called: &'a Called, flag: &str) -> Vec<&'a str> {
 /// What a commit changed: its subject, then one file a line.
 fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
     let format = "--format=%x00%s";
-    let log = scene.git(&["log", "--reverse", "--no-merges", "--name-only", "--no-renames", format, &format!("{first}..")]);
+    let log =
+        scene.git(&["log", "--reverse", "--no-merges", "--name-only", "--no-renames", format, &format!("{first}..")]);
     log.split('\0').skip(1).map(|commit| commit.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
@@ -146,11 +147,15 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     assert_eq!(scene.there("docs/feature-backlog"), ["2-remove.md"]);
     assert_eq!(scene.there("docs/completed-backlog/defects"), ["1-line-break.md", "1-line-break.report.md"]);
     let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
-    for part in ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "## Outcome (posse)"] {
+    for part in
+        ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "## Outcome (posse)"]
+    {
         assert!(item.contains(part), "{part}: {item}");
     }
     let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
-    for part in ["# Report: A note with a line break becomes two", "1.00 USD", "Write notes on one line", "4 of 4 points hold"] {
+    for part in
+        ["# Report: A note with a line break becomes two", "1.00 USD", "Write notes on one line", "4 of 4 points hold"]
+    {
         assert!(report.contains(part), "{part}: {report}");
     }
     // Each commit has what it is about, and nothing else.
@@ -185,7 +190,11 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
         assert!(!Path::new(&called.directory).starts_with(scene.env.work()), "{}", called.directory);
     }
     assert_ne!(planner.directory, verifier.directory, "a fresh one");
-    assert!(planner.prompt().contains("tomorrow\"") && planner.prompt().contains("`shell-coder`"), "{}", planner.prompt());
+    assert!(
+        planner.prompt().contains("tomorrow\"") && planner.prompt().contains("`shell-coder`"),
+        "{}",
+        planner.prompt()
+    );
     assert!(verifier.prompt().contains("commands/add.sh"), "{}", verifier.prompt());
 }
 
@@ -205,7 +214,10 @@ fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
     assert!(first.contains("**Verdict: FAIL**") && first.contains("notes list still shows two notes"), "{item}");
     assert!(second.contains("**Verdict: PASS**"), "{item}");
     let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
-    assert!(report.contains("| 1 | FAIL | 1 of 4 points hold |") && report.contains("| 2 | PASS | 4 of 4 "), "{report}");
+    assert!(
+        report.contains("| 1 | FAIL | 1 of 4 points hold |") && report.contains("| 2 | PASS | 4 of 4 "),
+        "{report}"
+    );
     let again = scene.claude.called("plan", 2).unwrap();
     assert!(again.prompt().contains("notes list still shows two notes"), "{}", again.prompt());
     let again = scene.claude.called("verify", 2).unwrap();

@@ -67,7 +67,17 @@ fn it_tells_what_was_done_for_an_item() {
     // In short, of all of it: no prompts.
     let (code, text) = scene.auto(&["log"]);
     assert_eq!(code, 0, "{text}");
-    has_in_order(&text, &["pipeline ", "1-bug: planner", "│ I look at it.", "do-1-bug-1 │ ended", "2-more: planner", "2-more: completed"]);
+    has_in_order(
+        &text,
+        &[
+            "pipeline ",
+            "1-bug: planner",
+            "│ I look at it.",
+            "do-1-bug-1 │ ended",
+            "2-more: planner",
+            "2-more: completed",
+        ],
+    );
     assert!(!text.contains("asked:"), "{text}");
     // For programs, and as it was printed.
     let (code, text) = scene.auto(&["log", "docs/defect-backlog/1-bug.md", "--json"]);
@@ -75,7 +85,10 @@ fn it_tells_what_was_done_for_an_item() {
     let some = |fits: &dyn Fn(&Value) -> bool| lines.iter().any(fits);
     assert_eq!(code, 0, "{text}");
     assert!(some(&|line| line["item"] == "1-bug" && line["event"]["said"] == "I try it."), "{text}");
-    assert!(some(&|line| line["files"]["prompt"].as_str().is_some_and(|asked| asked.contains("Verify this"))), "{text}");
+    assert!(
+        some(&|line| line["files"]["prompt"].as_str().is_some_and(|asked| asked.contains("Verify this"))),
+        "{text}"
+    );
     assert!(some(&|line| line["plan_run"].is_string() && line["entry"] == "launched"), "{text}");
     assert!(some(&|line| line["entry"] == "launched" && line["agent"] == "verifier"), "{text}");
     let (code, text) = scene.auto(&["log", "1-bug", "--raw"]);
@@ -115,11 +128,15 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     scene.does_again_and_again("1-bug", "");
     scene.claude.play("plan", &format!("say 'the key is {secret}'\n{PLANNER}"));
     scene.claude.play("verify.1", &format!(r"words='[FAIL] S1: {secret} is shown\n**Verdict: FAIL**'"));
-    scene.claude.play("verify", &format!(r"words='[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**'"));
+    scene
+        .claude
+        .play("verify", &format!(r"words='[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**'"));
     let (code, text) = scene.auto(&["--once"]);
     assert_eq!(code, 0, "{text}");
     assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
-    for words in [&["log"][..], &["log", "1-bug"], &["log", "1-bug", "--raw"], &["log", "1-bug", "--json"], &["why", "1-bug"]] {
+    for words in
+        [&["log"][..], &["log", "1-bug"], &["log", "1-bug", "--raw"], &["log", "1-bug", "--json"], &["why", "1-bug"]]
+    {
         let (code, text) = scene.auto(words);
         assert_eq!(code, 0, "{words:?}: {text}");
         assert!(!text.contains(&secret), "{words:?}: {text}");
@@ -153,7 +170,10 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     assert_eq!(scene.auto(&["--drain"]).0, 7);
     assert_eq!(kept(&scene).len(), 2);
     let (code, text) = said_of(&scene, &["plan", "clean"]);
-    assert!(code == 0 && text.contains("it is out of the backlog") && text.contains("it is still in the backlog"), "{text}");
+    assert!(
+        code == 0 && text.contains("it is out of the backlog") && text.contains("it is still in the backlog"),
+        "{text}"
+    );
     assert_eq!(kept(&scene).len(), 2, "nothing was removed: {text}");
     scene.env.run(["stop"]).ok();
     // As if it had been two months ago.
