@@ -30,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
     ("docs/plans.md", "posse plan run plan.yaml", 7),  // Task 2.1 asks.
     ("docs/plans.md", "posse plan stop plan.yaml", 1), // It does not run any more.
-    ("docs/auto.md", "posse auto follow", 129),        // Its window is closed.
     ("docs/auto.md", "posse auto --item 03-export-is-empty", 7), // It is too vague.
 ];
 
@@ -198,11 +197,8 @@ impl Scene {
             return self.attach(&line, &place);
         }
         // What does not end by itself is ended as people do it.
-        let ends_by = match line.as_str() {
-            "posse auto" => Some(Signal::INT),
-            "posse auto follow" => Some(Signal::HUP),
-            line => line.split(' ').any(|word| word == "-f" || word == "--follow").then_some(Signal::INT),
-        };
+        let follows = ["posse auto", "posse auto follow"].contains(&line.as_str())
+            || line.split(' ').any(|word| word == "-f" || word == "--follow");
         // A signal is for the command, not for the shell.
         let exec = if line.starts_with("posse ") { "exec " } else { "" };
         let mut command = self.shell(&format!("{exec}{line}"));
@@ -213,14 +209,14 @@ impl Scene {
             stderr.read_to_string(&mut said).map(|_| said)
         });
         let mut shown = String::new();
-        if let Some(signal) = ends_by {
+        if follows {
             stdout.read_line(&mut shown).unwrap();
             assert!(!shown.is_empty(), "{place} shows nothing");
             if line == "posse auto" {
                 self.is_through();
             }
             // It may be over already.
-            let _ = kill_process(pid(&child), signal);
+            let _ = kill_process(pid(&child), Signal::INT);
         }
         let rest = std::thread::spawn(move || stdout.read_to_string(&mut shown).map(|_| shown));
         assert!(process::ends_within(child.id(), PATIENCE), "{place} does not end");
@@ -228,7 +224,7 @@ impl Scene {
         let (shown, said) = (rest.join().unwrap().unwrap(), errors.join().unwrap().unwrap());
         let other = OTHER_ENDS.iter().find(|(file, line, _)| (*file, *line) == (self.file, &typed.text));
         let expected = other.map_or(0, |(_, _, code)| *code);
-        let stopped = ends_by == Some(Signal::INT) && code == Some(130);
+        let stopped = follows && code == Some(130);
         assert!(code == Some(expected) || stopped, "{place} ends with {code:?}\n{shown}\n{said}");
     }
 

@@ -2,7 +2,6 @@
 
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use posse_core::plan::budget::Total;
 use posse_server::auto::entry::Entry;
 use posse_server::auto::view::AutoView;
 use posse_server::backlog::scan;
@@ -10,12 +9,12 @@ use posse_server::plans::entry::Entry as PlanEntry;
 use posse_server::plans::view::PlanRunStatus;
 use tokio::time::sleep;
 
-use super::news::{Item, News, OfPlan};
-use super::{Where, no_item, show, slug, words};
+use super::news::{Hears, Item, News, OfPlan, Telling};
+use super::{Where, no_item, show, slug};
 use crate::client::Client;
 use crate::cmd::plan::log::{files, indented, stream};
 use crate::cmd::plan::news as plan;
-use crate::cmd::plan::said::{Extent, Teller};
+use crate::cmd::plan::said::Extent;
 use crate::cmd::plan::words as plan_words;
 use crate::error::{Error, Exit};
 use crate::event_stream::AGAIN;
@@ -67,8 +66,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     client.only_running();
     let extent = if item.is_some() { Extent::All } else { Extent::Lines };
-    let told = (Teller::new(extent), Teller::new(Extent::Lines));
-    let log = Log { client, item, raw: args.raw, told, used: Total::default(), ui };
+    let log = Log { client, item, raw: args.raw, telling: Telling::new(extent), ui };
     tokio::select! {
         told = log.tell(&pipelines, follow) => told.map(|()| Exit::Ok),
         () = ui.unread() => Ok(Exit::Ok),
@@ -97,10 +95,7 @@ struct Log<'a> {
     client: Client,
     item: Option<Slug>,
     raw: bool,
-    /// Of planners and verifiers, and of those who carry out plans.
-    told: (Teller, Teller),
-    /// What the sessions of plans that were shown have used.
-    used: Total,
+    telling: Telling,
     ui: &'a Ui,
 }
 
@@ -108,12 +103,14 @@ impl Log<'_> {
     async fn tell(mut self, pipelines: &[AutoView], follow: Option<RunId>) -> Result<(), Error> {
         let mut told = false;
         for pipeline in pipelines {
-            let mut news = News::new(pipeline.id, self.item.clone());
+            let mut news = News::new(pipeline.id, self.item.clone(), Hears::Everything);
             loop {
                 // Listening before looking: what changes in between is heard.
                 let mut events = self.client.listen(None).await?;
                 let over = loop {
-                    let (view, items) = news.fetch(&mut self.client).await?;
+                    // In this order: of one that is seen to have ended, everything is seen.
+                    let view: AutoView = self.client.get(&format!("/auto/{}", pipeline.id)).await?;
+                    let items = news.fetch(&mut self.client).await?;
                     told |= !items.is_empty();
                     for item in &items {
                         self.one(pipeline.id, item).await?;
@@ -121,14 +118,7 @@ impl Log<'_> {
                     if follow != Some(pipeline.id) || view.status == PlanRunStatus::Over {
                         break true;
                     }
-                    let heard = loop {
-                        match events.next().await {
-                            Some(event) if news.concerns(&event) => break true,
-                            Some(_) => {}
-                            None => break false,
-                        }
-                    };
-                    if !heard {
+                    if !events.until(|event| news.concerns(event)).await {
                         break false;
                     }
                 };
@@ -152,27 +142,19 @@ impl Log<'_> {
             };
         }
         let ui = self.ui;
-        match (ui.json(), item) {
-            (true, item) => ui.item(item, String::new),
-            (false, Item::Said(said)) => ui.print(&self.told.0.tell(&said.session, &said.line, ui).unwrap_or_default()),
-            (false, Item::Plan(OfPlan { news: plan::Item::Said(said), .. })) => {
-                ui.print(&self.told.1.tell(&said.session, &said.line, ui).unwrap_or_default());
-            }
-            (false, Item::Plan(OfPlan { news: plan::Item::Entry(entry), .. })) => {
-                ui.print(&plan_words::line(entry, &mut self.used, ui).unwrap_or_default());
-            }
-            (false, Item::Entry(entry)) => {
-                ui.print(&words::line(entry, ui).unwrap_or_default());
-                if let (Some(_), Entry::Launched { flags, agent, .. }) = (&self.item, &entry.entry) {
-                    ui.print(&indented(&format!("flags: {}", plan_words::flags(flags, agent)), ui));
-                }
-            }
+        match ui.json() {
+            true => ui.item(item, String::new),
+            false => ui.print(&self.telling.tell(item, ui).unwrap_or_default()),
         }
         // Of one item everything.
-        if let (Some(_), Item::Entry(_), Some((path, name))) = (&self.item, item, session(id, item)) {
-            files(&mut self.client, &path, &name, ui).await?;
+        let (Some(_), Item::Entry(entry)) = (&self.item, item) else { return Ok(()) };
+        if let (false, Entry::Launched { flags, agent, .. }) = (ui.json(), &entry.entry) {
+            ui.print(&indented(&format!("flags: {}", plan_words::flags(flags, agent)), ui));
         }
-        Ok(())
+        match session(id, item) {
+            Some((path, name)) => files(&mut self.client, &path, &name, ui).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -7,16 +7,19 @@ use jiff::Timestamp;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
 use posse_server::api::types::AutoJournalView;
 use posse_server::auto::entry::Entry;
-use posse_server::auto::view::AutoView;
 use posse_server::plans::said::SaidLine;
 use posse_server::record::LogEvent;
 use serde::Serialize;
 
+use super::words;
 use crate::client::Client;
-use crate::cmd::plan::news as plan;
+use crate::cmd::plan::said::{Extent, Teller};
+use crate::cmd::plan::{news as plan, words as plan_words};
 use crate::error::Error;
+use crate::ui::Ui;
 
 /// Something new.
 #[derive(Clone, Debug, Serialize)]
@@ -55,10 +58,20 @@ impl Item {
     }
 }
 
+/// What is listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hears {
+    /// What was decided, and what came of it.
+    Decisions,
+    /// What sessions do and say, too, and how plans are carried out.
+    Everything,
+}
+
 pub(super) struct News {
     id: RunId,
     /// Only of this item.
     of: Option<Slug>,
+    hears: Hears,
     /// The last entry that was told.
     last: i64,
     /// How far sessions were read.
@@ -68,20 +81,18 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(id: RunId, of: Option<Slug>) -> Self {
-        Self { id, of, last: 0, read: BTreeMap::new(), plans: BTreeMap::new() }
+    pub(super) fn new(id: RunId, of: Option<Slug>, hears: Hears) -> Self {
+        Self { id, of, hears, last: 0, read: BTreeMap::new(), plans: BTreeMap::new() }
     }
 
-    /// The pipeline as it is, and what is new since the last time, in order.
-    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<(AutoView, Vec<Item>), Error> {
-        // In this order: of one that is seen to have ended, everything is seen.
-        let view: AutoView = client.get(&format!("/auto/{}", self.id)).await?;
+    /// What is new since the last time, in order.
+    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<Vec<Item>, Error> {
         let path = format!("/auto/{}/journal?after={}", self.id, self.last);
         let mut entries: Vec<AutoJournalView> = client.get(&path).await?;
         self.last = entries.last().map_or(self.last, |entry| entry.seq);
         entries.retain(|entry| self.of.as_ref().is_none_or(|of| item_of(&entry.entry) == Some(of)));
-        for entry in &entries {
-            self.begins(&entry.entry);
+        if self.hears == Hears::Everything {
+            entries.iter().for_each(|entry| self.begins(&entry.entry));
         }
         let mut items = Vec::new();
         for (session, next) in &mut self.read {
@@ -91,7 +102,7 @@ impl News {
             items.extend(said.map(Item::Said));
         }
         for (run, (item, news)) in &mut self.plans {
-            let (_, found) = news.fetch(client).await?;
+            let found = news.fetch(client).await?;
             let of_plan = |news| Item::Plan(OfPlan { plan_run: *run, item: item.clone(), news });
             items.extend(found.into_iter().map(of_plan));
         }
@@ -101,7 +112,7 @@ impl News {
         }
         items.extend(entries.into_iter().map(|entry| Item::Entry(Box::new(entry))));
         items.sort_by_key(Item::at);
-        Ok((view, items))
+        Ok(items)
     }
 
     fn begins(&mut self, entry: &Entry) {
@@ -132,8 +143,9 @@ impl News {
 
     /// Whether it may mean that there is something new.
     pub(super) fn concerns(&self, event: &LogEvent) -> bool {
-        let ours = matches!(event.kind.as_str(), "run" | "session_said") && event.data["auto_run"] == self.id.as_str();
-        ours || self.plans.values().any(|(_, news)| news.concerns(event))
+        let kind = event.kind == "run" || (event.kind == "session_said" && self.hears == Hears::Everything);
+        (kind && event.data["auto_run"] == self.id.as_str())
+            || self.plans.values().any(|(_, news)| news.concerns(event))
     }
 }
 
@@ -160,5 +172,32 @@ fn item_of(entry: &Entry) -> Option<&Slug> {
             Event::Started | Event::Scanned { .. } | Event::Stop(_) | Event::Time => None,
         },
         Entry::Created { .. } | Entry::Closed => None,
+    }
+}
+
+/// Tells it in lines.
+pub(super) struct Telling {
+    /// Of planners and verifiers, and of those who carry out plans.
+    sessions: (Teller, Teller),
+    /// What the sessions of plans that were told of have used.
+    used: Total,
+}
+
+impl Telling {
+    /// So much of planners and verifiers. Of those who carry out plans a line for each thing: they have a log of their own.
+    pub(super) fn new(extent: Extent) -> Self {
+        Self { sessions: (Teller::new(extent), Teller::new(Extent::Lines)), used: Total::default() }
+    }
+
+    /// Whole lines; `None` for what only posse itself needs to know.
+    pub(super) fn tell(&mut self, item: &Item, ui: &Ui) -> Option<String> {
+        match item {
+            Item::Entry(entry) => words::line(entry, ui),
+            Item::Said(said) => self.sessions.0.tell(&said.session, &said.line, ui),
+            Item::Plan(OfPlan { news: plan::Item::Said(said), .. }) => {
+                self.sessions.1.tell(&said.session, &said.line, ui)
+            }
+            Item::Plan(OfPlan { news: plan::Item::Entry(entry), .. }) => plan_words::line(entry, &mut self.used, ui),
+        }
     }
 }

@@ -34,7 +34,12 @@ fn it_tells_what_was_done_for_an_item() {
     scene.does("2-more");
     scene.claude.play("plan", &format!("say 'I look at it.'\nuses Read README\necho trouble >&2\n{PLANNER}"));
     scene.claude.play("verify", &format!("say 'I try it.'\nuses Bash 'make test'\n{VERIFIED}"));
-    assert_eq!(scene.auto(&["--drain"]).0, 0);
+    let (code, text) = scene.auto(&["--drain", "--verbose"]);
+    assert_eq!(code, 0, "{text}");
+    has_in_order(
+        &text,
+        &["1-bug-", "│ I look at it.", "1-bug: planned", "do-1-bug-1 │ ended", "│ I try it.", "2 done"],
+    );
 
     let (code, text) = scene.auto(&["log", "1-bug"]);
     assert_eq!(code, 0, "{text}");
