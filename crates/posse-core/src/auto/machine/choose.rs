@@ -184,8 +184,9 @@ impl Pipeline {
             memory.anew();
         }
         match memory.ended.take() {
-            // It was taken out of the backlog once. What is there is the same again: it only has to go.
-            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash => {
+            // It was taken out of the backlog once, and what is there is the same again: it only has to go. Where the archive does
+            // not have it, somebody wants it to be done again, or this is another project than it was.
+            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash && candidate.archived => {
                 let reason = "it is done already".to_owned();
                 memory.leaving = Some(crate::auto::memory::Leaving { outcome, reason, hash });
             }
