@@ -35,7 +35,7 @@ use crate::notify;
 use crate::store::{JournalEntry, Kind, RunRow};
 
 /// Told, and not kept, when a session has said something: there is more in its log.
-const SESSION_SAID: &str = "session_said";
+pub(crate) const SESSION_SAID: &str = "session_said";
 
 pub(super) struct Driver {
     ledger: Ledger,

@@ -16,7 +16,7 @@ const VALUES: usize = 8;
 
 /// One entry as a line, with its end; `None` for what only posse itself needs to know.
 /// `used` is what all sessions so far have used.
-pub(super) fn line(entry: &PlanJournalView, used: &mut Total, ui: &Ui) -> Option<String> {
+pub(in crate::cmd) fn line(entry: &PlanJournalView, used: &mut Total, ui: &Ui) -> Option<String> {
     let cost = cost(&entry.entry, used);
     let (text, colour) = text(&entry.entry)?;
     let text = format!("{text}{}", cost.unwrap_or_default());
@@ -52,7 +52,7 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
 }
 
 /// Flags as far as somebody wants to read them: of long lists the beginning.
-pub(super) fn flags(flags: &[String], agent: &str) -> String {
+pub(in crate::cmd) fn flags(flags: &[String], agent: &str) -> String {
     let (mut shown, mut values, mut left_out) = (Vec::new(), 0, 0);
     for flag in flags {
         values = if flag.starts_with("--") { 0 } else { values + 1 };
