@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -47,7 +48,7 @@ pub(crate) struct WatchedFiles {
 impl WatchedFiles {
     pub(crate) fn start() -> Self {
         let started = inotify::init(CreateFlags::CLOEXEC).map_err(io::Error::from).and_then(|kernel| {
-            let watcher = Arc::new(Watcher { kernel, watched: Mutex::default() });
+            let watcher = Arc::new(Watcher { kernel, watched: Mutex::default(), numbers: AtomicU64::new(0) });
             let reader = watcher.clone();
             std::thread::Builder::new().name("watched-files".into()).spawn(move || reader.run())?;
             Ok(watcher)
@@ -62,10 +63,17 @@ impl WatchedFiles {
         self.add(file, flags, Box::new(tell));
     }
 
-    /// As `watch`, and also tells while it is being written. For files in a directory of their own.
-    pub(crate) fn watch_growing(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
+    /// As `watch`, and also tells while it is being written. For files in a directory of their own, and as long as the watch
+    /// is held: in such a directory nothing may ever change again, and nobody would find out that nobody is interested.
+    pub(crate) fn watch_growing(
+        &self,
+        file: &Path,
+        tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
+    ) -> Option<Watch> {
         let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::MODIFY;
-        self.add(file, flags, Box::new(tell));
+        let watcher = self.watcher.as_ref()?;
+        let (directory, number) = watcher.add(file, flags, Box::new(tell))?;
+        Some(Watch { watcher: watcher.clone(), directory, number })
     }
 
     /// As `watch`, and also tells when its directory is gone.
@@ -94,8 +102,22 @@ impl WatchedFiles {
 
     fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
         if let Some(watcher) = &self.watcher {
-            watcher.add(file, flags, tell);
+            let _ = watcher.add(file, flags, tell);
         }
+    }
+}
+
+/// Somebody's interest in a file. It ends with this.
+#[must_use]
+pub(crate) struct Watch {
+    watcher: Arc<Watcher>,
+    directory: i32,
+    number: u64,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watcher.forget(self.directory, |wanted| wanted.number == self.number);
     }
 }
 
@@ -106,6 +128,8 @@ struct Directory {
 }
 
 struct Wanted {
+    /// No other has it.
+    number: u64,
     /// Nothing: whatever is in it.
     name: Option<OsString>,
     flags: WatchFlags,
@@ -115,6 +139,7 @@ struct Wanted {
 struct Watcher {
     kernel: OwnedFd,
     watched: Mutex<HashMap<i32, Directory>>,
+    numbers: AtomicU64,
 }
 
 impl Watcher {
@@ -148,22 +173,45 @@ impl Watcher {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
-        let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else { return };
+    /// Where it is watched, and under which number.
+    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) -> Option<(i32, u64)> {
+        let (directory, name) = (file.parent()?, file.file_name()?);
         // Others may want to hear of other things in the same directory.
         let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
         // Held while it is added: a change that comes at once must find who wants it.
         let mut watched = self.watched();
         match inotify::add_watch(&self.kernel, directory, in_kernel) {
             Ok(watch) => {
-                if !tell(file, Changed::Perhaps) {
-                    return;
-                }
+                let wanted = tell(file, Changed::Perhaps);
                 let path = directory.to_owned();
                 let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                directory.wanted.push(Wanted { name: Some(name.to_owned()), flags, tell });
+                let number = self.number();
+                directory.wanted.push(Wanted { number, name: Some(name.to_owned()), flags, tell });
+                drop(watched);
+                if !wanted {
+                    self.forget(watch, |wanted| wanted.number == number);
+                }
+                wanted.then_some((watch, number))
             }
-            Err(error) => tracing::warn!("{} is not watched: {error}", directory.display()),
+            Err(error) => {
+                tracing::warn!("{} is not watched: {error}", directory.display());
+                None
+            }
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// These are not interested any more. The kernel need not tell what nobody wants to hear.
+    fn forget(&self, watch: i32, who: impl Fn(&Wanted) -> bool) {
+        let mut watched = self.watched();
+        let Some(directory) = watched.get_mut(&watch) else { return };
+        directory.wanted.retain(|wanted| !who(wanted));
+        if directory.wanted.is_empty() {
+            watched.remove(&watch);
+            let _ = inotify::remove_watch(&self.kernel, watch);
         }
     }
 
@@ -173,7 +221,7 @@ impl Watcher {
         let Ok(watch) = inotify::add_watch(&self.kernel, directory, in_kernel) else { return false };
         let path = directory.to_owned();
         let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-        directory.wanted.push(Wanted { name: None, flags, tell });
+        directory.wanted.push(Wanted { number: self.number(), name: None, flags, tell });
         true
     }
 
@@ -186,15 +234,48 @@ impl Watcher {
     }
 
     fn changed(&self, watch: i32, name: &OsStr, how: Changed, flag: WatchFlags) {
-        let mut watched = self.watched();
-        let Some(directory) = watched.get_mut(&watch) else { return };
+        let watched = self.watched();
+        let Some(directory) = watched.get(&watch) else { return };
         let path = directory.path.join(name);
         let concerns =
             |wanted: &Wanted| wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag);
-        directory.wanted.retain(|wanted| !concerns(wanted) || (wanted.tell)(&path, how));
-        if directory.wanted.is_empty() {
-            watched.remove(&watch);
-            let _ = inotify::remove_watch(&self.kernel, watch);
+        let bored = |wanted: &&Wanted| concerns(wanted) && !(wanted.tell)(&path, how);
+        let bored: Vec<u64> = directory.wanted.iter().filter(bored).map(|wanted| wanted.number).collect();
+        drop(watched);
+        if !bored.is_empty() {
+            self.forget(watch, |wanted| bored.contains(&wanted.number));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_watch_that_is_let_go_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = WatchedFiles::start();
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+        let (tell, told) = channel();
+        let telling = |tell: &std::sync::mpsc::Sender<Changed>| {
+            let tell = tell.clone();
+            move |_: &Path, how| tell.send(how).is_ok()
+        };
+        let first = files.watch_growing(&one, telling(&tell));
+        let second = files.watch_growing(&other, telling(&tell));
+        let watched = || files.watcher.as_ref().unwrap().watched().values().map(|it| it.wanted.len()).sum::<usize>();
+        assert_eq!((watched(), told.recv(), told.recv()), (2, Ok(Changed::Perhaps), Ok(Changed::Perhaps)));
+        drop(first);
+        std::fs::write(&one, "nobody cares").unwrap();
+        std::fs::write(&other, "x").unwrap();
+        assert_eq!((watched(), told.recv()), (1, Ok(Changed::Grown)), "of the other one");
+        drop(second);
+        assert!(files.watcher.as_ref().unwrap().watched().is_empty());
+        // Nobody was interested in the first place.
+        assert!(files.watch_growing(&one, |_, _| false).is_none());
+        assert!(files.watcher.as_ref().unwrap().watched().is_empty());
     }
 }

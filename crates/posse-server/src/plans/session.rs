@@ -175,7 +175,7 @@ impl Sessions {
     ) -> Ended {
         let mut events = self.app.events.subscribe();
         let (tell, mut grown) = mpsc::unbounded_channel();
-        self.files.watch_growing(&stream.path, move |_, _| tell.send(()).is_ok());
+        let _watched = self.files.watch_growing(&stream.path, move |_, _| tell.send(()).is_ok());
         let began = Instant::now();
         let mut spoke = began;
         loop {
