@@ -60,7 +60,7 @@ impl Gates {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
