@@ -21,6 +21,8 @@ mod scenarios;
 mod simulation;
 mod stopping;
 #[cfg(test)]
+mod stopping_tests;
+#[cfg(test)]
 mod tests;
 mod validation;
 mod words;

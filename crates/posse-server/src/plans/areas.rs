@@ -11,7 +11,6 @@
 //! - `gates`: commands that check the work, or what it gives together with others'.
 //! - `merge`: the way back. `tidy`: what can go when it is merged, what is kept, and for how long.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
@@ -22,7 +21,6 @@ use posse_core::aftermath::{self, Change, GitPath, Snapshot};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
-use posse_core::plan::names;
 use tokio::sync::Mutex;
 
 use crate::git::{self, GitError, WorkTree};
@@ -32,6 +30,7 @@ mod after_plan;
 pub mod gates;
 mod identity;
 mod in_place;
+mod make;
 mod merge;
 mod note;
 mod obstacle;
@@ -43,9 +42,6 @@ pub use gates::{Gates, Stopped};
 pub use in_place::{Earlier, Traces};
 pub use obstacle::obstacle;
 pub use tidy::{Keeping, Kept, Sweep};
-
-/// So many names are tried for one area; then something else is wrong.
-const NAMES: u32 = 100;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AreaError {
@@ -155,12 +151,12 @@ pub struct Areas {
     bench: Mutex<()>,
     /// Held by whoever looks at the user's checkout and writes down whose is what.
     checkout: Mutex<()>,
-    known: Known,
+    facts: Facts,
 }
 
 /// What was found out about commits, of which nothing ever changes.
 #[derive(Debug, Default)]
-struct Known {
+struct Facts {
     /// The last one that was found to have no submodule.
     simple: std::sync::Mutex<String>,
     /// The last one whose tree was asked for, and that tree.
@@ -245,7 +241,7 @@ impl Areas {
             merging: Mutex::default(),
             bench: Mutex::default(),
             checkout: Mutex::default(),
-            known: Known::default(),
+            facts: Facts::default(),
         })
     }
 
@@ -281,107 +277,12 @@ impl Areas {
         Ok(git::ask(&self.root, &["rev-parse", "--verify", &commit]).await?)
     }
 
-    /// Makes the area of a session, with the files of this commit. Asked again, it is the same area, whatever the commit.
-    pub async fn make(&self, run: &RunId, base: &str) -> Result<Area, AreaError> {
-        self.make_on(run, Some(base)).await
-    }
-
-    /// On this commit, or on the last one of the branch that gathers the results.
-    async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<Area, AreaError> {
-        let _list = self.list.lock().await;
-        let (mut note, branch) = match self.note(run)? {
-            Some(note) => (note, Branch::MayBeThere),
-            None => {
-                let there = self.branches(run).await?;
-                let base = match base {
-                    Some(base) => base.to_owned(),
-                    None => there.tip.ok_or_else(|| AreaError::BranchGone(self.target.clone()))?,
-                };
-                let note = self.unused_beside(run, &base, &there.of_task).await?;
-                self.write_note(run, &note)?;
-                (note, Branch::IsNew)
-            }
-        };
-        if !note.ready || !note.directory.exists() {
-            self.furnish(&note, branch).await?;
-            note.ready = true;
-            self.write_note(run, &note)?;
-        }
-        Ok(area(run, note))
-    }
-
     /// The area of a session, or of the session whose work a validator looks at.
     pub fn find(&self, run: &RunId) -> Result<Area, AreaError> {
         match self.note(run)? {
             Some(note) if note.ready => Ok(area(run, note)),
             _ => Err(AreaError::NotMade(run.to_string())),
         }
-    }
-
-    /// The last commit of the branch that gathers the results, and the branches of a task, asked for at once.
-    async fn branches(&self, run: &RunId) -> Result<Branches, AreaError> {
-        let first = format!("refs/heads/{}", names::branch(&self.plan_slug, &run.task, run.start));
-        let of_task = first.rsplit_once('/').map_or(&*first, |(of_task, _)| of_task);
-        let arguments = ["for-each-ref", "--format=%(objectname) %(refname)", &self.target, of_task];
-        let said = git::hear(&self.root, None, &arguments, b"").await?;
-        let mut branches = Branches::default();
-        for line in String::from_utf8_lossy(&said).lines() {
-            let Some((commit, name)) = line.split_once(' ') else { continue };
-            if name == self.target {
-                branches.tip = Some(commit.to_owned());
-            }
-            branches.of_task.insert(name.to_owned());
-        }
-        Ok(branches)
-    }
-
-    #[cfg(test)]
-    async fn unused(&self, run: &RunId, base: &str) -> Result<Note, AreaError> {
-        self.unused_beside(run, base, &self.branches(run).await?.of_task).await
-    }
-
-    /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
-    async fn unused_beside(&self, run: &RunId, base: &str, taken: &BTreeSet<String>) -> Result<Note, AreaError> {
-        if !self.is_simple(base) {
-            if let Some(path) = obstacle::submodule(&self.root, base).await? {
-                return Err(AreaError::Submodule(path));
-            }
-            self.found_simple(base);
-        }
-        let branch = names::branch(&self.plan_slug, &run.task, run.start);
-        let directory = names::area(&self.plan_slug, &run.task, run.start);
-        for number in 1..=NAMES {
-            let numbered = |name: &str| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
-            let (branch, directory) = (numbered(&branch), self.state.join("worktrees").join(numbered(&directory)));
-            if !taken.contains(&format!("refs/heads/{branch}")) && directory.symlink_metadata().is_err() {
-                return Ok(Note::new(run, branch, directory, base.to_owned()));
-            }
-        }
-        Err(AreaError::NoName(run.to_string()))
-    }
-
-    /// Every step may have been done already, or half. No session was there yet.
-    async fn furnish(&self, note: &Note, known: Branch) -> Result<(), AreaError> {
-        let (directory, branch) = (&note.directory, note.branch.as_str());
-        if let Some(parent) = directory.parent() {
-            private(parent)?;
-        }
-        if !directory.join(".git").exists() {
-            let place = text(directory)?;
-            // Without files yet: git locks the area until it has written them, and one who is killed leaves it locked.
-            // Twice --force: git may have a record of this directory although it is gone, from one who was interrupted.
-            let mut arguments = vec!["worktree", "add", "--quiet", "--no-checkout", "--force", "--force"];
-            let full_name = format!("refs/heads/{branch}");
-            if known == Branch::MayBeThere && exists(&self.root, &full_name).await? {
-                arguments.extend(["--", place, branch]);
-            } else {
-                arguments.extend(["--no-track", "-b", branch, "--", place, &note.base]);
-            }
-            git::write_files(&self.root, &arguments).await?;
-        }
-        // By force, because half of the files may be there already.
-        git::write_files(directory, &["checkout", "--quiet", "--force", branch, "--"]).await?;
-        Ok(())
     }
 
     /// The work tree of an area, if it still is one. Where it is none, git would find the user's.
@@ -467,38 +368,23 @@ impl Areas {
     }
 
     async fn tree_of(&self, commit: &str) -> Result<String, AreaError> {
-        let known = self.known.tree.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.facts.tree.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if known.0 == commit {
             return Ok(known.1);
         }
         let tree = git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
-        *self.known.tree.lock().unwrap_or_else(PoisonError::into_inner) = (commit.to_owned(), tree.clone());
+        *self.facts.tree.lock().unwrap_or_else(PoisonError::into_inner) = (commit.to_owned(), tree.clone());
         Ok(tree)
     }
 
     /// Whether a commit is known to have no submodule.
     fn is_simple(&self, commit: &str) -> bool {
-        *self.known.simple.lock().unwrap_or_else(PoisonError::into_inner) == commit
+        *self.facts.simple.lock().unwrap_or_else(PoisonError::into_inner) == commit
     }
 
     fn found_simple(&self, commit: &str) {
-        commit.clone_into(&mut self.known.simple.lock().unwrap_or_else(PoisonError::into_inner));
+        commit.clone_into(&mut self.facts.simple.lock().unwrap_or_else(PoisonError::into_inner));
     }
-}
-
-/// What there is of branches when an area is made.
-#[derive(Default)]
-struct Branches {
-    tip: Option<String>,
-    /// In full, and the one that gathers the results with them.
-    of_task: BTreeSet<String>,
-}
-
-/// What is known of the branch of an area.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Branch {
-    IsNew,
-    MayBeThere,
 }
 
 fn area(run: &RunId, note: Note) -> Area {

@@ -1,5 +1,6 @@
 //! What one task asks of git. A plan has hundreds of tasks, and every question takes as long as a process.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::time::SystemTime;
 
@@ -150,4 +151,25 @@ async fn an_area_with_new_files_stays_whatever_the_user_is_told_of() {
     assert_eq!(once.as_slice(), at_the_end);
     assert_eq!(at_the_end[0].why, "it has changes that are not committed: new");
     assert_eq!(fs::read_to_string(area.directory.join("new")).unwrap(), "by hand\n");
+}
+
+/// What is checked out in the area counts, not what is checked out where git is asked.
+#[tokio::test]
+async fn work_without_a_branch_stays_though_the_user_looks_at_the_branch() {
+    let repo = Repo::new();
+    let areas = repo.areas().await;
+    let area = areas.begin(&run("1", 1), &gates(&[])).await.unwrap();
+    write(&area.directory, "b", "work\n");
+    merged(&areas.merge(&area, &words(&area), &gates(&[])).await);
+    // An area that is not known by its files alone.
+    repo.git(&["config", "extensions.worktreeConfig", "true"]);
+    git_in(&area.directory, &["config", "--worktree", "some.key", "x"]);
+    assert_eq!(areas.home.beside(&area.directory), None);
+    git_in(&area.directory, &["checkout", "--quiet", "--detach"]);
+    write(&area.directory, "b", "more\n");
+    git_in(&area.directory, &["commit", "--quiet", "-am", "on no branch"]);
+    repo.git(&["checkout", "--quiet", &area.branch]);
+    let kept = areas.done_with(&area.run).await.unwrap().unwrap();
+    assert_eq!(kept.why, "what is checked out in it is not merged");
+    assert_eq!(fs::read_to_string(area.directory.join("b")).unwrap(), "more\n");
 }

@@ -20,8 +20,9 @@ use posse_core::plan::names::CommitWords;
 use serde::{Deserialize, Serialize};
 
 use super::gates::{Base, Place};
+use super::make::NAMES;
 use super::note::Note;
-use super::{Area, AreaError, Areas, Gates, NAMES, Work, exists, note};
+use super::{Area, AreaError, Areas, Gates, Work, exists, note};
 use crate::aftermath::{git_commit, on_disk, snapshot};
 use crate::git::{self, WorkTree};
 

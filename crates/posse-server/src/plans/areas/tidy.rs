@@ -211,7 +211,9 @@ impl Areas {
             let mut words = line.rsplit(' ');
             if words.next() == Some(&*name) {
                 let last = words.next().map(str::to_owned);
-                return Ok(Held { last, merged: true, checked_out: line.starts_with('*') });
+                // Asked elsewhere, git tells of another HEAD.
+                let checked_out = tree.is_some() && line.starts_with('*');
+                return Ok(Held { last, merged: true, checked_out });
             }
         }
         match exists(&self.root, &name).await? {
