@@ -42,7 +42,7 @@ use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
 use crate::journal::{self, NotWritten};
@@ -471,6 +471,7 @@ impl Plans {
             means,
             state: self.state_of(id),
             told: tell,
+            no_checks: watch::Sender::new(false),
         };
         self.live.put(PlanView::new(&ledger, &self.state_of(id).to_string_lossy()));
         let (app, of_all, live) = (app.clone(), app.clone(), self.live.clone());

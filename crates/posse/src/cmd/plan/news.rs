@@ -140,6 +140,7 @@ pub(super) fn task_of(entry: &Entry) -> Option<&TaskId> {
             | Event::SessionEnded { run, .. }
             | Event::ValidatorEnded { run, .. }
             | Event::GatesEnded { run, .. }
+            | Event::GatesStopped { run }
             | Event::MergeEnded { run, .. } => Some(&run.task),
             Event::Answered { task, .. } | Event::Retry { task } => Some(task),
             _ => None,

@@ -111,6 +111,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         Event::GatesEnded { run, failed: Some(gate) } => {
             yellow(format!("{}: check {} failed: {}", task(run), gate.gate, gate.message))
         }
+        Event::GatesStopped { run } => yellow(format!("{}: its checks were ended", task(run))),
         Event::MergeEnded { run, result } => match result {
             MergeResult::Merged { commits } => {
                 let what =
@@ -121,6 +122,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             MergeResult::RedTogether(gate) => {
                 yellow(format!("{}: check {} fails on the merged result: {}", task(run), gate.gate, gate.message))
             }
+            MergeResult::Stopped => yellow(format!("{}: the checks of the merged result were ended", task(run))),
             // The notice says it.
             MergeResult::NotNow { .. } => None,
         },
@@ -130,6 +132,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             let colour = (!checks.iter().all(green)).then_some(Colour::Yellow);
             Some((said.collect::<Vec<_>>().join("; "), colour))
         }
+        Event::PlanCheckStopped => yellow("the checks of the whole plan were ended".into()),
         Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
         Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
         Event::Stop(StopHow::Now) => yellow("stopping now".into()),
