@@ -82,7 +82,7 @@ pub(super) fn ended(outcome: RunOutcome, reason: &str) -> String {
     match outcome {
         _ if reason.is_empty() => word.to_owned(),
         RunOutcome::Verified | RunOutcome::Suspended => plain(reason),
-        _ if reason.starts_with(word) => plain(reason),
+        _ if reason.contains(word) => plain(reason),
         _ => format!("{word}: {}", plain(reason)),
     }
 }

@@ -18,7 +18,7 @@ use crate::cmd::plan::said::Extent;
 use crate::cmd::plan::words as plan_words;
 use crate::error::{Error, Exit};
 use crate::event_stream::AGAIN;
-use crate::ui::Ui;
+use crate::ui::{Colour, Ui};
 
 /// What was done for the items, and what sessions were asked, did and said
 ///
@@ -66,7 +66,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     client.only_running();
     let extent = if item.is_some() { Extent::All } else { Extent::Lines };
-    let log = Log { client, item, raw: args.raw, telling: Telling::new(extent), ui };
+    let log = Log { client, item, raw: args.raw, telling: Telling::new(extent), day: String::new(), ui };
     tokio::select! {
         told = log.tell(&pipelines, follow) => told.map(|()| Exit::Ok),
         () = ui.unread() => Ok(Exit::Ok),
@@ -96,6 +96,8 @@ struct Log<'a> {
     item: Option<Slug>,
     raw: bool,
     telling: Telling,
+    /// The day of what was told last: lines only have the time.
+    day: String,
     ui: &'a Ui,
 }
 
@@ -134,6 +136,16 @@ impl Log<'_> {
         Ok(())
     }
 
+    fn print(&mut self, item: &Item) {
+        let Some(lines) = self.telling.tell(item, self.ui) else { return };
+        let day = item.at().to_zoned(jiff::tz::TimeZone::system()).strftime("%F").to_string();
+        if day != self.day {
+            self.ui.line(&self.ui.paint(&day, Colour::Bold));
+            self.day = day;
+        }
+        self.ui.print(&lines);
+    }
+
     async fn one(&mut self, id: RunId, item: &Item) -> Result<(), Error> {
         if self.raw {
             return match session(id, item) {
@@ -144,7 +156,7 @@ impl Log<'_> {
         let ui = self.ui;
         match ui.json() {
             true => ui.item(item, String::new),
-            false => ui.print(&self.telling.tell(item, ui).unwrap_or_default()),
+            false => self.print(item),
         }
         // Of one item everything.
         let (Some(_), Item::Entry(entry)) = (&self.item, item) else { return Ok(()) };

@@ -49,7 +49,7 @@ pub(super) struct OfPlan {
 }
 
 impl Item {
-    fn at(&self) -> Timestamp {
+    pub(super) fn at(&self) -> Timestamp {
         match self {
             Self::Entry(entry) => entry.at,
             Self::Said(said) => said.line.at,

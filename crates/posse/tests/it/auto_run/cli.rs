@@ -169,7 +169,7 @@ fn what_is_too_vague_is_asked_about() {
     assert_eq!(code, 0, "{shown}");
 }
 
-/// What is remembered of an item is no evidence that it is done: the archive has to say so, too.
+/// T93, and its other side: what is remembered of an item is no evidence that it is done. The archive has to say so, too.
 #[test]
 fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
     let scene = Scene::new(&["1-more"]);

@@ -123,6 +123,7 @@ fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
     log.split('\0').skip(1).map(|commit| commit.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
+/// Also T07: planners and verifiers are started as every session is.
 #[test]
 fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     let scene = example();
