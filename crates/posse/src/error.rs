@@ -52,9 +52,6 @@ pub(crate) enum Error {
     UsageHint { message: String, hint: String },
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
-    /// A program that is needed is not there.
-    #[error("{program} is not installed, or not in the PATH of this shell")]
-    Missing { program: String, hint: String },
     /// It is done already, and not in the way that is wanted now.
     #[error("{message}")]
     Running { message: String, hint: String },
@@ -102,7 +99,6 @@ impl Error {
         match self {
             Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
             Error::Running { .. } => Exit::Locked,
-            Error::Missing { .. } => Exit::Missing,
             Error::Refused(problem) => match problem.kind.as_str() {
                 "no_program" | "no_tmux" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
@@ -124,9 +120,7 @@ impl Error {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Error::Failed { hint, .. } => hint.clone(),
-            Error::UsageHint { hint, .. } | Error::Running { hint, .. } | Error::Missing { hint, .. } => {
-                Some(hint.clone())
-            }
+            Error::UsageHint { hint, .. } | Error::Running { hint, .. } => Some(hint.clone()),
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
@@ -141,7 +135,6 @@ impl Error {
         match self {
             Error::Usage(_) | Error::UsageHint { .. } => "usage",
             Error::Running { .. } => "running",
-            Error::Missing { .. } => "no_program",
             Error::Failed { .. } => "failed",
             Error::Refused(problem) => &problem.kind,
             Error::NoTerminal(_) => "no_terminal",

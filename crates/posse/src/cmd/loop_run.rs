@@ -5,7 +5,6 @@ mod live;
 mod state;
 pub(super) mod words;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
@@ -16,7 +15,6 @@ use posse_server::providers::Providers;
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
 use posse_server::tmux_server::TmuxServer;
-use posse_server::versions;
 
 use self::follow::{LoopRun, Nobody};
 use super::follow::Follower;
@@ -185,7 +183,6 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
 }
 
 async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Course, Error> {
-    agents_are_there(&wanted)?;
     let directory = client::absolute(&wanted.directory)?;
     let mut trusted = args.trust;
     if !trusted && ui.interactive() && !args.detach {
@@ -206,23 +203,6 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
     let mut client = Client::connect().await?;
     let view: RunView = client.post("/runs", &body, Repeat::Never).await?;
     Ok(Course::follow(client, view, wanted.means))
-}
-
-/// One that is not installed is told once, before five terminals fail one by one.
-fn agents_are_there(wanted: &Wanted) -> Result<(), Error> {
-    let providers = Providers::new(client::places()?.providers());
-    let path = wanted.means.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    let names: BTreeSet<&str> = wanted.config.agents.values().map(|choice| choice.provider.as_str()).collect();
-    for name in names {
-        let provider = providers.load(name).map_err(|error| Error::failed(error.to_string()))?;
-        let Some(launch) = &provider.manifest.launch else { continue };
-        if versions::locate(&launch.program, path).is_none() {
-            let hint =
-                format!("{}; or PROVIDER=NAME for another one: `posse doctor` shows what is here", launch.install);
-            return Err(Error::Missing { program: launch.program.clone(), hint });
-        }
-    }
-    Ok(())
 }
 
 /// `patient`: nobody asks for it, only the connection was lost.

@@ -98,7 +98,7 @@ fn an_agent_that_is_not_installed() {
     fs::write(&manifest, text.replace(&program, "program = \"/nowhere/codex\"")).unwrap();
     let ran = play.run();
     assert_eq!(ran.code, Some(69), "{ran:?}");
-    contains(&ran.stderr, &["/nowhere/codex is not installed", "npm install", "posse doctor"]);
+    contains(&ran.stderr, &["/nowhere/codex is not installed", "hint: npm install"]);
     assert_eq!(ran.stdout, "", "it is said once, and nothing was begun");
     assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
     assert_eq!(play.env.run(["ls", "--json"]).json(), json!([]));
