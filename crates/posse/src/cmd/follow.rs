@@ -114,7 +114,7 @@ impl<'a, F: Followed> Follower<'a, F> {
     }
 
     /// Follows it until it is over or a signal comes.
-    pub(super) async fn to_the_end(mut self) -> Result<F::View, Error> {
+    pub(super) async fn run_its_course(mut self) -> Result<F::View, Error> {
         let mut signals = Signals::listen();
         let asked = tokio::select! {
             ended = self.follow(None) => return ended,

@@ -218,7 +218,7 @@ async fn finish(following: Following, args: &Args, ui: &Ui) -> Result<Exit, Erro
         return Ok(Exit::Ok);
     }
     let run = LoopRun::new(&view, means, Nobody);
-    let view = Follower::new(client, run, ui).to_the_end().await?;
+    let view = Follower::new(client, run, ui).run_its_course().await?;
     over(&view, ui)
 }
 

@@ -144,12 +144,11 @@ fn where_to_change_what_names_files_that_exist() {
     let table = table.split("\n## ").next().unwrap();
     let roots = ["", "crates/posse-core/src", "crates/posse/src", "crates/posse-server/src", "crates/posse-agents"];
     let exists = |path: &str| roots.iter().any(|root| docs::root().join(root).join(path).exists());
-    let is_path = |code: &str| code.contains('/') || code.ends_with(".rs");
+    let is_path = |code: &String| code.contains('/') || code.ends_with(".rs");
     // Capitals and stars stand for something else.
-    let is_pattern = |code: &str| code.contains(|c: char| c.is_ascii_uppercase() || c == '*' || c == ' ');
-    let code = table.split('`').skip(1).step_by(2);
-    let paths: Vec<&str> = code.filter(|code| is_path(code) && !is_pattern(code)).collect();
-    let missing: Vec<&&str> = paths.iter().filter(|path| !exists(path)).collect();
+    let is_pattern = |code: &String| code.contains(|c: char| c.is_ascii_uppercase() || c == '*' || c == ' ');
+    let paths: Vec<String> = docs::code(table).into_iter().filter(is_path).filter(|code| !is_pattern(code)).collect();
+    let missing: Vec<&String> = paths.iter().filter(|path| !exists(path)).collect();
     assert!(missing.is_empty() && paths.len() > 40, "{missing:?} of {}", paths.len());
     for asked in [
         "a rule that reads a screen",

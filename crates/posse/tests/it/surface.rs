@@ -105,6 +105,8 @@ const BACKLOG: &[Row] = &[
     ("auto follow", TheEnd, 0),
     ("auto status", TheAnswer, 0),
     ("auto why 1-bug", TheAnswer, 0),
+    ("auto log", TheAnswer, 0),
+    ("auto log 1-bug", TheAnswer, 0),
     ("auto --detach", TheNames, 0),
     ("auto retry 9-held", Nothing, 0),
     ("auto stop", Nothing, 0),
