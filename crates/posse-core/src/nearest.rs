@@ -1,17 +1,30 @@
 //! The name somebody may have meant: for errors about names nobody knows.
 
-/// The known name that `typed` is most likely a slip of, if there is one. Short names must be closer: `node` is not `notes`.
+/// The known name that `typed` is most likely a slip of, or the beginning of, if there is one. Short names must be closer:
+/// `node` is not `notes`.
 pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let typed = plain(typed);
+    let known: Vec<&str> = known.into_iter().collect();
+    slip(&typed, &known).or_else(|| beginning(&typed, &known))
+}
+
+/// The only name that begins like this, if enough of it was typed.
+fn beginning<'k>(typed: &[char], known: &[&'k str]) -> Option<&'k str> {
+    let mut begin = known.iter().filter(|name| typed.len() >= 4 && plain(name).starts_with(typed));
+    begin.next().copied().filter(|_| begin.next().is_none())
+}
+
+fn slip<'k>(typed: &[char], known: &[&'k str]) -> Option<&'k str> {
     known
-        .into_iter()
+        .iter()
+        .copied()
         .filter_map(|name| {
             let allowed = match name.chars().count() {
                 0..=2 => 0,
                 3..=5 => 1,
                 _ => 2,
             };
-            let distance = distance(&typed, &plain(name));
+            let distance = distance(typed, &plain(name));
             (distance <= allowed).then_some((distance, name))
         })
         .min_by_key(|(distance, _)| *distance)
@@ -57,6 +70,8 @@ mod tests {
             ("node", None),
             ("ids", None),
             ("priority", None),
+            ("parallel", Some("parallel_group")),
+            ("par", None),
             ("", None),
         ] {
             assert_eq!(nearest(typed, known), meant, "{typed}");

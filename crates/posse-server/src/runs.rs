@@ -24,6 +24,7 @@ use crate::journal::{self, NotWritten};
 use crate::record::Backend;
 use crate::store::{self, Kind, StoreError};
 use crate::tmux_server::TmuxServer;
+use crate::versions;
 use crate::watched_files::WatchedFiles;
 use claim::Claim;
 pub(crate) use claim::ClaimError;
@@ -65,6 +66,8 @@ pub(crate) enum RunError {
     Shared { run: RunId, directory: String },
     #[error(transparent)]
     Claimed(#[from] ClaimError),
+    #[error("{program} is not installed, or not in the PATH of this shell")]
+    NoProgram { program: String, install: String },
     #[error("run {0} is over")]
     Over(RunId),
     #[error("run {0} does not go on; there is nothing to stop")]
@@ -75,6 +78,20 @@ pub(crate) enum RunError {
     Store(#[from] StoreError),
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+/// One that is not installed is told once, before five terminals fail one by one. What else may be wrong with a provider is told
+/// by whoever starts it.
+fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), RunError> {
+    let Some(path) = means.environment.get("PATH") else { return Ok(()) };
+    for choice in spec.config.agents.values() {
+        let Ok(provider) = app.providers.load(&choice.provider) else { continue };
+        let Some(launch) = &provider.manifest.launch else { continue };
+        if versions::locate(&launch.program, path).is_none() {
+            return Err(RunError::NoProgram { program: launch.program.clone(), install: launch.install.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// The runs that go on.
@@ -109,6 +126,7 @@ impl Runs {
         }
         self.alone_in(&spec.directory, spec.id).await?;
         let claim = Claim::take(&spec, &app.places.home).await?;
+        agents_are_there(app, &spec, &means)?;
         let (run, _) = Run::create(spec.clone(), crate::now());
         write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;
         let view = RunView::from(run.ledger());

@@ -186,6 +186,7 @@ impl ApiError {
                 RunError::InUse { .. } | RunError::Shared { .. } => (S::CONFLICT, "in_use", None),
                 RunError::Claimed(ClaimError::Held { .. }) => (S::CONFLICT, "locked", None),
                 RunError::Claimed(ClaimError::Io { .. }) => (S::CONFLICT, "disk", Some("put that right and try again")),
+                RunError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
                 RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
                 RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),

@@ -121,13 +121,12 @@ pub(super) fn when(text: &str, now: &Zoned) -> Result<Timestamp, String> {
 }
 
 fn judged(verdict: &AuditVerdict, ui: &Ui) -> String {
-    let hash = verdict.hash.as_deref().unwrap_or("-");
     if verdict.intact {
-        return format!(
-            "{} {} entries, the last with hash {hash}\n",
-            ui.paint("intact", Colour::Green),
-            verdict.entries
-        );
+        let entries = match &verdict.hash {
+            Some(hash) => format!("{} entries, the last with hash {hash}", verdict.entries),
+            None => "no dialog was answered yet".to_owned(),
+        };
+        return format!("{} {entries}\n", ui.paint("intact", Colour::Green));
     }
     let head = format!("{} {} entries\n", ui.paint("not intact", Colour::Red), verdict.entries);
     let flaws = verdict.flaws.iter().map(|flaw| format!("  {}\n", flaw.text));

@@ -44,7 +44,7 @@ Examples:
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
 
-Exit codes: 0 PASS, 1 FAIL or an error, 130 Ctrl-C, 143 SIGTERM.")]
+Exit codes: 0 PASS, 1 FAIL or an error, 69 an agent is not installed, 130 Ctrl-C, 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
@@ -291,6 +291,9 @@ impl Args {
             None => directory.join(STATE_FILE),
         };
         let prompt = self.prompt(&config)?;
+        if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
+            ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
+        }
         let means = self.means(&user)?;
         let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
         Ok(Wanted { config, config_hash, directory, state_file, prompt, means })

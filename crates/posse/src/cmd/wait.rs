@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posse_core::status::StatusKind;
+use posse_core::status::{self, StatusKind};
 use posse_server::api::types::Terminal;
 
 use tokio::time::sleep;
@@ -75,8 +75,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         },
     };
     ui.answer(&terminal, || match &terminal.exit {
-        Some(exit) => format!("{exit}\n"),
-        None => format!("{} ({})\n", terminal.status.status, plain(&terminal.status.reason)),
+        Some(exit @ (status::Exit::Code(_) | status::Exit::Signal(_))) => format!("{exit}\n"),
+        Some(status::Exit::Lost) | None => format!("{} ({})\n", terminal.status.status, plain(&terminal.status.reason)),
     });
     Ok(Exit::Ok)
 }

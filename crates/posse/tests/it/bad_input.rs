@@ -13,7 +13,7 @@ fn every_mistake_has_its_own_message_and_exit_code() {
     env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();
     let long = "x".repeat(100);
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["launch"], 64, "COMMAND"),
+        (&["launch"], 64, "posse launch claude_code"),
         (&["launch", "--", "no-such-program-anywhere"], 69, "no such program"),
         (&["launch", "--", "/etc/passwd"], 1, "ermission"),
         (&["launch", "-C", "/no/such/directory", "--", "true"], 64, "does not exist"),

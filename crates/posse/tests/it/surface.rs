@@ -102,13 +102,14 @@ const BACKLOG: &[Row] = &[
     ("auto --dry-run", TheAnswer, 0),
     ("auto --once", TheEnd, 0),
     ("auto --drain --detach", TheNames, 0),
-    ("auto retry 2-more", Nothing, 0),
-    ("auto stop", Nothing, 0),
-    ("auto follow", TheEnd, 3),
+    ("auto follow", TheEnd, 0),
     ("auto status", TheAnswer, 0),
     ("auto why 1-bug", TheAnswer, 0),
     ("auto log", TheAnswer, 0),
     ("auto log 1-bug", TheAnswer, 0),
+    ("auto --detach", TheNames, 0),
+    ("auto retry 9-held", Nothing, 0),
+    ("auto stop", Nothing, 0),
     ("auto new feature More", TheNames, 0),
     ("auto answer 3-asks blue", Nothing, 0),
 ];
@@ -305,13 +306,23 @@ fn backlogs() {
             match line {
                 "auto --drain --detach" => {
                     scene.claude.gate("gate");
-                    scene.claude.play("plan", "await gate");
+                    scene.claude.play("plan", &format!("await gate\n{}", auto_run::PLANNER));
+                    scene.does("2-more");
                     scene.add("2-more");
                     scene.git(&["add", "-A"]);
                     scene.git(&["commit", "-q", "-m", "more"]);
                 }
-                "auto retry 2-more" => when("the planner", || scene.claude.waits("plan", 2).then_some(())),
-                "auto follow" => scene.claude.open_gate("gate"),
+                // The next daemon needs somebody who knows the environment, so it cannot be over before it is followed.
+                "auto follow" => {
+                    when("the planner", || scene.claude.waits("plan", 2).then_some(()));
+                    scene.env.kill_daemon();
+                    scene.env.run(["serve"]).ok();
+                    scene.claude.open_gate("gate");
+                }
+                "auto --detach" => {
+                    let held = "---\ndepends_on: 8-nobody\n---\n# Held\n";
+                    fs::write(scene.env.work().join("docs/feature-backlog/9-held.md"), held).unwrap();
+                }
                 "auto answer 3-asks blue" => {
                     let asks = "# Asks\n\n## Status: Needs Clarification\n\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n";
                     fs::write(scene.env.work().join("docs/feature-backlog/3-asks.md"), asks).unwrap();

@@ -97,8 +97,10 @@ fn an_agent_that_is_not_installed() {
     let program = format!("program = {:?}", play.env.posse_path());
     fs::write(&manifest, text.replace(&program, "program = \"/nowhere/codex\"")).unwrap();
     let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    contains(&ran.stderr, &["could not be started", "/nowhere/codex is not installed"]);
+    assert_eq!(ran.code, Some(69), "{ran:?}");
+    contains(&ran.stderr, &["/nowhere/codex is not installed", "hint: npm install"]);
+    assert_eq!(ran.stdout, "", "it is said once, and nothing was begun");
+    assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
     assert_eq!(play.env.run(["ls", "--json"]).json(), json!([]));
     assert_eq!(play.state(), None);
 }

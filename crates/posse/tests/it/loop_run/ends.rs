@@ -11,7 +11,7 @@ fn five_agents_of_two_kinds_come_to_pass() {
     let ran = play.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     contains(&ran.stdout, &["turn 9: tester", "turn 9: answered, ", "PASS in round 1"]);
-    contains(&ran.stderr, &["PASS in round 1, 9 turns"]);
+    contains(&ran.stdout, &["PASS in round 1, 9 turns"]);
     play.passed();
     let mut expected: Vec<String> =
         TURNS.iter().zip(1..).map(|(key, number)| format!("{number:03}-{key}.md")).collect();
@@ -43,7 +43,7 @@ fn s_188_rounds_run_out() {
     play.configure(json!({ "limits": { "max_rounds": 2 }, "cleanup_on_exit": true }));
     let ran = play.run();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    contains(&ran.stderr, &["FAIL in round 2, 14 turns"]);
+    contains(&ran.stdout, &["FAIL in round 2, 14 turns"]);
     let run = play.shown();
     assert_eq!((&run["status"], &run["round"]), (&json!("failed"), &json!(2)));
     assert_eq!(play.state(), None);
@@ -56,7 +56,7 @@ fn s_188_rounds_run_out() {
     let id = play.id();
     let over = play.env.run(["loop", "--resume", &id]);
     assert_eq!(over.code, Some(1), "{over:?}");
-    contains(&over.stderr, &["FAIL in round 2"]);
+    contains(&over.stdout, &["FAIL in round 2"]);
     let stop = play.env.run(["run", "stop", &id]);
     contains(&stop.stderr, &["is over", "posse run show"]);
     assert_eq!(stop.code, Some(1));

@@ -54,7 +54,7 @@ fn s_196_a_run_that_is_over_says_so() {
         command.env("RESUME", "1");
         let ran = Followed::new(command).end();
         assert_eq!(ran.code, Some(code), "{ran:?}");
-        contains(&ran.stderr, &["over", word]);
+        contains(&ran.stdout, &["over", word]);
         assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked anything");
     }
 }
