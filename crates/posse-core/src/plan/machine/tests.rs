@@ -125,7 +125,7 @@ impl Table {
         self.tell(Event::ValidatorEnded { run, judgement, outcome: done(), usage: Usage::default() });
     }
 
-    fn merge(&mut self, task: &str, result: MergeResult) {
+    pub(super) fn merge(&mut self, task: &str, result: MergeResult) {
         let run = self.take(task, |effect| match effect {
             Effect::Merge { run } => Some(run),
             _ => None,
