@@ -22,7 +22,7 @@ use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::areas::{Area, Areas, Gates};
+use super::areas::{Area, AreaError, Areas, Gates, at_fault};
 use super::briefing::{self, Briefing};
 use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
@@ -133,10 +133,12 @@ impl Doing {
         Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment }
     }
 
-    /// What can go of the work areas, goes. What is kept, and why.
-    pub(super) async fn tidy(&self) -> Vec<String> {
+    /// What can go of the work areas, goes, but for what is left of these tasks. What is kept, and why.
+    pub(super) async fn tidy(&self, left: BTreeSet<RunId>) -> Vec<String> {
+        // Work trees that are not merged stay in any case, and are told of.
+        let in_use = if self.spec.git.isolation == Isolation::InPlace { left } else { BTreeSet::new() };
         match &self.areas {
-            Ok(areas) => match areas.tidy(&BTreeSet::new()).await {
+            Ok(areas) => match areas.tidy(&in_use).await {
                 Ok(kept) => kept.iter().map(words::kept).collect(),
                 Err(error) => vec![error.to_string()],
             },
@@ -215,7 +217,10 @@ impl Doing {
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let stat = match id.part {
             Part::Work => String::new(),
-            Part::Validation { .. } => areas.work(&area).await.map_err(|error| error.to_string())?.stat,
+            Part::Validation { .. } => {
+                areas.validator_begins().await.map_err(|error| error.to_string())?;
+                areas.work(&area).await.map_err(|error| error.to_string())?.stat
+            }
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
         let in_place = self.spec.git.isolation == Isolation::InPlace;
@@ -271,13 +276,9 @@ impl Doing {
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
         let traces = self.traces(id, area).await;
         let work = match &self.areas {
-            Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
-            Err(why) => Err(why.clone()),
+            Ok(areas) => areas.work(area).await.map_err(|error| cannot_be_told(&error)),
+            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
         };
-        let left_work = work.as_ref().is_ok_and(super::areas::Work::is_there);
-        if let Err(why) = work {
-            tracing::warn!("what {id} did cannot be told: {why}");
-        }
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
@@ -294,10 +295,13 @@ impl Doing {
             report: report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
             last_message: over.facts.last_words(),
             may_write: works && briefing.profile.writes(),
-            left_work,
+            left_work: work.as_ref().is_ok_and(super::areas::Work::is_there),
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
         let mut outcome = decide(&evidence);
+        if let (Err(unknown), Outcome::Failed(Failure { kind: FailedHow::NoEvidence, .. })) = (work, &outcome) {
+            outcome = unknown;
+        }
         // Not the task's fault: what it may spend is what is left of the budget.
         // One that cannot say what it spent would be started for ever.
         let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
@@ -331,6 +335,15 @@ impl Doing {
             _ => over.facts.usage(),
         };
         ended(id, outcome, judgement, usage)
+    }
+}
+
+/// What follows if nobody can look at what a session did: it has spoilt its work area, or something else is wrong.
+fn cannot_be_told(error: &AreaError) -> Outcome {
+    let why = format!("what the session did cannot be told: {error}");
+    match at_fault(error) {
+        Some(_) => Outcome::Failed(failure(FailedHow::NoEvidence, why)),
+        None => Outcome::Infra(failure(FailedHow::Lost, why)),
     }
 }
 

@@ -51,11 +51,8 @@ fn what_could_not_be_merged_is_merged_by_the_next_run() {
 /// In the plan's file long questions are cut.
 #[test]
 fn a_long_question_is_the_same_one() {
-    let asks = |question: String| Record {
-        status: TaskStatus::Suspended,
-        question: Some(question),
-        ..Record::default()
-    };
+    let asks =
+        |question: String| Record { status: TaskStatus::Suspended, question: Some(question), ..Record::default() };
     let (then, mut now) = (asks("x".repeat(3000)), asks(format!("{}…", "x".repeat(2000))));
     answer(&mut now);
     assert!(Left::Unmerged.resumed(&then, &now).is_some());

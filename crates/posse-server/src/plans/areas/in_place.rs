@@ -284,6 +284,17 @@ impl Areas {
         }
     }
 
+    /// To be told before a validator is started: what it leaves is nobody's work. Told again while it runs, it is the same.
+    pub async fn validator_begins(&self) -> Result<(), AreaError> {
+        if self.isolation == Isolation::Worktree {
+            return Ok(());
+        }
+        let _checkout = self.checkout.lock().await;
+        let mut loose = self.loose()?;
+        loose.check_begins(&self.uncommitted().await?.dirty);
+        self.write_loose(&loose)
+    }
+
     /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
     pub async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
         if self.isolation == Isolation::Worktree {
@@ -294,8 +305,7 @@ impl Areas {
         let Some(start) = &mut note.in_place else { return Err(AreaError::NotMade(id.to_string())) };
         let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
         if id.part != Part::Work {
-            let before: Vec<GitPath> = start.before.dirty.iter().map(|was| was.path.clone()).collect();
-            loose.left_by_check(&before, &now.dirty);
+            loose.check_ended(&now.dirty);
             self.write_loose(&loose)?;
             return Ok(Traces::default());
         }
