@@ -32,6 +32,7 @@ use posse_term::lock::Lock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
+use crate::journal::{self, NotWritten};
 use crate::plans::PlanError;
 use crate::plans::areas::AreaError;
 use crate::plans::session::Sessions;
@@ -142,10 +143,11 @@ impl Autos {
         spec.branch = Some(begin::branch(&spec, &state).await?);
         let ledger = Ledger::new(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
-        let told = view::told(id, 1, &entry);
-        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-        written.map_err(|_| AutoError::Stopping)?.map_err(AutoError::Disk)?;
+        let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
+        journal::write(app, journal, told).await.map_err(|not| match not {
+            NotWritten::Stopping => AutoError::Stopping,
+            NotWritten::Disk(why) => AutoError::Disk(why),
+        })?;
         let view = AutoView::new(&ledger, &state.to_string_lossy());
         self.drive(app, ledger, 1, Some(means), retries, lock);
         Ok(view)
@@ -278,10 +280,7 @@ impl Autos {
     }
 
     async fn load(&self, id: RunId) -> Result<(Ledger, i64), AutoError> {
-        let journal = self.journal(id, 0).await?;
-        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
-        ledger.map(|ledger| (ledger, seq)).ok_or(AutoError::None(id))
+        self.read(move |database| journal::load(database, id)).await?.ok_or(AutoError::None(id))
     }
 
     async fn read<T: Send + 'static>(

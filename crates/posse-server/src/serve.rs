@@ -184,11 +184,21 @@ async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
     let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, whole or not at all. Not lost when the power goes.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, bytes, std::fs::File::sync_all)
+}
+
+/// The same for what goes with the journal, which may lose its last entries too when the power goes. Whichever process dies,
+/// it is there. Waiting for the disk takes longer than anything else between two sessions.
+pub(crate) fn write_private_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, bytes, |_| Ok(()))
+}
+
+fn write_whole(path: &Path, bytes: &[u8], sync: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
+    sync(&file)?;
     std::fs::rename(&temporary, path)
 }

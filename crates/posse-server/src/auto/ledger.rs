@@ -7,6 +7,7 @@ use posse_core::plan::budget::{Line, Phase, Usage};
 use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
+use crate::journal::Replay;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -35,17 +36,6 @@ impl Ledger {
     pub(crate) fn new(spec: Spec, at: Wall) -> Self {
         let pipeline = Pipeline::new(spec.settings.clone(), spec.carried.clone());
         Self { spec, pipeline, launched: None, line: None, closed: false, waits: false, begun: at, changed: at }
-    }
-
-    /// From a journal. Nothing if it does not begin as one does.
-    pub(crate) fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let (at, Entry::Created { spec }) = journal.next()? else { return None };
-        let mut ledger = Self::new(*spec, at);
-        for (at, entry) in journal {
-            ledger.take(&entry, at);
-        }
-        Some(ledger)
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
@@ -104,5 +94,19 @@ impl Ledger {
             seconds,
             usage: usage.clone(),
         });
+    }
+}
+
+impl Replay for Ledger {
+    type Entry = Entry;
+
+    fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let mut ledger = Self::new(*spec, at);
+        for (at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
     }
 }

@@ -13,8 +13,11 @@ use std::path::PathBuf;
 
 use posse_core::backlog::Slug;
 use posse_core::plan::config::{Backlog, Config};
+use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
+use posse_server::plans::view::PlanView;
 
+use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -41,7 +44,7 @@ Examples:
   posse auto why 7-empty-export     how an item stands, and everything that was decided about it
   posse auto stop                   let what runs finish, and begin nothing more
 
-Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one
+Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one \
 works here, 7 waits for an answer, 69 no agent installed, 70 it went in circles, 75 out of quota with --no-wait, 130 Ctrl-C."
 )]
 pub(crate) struct Args {
@@ -60,7 +63,7 @@ enum Command {
     Status(Where),
     #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
     Why(show::WhyArgs),
-    /// Follow a pipeline that was begun with --detach, or in another window
+    /// Look on while a pipeline works that was begun with --detach, or in another window; Ctrl-C leaves it alone
     #[command(after_help = "Examples:\n  posse auto follow")]
     Follow(Where),
     #[command(after_help = "Examples:\n  posse auto stop        let what runs finish\n  posse auto stop now    end it")]
@@ -101,6 +104,14 @@ impl Where {
         }
         let Backlog { defects, features, completed, failed } = self.config()?.backlog;
         Ok(Shelves { defects, features, completed, failed })
+    }
+}
+
+/// The plan that is carried out, if there is one.
+async fn plan_of(view: &AutoView, client: &mut Client) -> Result<Option<PlanView>, Error> {
+    match view.doing.as_ref().and_then(|doing| doing.plan_run) {
+        Some(run) => client.get(&format!("/plans/{run}")).await.map(Some),
+        None => Ok(None),
     }
 }
 

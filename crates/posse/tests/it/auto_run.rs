@@ -1,6 +1,6 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
-mod cli;
+pub(crate) mod cli;
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::env;
 use crate::loop_actor::when;
 
 /// A planner that does what it is told: one task, named after the item.
-const PLANNER: &str = r##"
+pub(crate) const PLANNER: &str = r##"
 design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
 case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
 mkdir -p docs/plans .posse/plans
@@ -43,14 +43,14 @@ const VERIFIED: &str = r"words='[PASS] S1: tried, gone\n[PASS] AC1: tried, holds
 const WANTING: &str = r"words='[FAIL] S1: it is still there\n**Verdict: FAIL**'";
 
 /// A project with one commit and a backlog, and who works through it.
-struct Scene {
-    claude: ScriptedClaude,
+pub(crate) struct Scene {
+    pub(crate) claude: ScriptedClaude,
     /// Goes last: it ends all that runs.
-    env: TestEnv,
+    pub(crate) env: TestEnv,
 }
 
 impl Scene {
-    fn new(items: &[&str]) -> Self {
+    pub(crate) fn new(items: &[&str]) -> Self {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -75,7 +75,7 @@ impl Scene {
     }
 
     /// An item; those with `bug` in their names are defects.
-    fn add(&self, item: &str) {
+    pub(crate) fn add(&self, item: &str) {
         let kind = if item.contains("bug") { "defect" } else { "feature" };
         let text = format!(
             "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
@@ -84,7 +84,7 @@ impl Scene {
     }
 
     /// Whoever works on this item does it, and is found to have done it.
-    fn does(&self, item: &str) {
+    pub(crate) fn does(&self, item: &str) {
         self.claude.play(&format!("do-{item}.1"), &format!("commit {item} done\nreport completed done"));
         self.claude.play(&format!("do-{item}"), VALID);
     }
@@ -98,7 +98,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -111,7 +111,7 @@ impl Scene {
 
     /// Begins a pipeline and gives its id.
     #[track_caller]
-    fn begin(&self, more: &Value) -> String {
+    pub(crate) fn begin(&self, more: &Value) -> String {
         let mut body = json!({ "directory": self.env.work(), "mode": "drain", "means": self.means() });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let answer = self.env.http().post("/auto", &body).unwrap();
@@ -125,7 +125,7 @@ impl Scene {
 
     /// Waits until it is over: how it ended, and why. Events tell when to look.
     #[track_caller]
-    fn ended(&self, id: &str) -> (String, String) {
+    pub(crate) fn ended(&self, id: &str) -> (String, String) {
         let give_up = Instant::now() + Duration::from_secs(120);
         loop {
             let events = self.env.http().events(None);

@@ -35,6 +35,7 @@ mod privacy;
 mod profiles;
 mod recordings;
 mod reviewed;
+mod surface;
 mod survival;
 mod tcp;
 mod tmux_server;

@@ -3,11 +3,12 @@
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::plan::TaskStatus;
-use posse_server::auto::view::{AutoView, DoingView, ItemView, WhyView};
+use posse_server::auto::view::{AutoView, DoingView, ItemView};
 use posse_server::backlog::Other;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 
 use super::items::Row as Listed;
+use super::show::Why;
 use crate::cmd::plan;
 use crate::foot::Row;
 use crate::ui::{Cell, Colour, Ui, age, plain};
@@ -108,10 +109,15 @@ fn hold(view: &AutoView) -> Option<String> {
 
 /// For the foot of a window: what is done now, the plan that is carried out, what comes next.
 pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, columns: usize) -> Vec<Row> {
-    let head = format!("{}  {}  {}  {}", mode(view.mode), counts(view), age(view.created), view.used.cost());
+    let empty = view.items.is_empty() && view.doing.is_none();
+    let counts = if empty { "nothing in it yet".to_owned() } else { counts(view) };
+    let head = format!("{}  {counts}  {}  {}", mode(view.mode), age(view.created), view.used.cost());
     let mut picture: Vec<Row> = vec![vec![("═".repeat(columns), Some(Colour::Dim))], vec![(head, Some(Colour::Bold))]];
     if let Some(hold) = hold(view) {
         picture.push(vec![(hold, Some(Colour::Yellow))]);
+    }
+    if empty {
+        picture.push(vec![("`posse auto new defect TITLE` makes an item".to_owned(), Some(Colour::Dim))]);
     }
     if let Some(now) = &view.doing {
         picture.push(vec![("▸ ".into(), Some(Colour::Blue)), (doing(now), None)]);
@@ -172,22 +178,24 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
 }
 
 /// `posse auto why`.
-pub(super) fn why(view: &WhyView, ui: &Ui) -> String {
-    let item = &view.item;
+pub(super) fn why(why: &Why, ui: &Ui) -> String {
+    let item = &why.item;
     let (sign, colour) = mark(item.standing);
     let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
     let mut text = format!("{sign} {}: {}\n", item.item, plain(&item.reason));
     for (name, value) in [("title", &item.title), ("file", &item.path)] {
         text.extend(value.as_ref().map(|value| format!("  {name:<9} {}\n", plain(value))));
     }
-    text.push_str(&format!("  {:<9} {}\n", "cost", plain(&item.cost)));
+    if !item.cost.is_empty() {
+        text.push_str(&format!("  {:<9} {}\n", "cost", plain(&item.cost)));
+    }
     if item.attempts > 0 {
         text.push_str(&format!("  {:<9} {} failed\n", "attempts", item.attempts));
     }
     if item.verifications_failed > 0 {
         text.push_str(&format!("  {:<9} {} found it wanting\n", "verified", item.verifications_failed));
     }
-    for line in &view.history {
+    for line in &why.history {
         let at = line.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
         text.push_str(&format!("{}  {}\n", ui.paint(&at, Colour::Dim), plain(&line.text)));
     }

@@ -8,8 +8,10 @@ use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
 use posse_server::record::Backend;
 
-use super::{Where, dry_run, follow, slug};
+use super::follow::Pipeline;
+use super::{Where, dry_run, slug};
 use crate::client::{self, Client, Repeat};
+use crate::cmd::follow::{Follower, OnSignal};
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::{launch, plan};
 use crate::config::Config;
@@ -72,9 +74,9 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         return dry_run::run(&args, ui);
     }
     if sandbox == Sandbox::Off {
-        ui.say("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
+        ui.warn("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
     }
-    configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     let body = args.wanted(sandbox, configured, asked)?;
     let mut client = Client::connect().await?;
     let view: AutoView = match client.post("/auto", &body, Repeat::Safe).await {
@@ -89,7 +91,8 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, view.id, body.means, ui).await?;
+    let pipeline = Pipeline::new(view.id, body.means, OnSignal::StopGently);
+    let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(over(&view, ui))
 }
 

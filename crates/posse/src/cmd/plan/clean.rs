@@ -25,7 +25,10 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let file = args.file.as_deref().map(client::absolute).transpose()?;
     let mut client = Client::connect().await?;
     let found: CleanView = client.post("/plans/clean", &CleanIn { file, remove: args.yes }, Repeat::Safe).await?;
-    ui.answer(&found, || text(&found, args.yes, ui));
+    match args.yes {
+        true => ui.done(&found, || text(&found, true, ui)),
+        false => ui.answer(&found, || text(&found, false, ui)),
+    }
     if !args.yes && !found.gone.is_empty() {
         ui.say("nothing was removed; `posse plan clean --yes` does it");
     }

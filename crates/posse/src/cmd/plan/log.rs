@@ -111,7 +111,9 @@ impl Log<'_> {
                 // Listening before looking: what changes in between is heard.
                 let mut events = self.client.listen(None).await?;
                 let over = loop {
-                    let (view, items) = news.fetch(&mut self.client).await?;
+                    // In this order: of a run that is seen to have ended, everything is seen.
+                    let view: PlanView = self.client.get(&format!("/plans/{}", run.id)).await?;
+                    let items = news.fetch(&mut self.client).await?;
                     for item in &items {
                         if !self.concerns(item) {
                             continue;
@@ -122,14 +124,7 @@ impl Log<'_> {
                     if follow != Some(run.id) || view.status == PlanRunStatus::Over {
                         break true;
                     }
-                    let heard = loop {
-                        match events.next().await {
-                            Some(event) if news.concerns(&event) => break true,
-                            Some(_) => {}
-                            None => break false,
-                        }
-                    };
-                    if !heard {
+                    if !events.until(|event| news.concerns(event)).await {
                         break false;
                     }
                 };

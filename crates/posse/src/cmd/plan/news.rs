@@ -9,7 +9,6 @@ use posse_core::plan::machine::{self, Event};
 use posse_server::api::types::{PlanJournalView, SessionLines};
 use posse_server::plans::entry::Entry;
 use posse_server::plans::said::SaidLine;
-use posse_server::plans::view::PlanView;
 use posse_server::record::LogEvent;
 use serde::Serialize;
 
@@ -64,10 +63,8 @@ impl News {
         Self { run, sessions, last: 0, read: BTreeMap::new() }
     }
 
-    /// The run as it is, and what is new since the last time, in order.
-    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<(PlanView, Vec<Item>), Error> {
-        // In this order: of a run that is seen to have ended, everything is seen.
-        let view: PlanView = client.get(&format!("/plans/{}", self.run)).await?;
+    /// What is new since the last time, in order.
+    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<Vec<Item>, Error> {
         let path = format!("/plans/{}/journal?after={}", self.run, self.last);
         let entries: Vec<PlanJournalView> = client.get(&path).await?;
         self.last = entries.last().map_or(self.last, |entry| entry.seq);
@@ -97,7 +94,7 @@ impl News {
         }
         items.extend(entries.into_iter().map(|entry| Item::Entry(Box::new(entry))));
         items.sort_by_key(Item::at);
-        Ok((view, items))
+        Ok(items)
     }
 
     fn hears(&self, task: &TaskId) -> bool {
