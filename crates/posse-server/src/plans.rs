@@ -317,9 +317,12 @@ impl Plans {
         drop(not_taken_up);
     }
 
-    /// A quota that is used up stays so, whoever found out, and whether or not that run still goes on.
+    /// A quota that is used up stays so, also if the run that found out is over.
     async fn remember_holds(&self) {
-        let Ok(views) = self.list(REMEMBERED).await else { return };
+        let views = match self.list(REMEMBERED).await {
+            Ok(views) => views,
+            Err(error) => return tracing::warn!("nobody knows whether a quota was used up: {error}"),
+        };
         for view in views {
             if let Some(hold) = view.hold {
                 let until = Wall(hold.until.as_millisecond());

@@ -308,14 +308,7 @@ impl Doing {
         if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
         }
-        match traces {
-            Ok(None) => {}
-            Ok(Some(trespass)) => outcome = Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
-            Err(why) => {
-                let why = format!("what the session did cannot be told: {why}");
-                outcome = Outcome::Infra(failure(FailedHow::Lost, why));
-            }
-        }
+        outcome = with_traces(outcome, traces);
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {
@@ -335,6 +328,18 @@ impl Doing {
             _ => over.facts.usage(),
         };
         ended(id, outcome, judgement, usage)
+    }
+}
+
+/// What came of a session, seeing what it did to what is the user's.
+fn with_traces(outcome: Outcome, traces: Result<Option<String>, String>) -> Outcome {
+    match (traces, outcome) {
+        (Ok(Some(trespass)), _) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+        // Nothing of it is used in these cases; and a quota that is used up must be heard of.
+        (_, outcome @ (Outcome::Interrupted | Outcome::Limited(_))) | (Ok(None), outcome) => outcome,
+        (Err(why), _) => {
+            Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
+        }
     }
 }
 
@@ -402,4 +407,28 @@ pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<
     }
     let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
     merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::plan::limits::Hold;
+    use posse_core::time::Wall;
+
+    use super::*;
+
+    #[test]
+    fn what_a_session_did_to_the_users_files_counts() {
+        let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
+        let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
+        let (nothing, trespass, unknown) = (Ok(None), Ok(Some("it took a".to_owned())), Err("no git".to_owned()));
+        for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {
+            assert_eq!(with_traces(outcome.clone(), nothing.clone()), outcome);
+            let Outcome::Failed(failure) = with_traces(outcome, trespass.clone()) else { panic!("it did harm") };
+            assert_eq!((failure.kind, failure.message.as_str()), (FailedHow::UsersWork, "it took a"));
+        }
+        assert_eq!(with_traces(limited.clone(), unknown.clone()), limited, "everyone must hear of it");
+        assert_eq!(with_traces(Outcome::Interrupted, unknown.clone()), Outcome::Interrupted);
+        let Outcome::Infra(failure) = with_traces(done, unknown) else { panic!("nobody knows what it did") };
+        assert!(failure.message.contains("cannot be told: no git"), "{}", failure.message);
+    }
 }

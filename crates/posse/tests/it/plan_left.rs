@@ -88,12 +88,14 @@ fn what_was_done_in_the_checkout_is_judged_by_the_next_run() {
 fn a_plan_file_that_is_behind_is_not_believed() {
     let scene = Scene::new(ONE);
     let plan = scene.plan.display();
-    scene.claude.play("t", &format!("rm {plan}\nmkdir {plan}\ncommit a alpha\nreport completed done"));
+    let spoil = format!("mv {plan} {plan}.old\nmkdir {plan}");
+    scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("does not show how this run ended"), "{text}");
     fs::remove_dir(&scene.plan).unwrap();
-    fs::write(&scene.plan, ONE).unwrap();
+    fs::rename(scene.plan.with_extension("yaml.old"), &scene.plan).unwrap();
+    assert!(scene.text().contains("status: in_progress"), "{}", scene.text());
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
     assert!(scene.text().contains("status: verified"), "{}", scene.text());

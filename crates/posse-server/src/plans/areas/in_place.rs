@@ -309,8 +309,11 @@ impl Areas {
             self.write_loose(&loose)?;
             return Ok(Traces::default());
         }
-        loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
-        self.write_loose(&loose)?;
+        // Asked again after a crash: what came on top since is the user's.
+        if start.end.is_none() {
+            loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
+            self.write_loose(&loose)?;
+        }
         let head = git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
         start.end = Some(head.clone());
         let traces = match self.trespass(area, start, &head).await? {
