@@ -11,7 +11,9 @@ mod doing;
 mod driver;
 pub mod entry;
 mod execute;
+pub(crate) mod keeping;
 mod ledger;
+mod logs;
 mod place;
 mod scan;
 pub mod view;
@@ -304,7 +306,7 @@ impl Autos {
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing =
             Doing { spec: Arc::new(ledger.spec.clone()), sessions, means, state: self.state_of(id), told: tell };
-        let (app, heard) = (app.clone(), self.heard.clone());
+        let (app, of_all, heard) = (app.clone(), app.clone(), self.heard.clone());
         let (spec, files) = (&ledger.spec, &app.plans.stop_files);
         let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files };
@@ -317,6 +319,7 @@ impl Autos {
             if let Ended::Over = ended {
                 guard(&driven).remove(&id);
                 guard(&heard).remove(&id);
+                crate::plans::keeping::tidy(&of_all).await;
             }
         });
     }

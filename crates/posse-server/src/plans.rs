@@ -11,14 +11,14 @@ pub mod areas;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 pub(crate) mod doing;
-mod driver;
+pub(crate) mod driver;
 pub mod entry;
 pub(crate) mod facts;
 mod keep;
-mod keeping;
+pub(crate) mod keeping;
 mod ledger;
 mod live;
-mod logs;
+pub(crate) mod logs;
 mod others;
 mod place;
 pub(crate) mod plan_file;
@@ -42,7 +42,7 @@ use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
 use crate::journal::{self, NotWritten};
@@ -484,9 +484,10 @@ impl Plans {
             means,
             state: self.state_of(id),
             told: tell,
+            no_checks: watch::Sender::new(false),
         };
         self.live.put(PlanView::new(&ledger, &self.state_of(id).to_string_lossy()));
-        let (app, live) = (app.clone(), self.live.clone());
+        let (app, of_all, live) = (app.clone(), app.clone(), self.live.clone());
         let mine = self.shared.join(&ledger);
         let spec = &ledger.spec;
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
@@ -500,7 +501,7 @@ impl Plans {
                 plans.live.remove(id);
                 lock(&plans.in_place).remove(&id);
                 plans.clean_up(Some(&file)).await;
-                plans.tidy().await;
+                keeping::tidy(&of_all).await;
             }
         });
     }

@@ -144,7 +144,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             app.plans.take_up(&app, plans_going_on).await;
             app.plans.clean_up(None).await;
             app.autos.take_up(&app, autos_going_on).await;
-            app.plans.tidy().await;
+            crate::plans::keeping::tidy(&app).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

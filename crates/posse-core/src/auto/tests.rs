@@ -29,6 +29,7 @@ pub(super) fn candidate(name: &str, kind: Kind) -> Candidate {
         title: name.into(),
         hash: "h1".into(),
         held: None,
+        archived: false,
         asks: None,
         limit_usd: None,
     }
@@ -577,6 +578,21 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     assert!(bench.pipeline.is_idle());
 }
 
+/// Somebody has taken it out of the archive, or the project is another one than before: what is remembered is no evidence.
+#[test]
+fn what_is_back_and_not_in_the_archive_is_done_again() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    let back = bench.backlog.clone();
+    bench.retired(ItemOutcome::Completed);
+    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().clone(), bench.clock);
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+}
+
 #[test]
 fn t93_what_is_done_is_not_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
@@ -585,7 +601,8 @@ fn t93_what_is_done_is_not_done_again() {
     bench.checked(valid());
     bench.gathered(good());
     // The source is still there though it was moved.
-    let back = bench.backlog.clone();
+    let mut back = bench.backlog.clone();
+    back.iter_mut().for_each(|candidate| candidate.archived = true);
     bench.retired(ItemOutcome::Completed);
     let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().clone(), bench.clock);
     bench.intake();

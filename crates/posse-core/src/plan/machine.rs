@@ -22,6 +22,7 @@ mod others_tests;
 mod scenarios;
 #[cfg(test)]
 mod simulation;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod validation;
@@ -284,12 +285,18 @@ impl Run {
                     }
                 }
             }
+            Event::GatesStopped { run } => {
+                if self.answers(&run, |stage| *stage == Stage::Gates) {
+                    self.checks_stopped(&run.task, now);
+                }
+            }
             Event::MergeEnded { run, result } => {
                 if self.answers(&run, |stage| *stage == Stage::Merge) {
                     self.merge_ended(&run.task, result, now);
                 }
             }
             Event::PlanChecked { checks } => self.plan_checked(checks),
+            Event::PlanCheckStopped => self.plan_check_stopped(),
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
@@ -311,7 +318,7 @@ impl Run {
                 | Effect::EndSession { run: other }
                 | Effect::RunGates { run: other }
                 | Effect::Merge { run: other } => other != run,
-                Effect::CheckPlan => true,
+                Effect::CheckPlan | Effect::EndChecks => true,
                 Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => false,
             });
         }
@@ -397,6 +404,7 @@ impl Run {
                 self.flights.remove(task);
                 self.effects.push(Effect::Notify(Notice::TaskVerified(task.clone())));
             }
+            MergeResult::Stopped => self.checks_stopped(task, now),
             MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure, now),
             MergeResult::NotNow { why } => {
                 self.stage(task, Stage::Unmerged);
@@ -418,22 +426,6 @@ impl Run {
                 }
             }
         }
-    }
-
-    fn stop_requested(&mut self, how: StopHow) {
-        self.stop = self.stop.max(Some(how));
-        if how == StopHow::AfterTask {
-            return;
-        }
-        let running: Vec<RunId> = self
-            .outstanding
-            .iter()
-            .filter_map(|effect| match effect {
-                Effect::StartSession { run, .. } => Some(run.clone()),
-                _ => None,
-            })
-            .collect();
-        self.effects.extend(running.into_iter().map(|run| Effect::EndSession { run }));
     }
 
     fn plan_edited(&mut self, ours: &str, theirs: &str) {

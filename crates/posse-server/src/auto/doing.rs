@@ -28,12 +28,14 @@ use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
 use super::entry::{Entry, Spec};
+use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use super::scan::plan_file;
 use crate::backlog::archive::{self, archive};
 use crate::backlog::{edit, scan, text};
 use crate::git;
 use crate::plans::doing::read_report;
+use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
@@ -171,7 +173,7 @@ impl Doing {
     }
 
     pub(super) fn session_files(&self, id: &DeedId) -> PathBuf {
-        of_item(&self.state, &id.item).join("sessions").join(id.number.to_string())
+        sessions_of(&of_item(&self.state, &id.item)).join(id.number.to_string())
     }
 
     /// Whether this session was begun: then nothing but time is needed.
@@ -351,6 +353,8 @@ impl Doing {
             }));
         }
         let hears = |event: &Said| {
+            let said = serde_json::json!({ "auto_run": self.spec.id, "session": id.to_string() });
+            self.sessions.app.tell(SESSION_SAID, said);
             if let Some(text) = heard(event) {
                 let _ = self.told.send(Told::Heard(text));
             }

@@ -282,6 +282,7 @@ impl Driver {
 
     /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
+        let entry = entry.masked();
         let effects = self.ledger.take(&entry, crate::now());
         self.seq += 1;
         let id = self.ledger.spec.id;

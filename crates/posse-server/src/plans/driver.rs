@@ -35,7 +35,7 @@ use crate::notify;
 use crate::store::{JournalEntry, Kind, RunRow};
 
 /// Told, and not kept, when a session has said something: there is more in its log.
-const SESSION_SAID: &str = "session_said";
+pub(crate) const SESSION_SAID: &str = "session_said";
 
 pub(super) struct Driver {
     ledger: Ledger,
@@ -273,6 +273,7 @@ impl Driver {
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
+            Effect::EndChecks => self.end_checks().await,
             Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
                 if self.doing.means.is_none() && self.runs_gates(&effect) =>
             {
@@ -337,6 +338,25 @@ impl Driver {
             }
         })
         .await
+    }
+
+    /// Checks end, and no more are begun. Those that wait for somebody who knows the environment need not wait any more.
+    async fn end_checks(&mut self) -> Result<Vec<Effect>, Stopping> {
+        self.doing.no_checks.send_replace(true);
+        let mut effects = Vec::new();
+        for effect in std::mem::take(&mut self.waiting) {
+            let stopped = match effect {
+                Effect::RunGates { run } => Event::GatesStopped { run },
+                Effect::Merge { run } => Event::MergeEnded { run, result: MergeResult::Stopped },
+                Effect::CheckPlan => Event::PlanCheckStopped,
+                other => {
+                    self.waiting.push(other);
+                    continue;
+                }
+            };
+            effects.extend(self.happen(stopped).await?);
+        }
+        Ok(effects)
     }
 
     /// The run is to stop: what waits for somebody who knows the environment, and was never begun, need not wait any more.

@@ -4,6 +4,8 @@ mod draw;
 mod dry_run;
 mod follow;
 pub(super) mod items;
+mod log;
+mod news;
 mod run;
 mod show;
 mod words;
@@ -42,6 +44,7 @@ Examples:
   posse auto --item 7-empty-export  this item only
   posse auto --detach               all night, without this window; `posse auto follow` comes back to it
   posse auto why 7-empty-export     how an item stands, and everything that was decided about it
+  posse auto log 7-empty-export     what its sessions were asked, did and said
   posse auto stop                   let what runs finish, and begin nothing more
 
 Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one \
@@ -63,6 +66,7 @@ enum Command {
     Status(Where),
     #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
     Why(show::WhyArgs),
+    Log(log::Args),
     /// Look on while a pipeline works that was begun with --detach, or in another window; Ctrl-C leaves it alone
     #[command(after_help = "Examples:\n  posse auto follow")]
     Follow(Where),
@@ -136,6 +140,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Items(args) => super::on_runtime(items::run(args, ui)),
         Command::Status(place) => super::on_runtime(show::status(place, ui)),
         Command::Why(args) => super::on_runtime(show::why(args, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
         Command::Follow(place) => super::on_own_signals(show::follow(place, ui)),
         Command::Stop(args) => super::on_runtime(show::stop(args, ui)),
         Command::Retry(args) => super::on_runtime(show::retry(args, ui)),

@@ -8,13 +8,13 @@ mod flags;
 mod follow;
 mod init;
 pub(super) mod live;
-mod log;
-mod news;
+pub(super) mod log;
+pub(super) mod news;
 mod run;
-mod said;
+pub(super) mod said;
 mod usage;
 mod why;
-mod words;
+pub(super) mod words;
 
 pub(super) use run::{amount, exit};
 

@@ -147,7 +147,7 @@ fn where_to_change_what_names_files_that_exist() {
     let is_path = |code: &String| code.contains('/') || code.ends_with(".rs");
     // Capitals and stars stand for something else.
     let is_pattern = |code: &String| code.contains(|c: char| c.is_ascii_uppercase() || c == '*' || c == ' ');
-    let paths: Vec<String> = docs::inline(table).into_iter().filter(is_path).filter(|code| !is_pattern(code)).collect();
+    let paths: Vec<String> = docs::code(table).into_iter().filter(is_path).filter(|code| !is_pattern(code)).collect();
     let missing: Vec<&String> = paths.iter().filter(|path| !exists(path)).collect();
     assert!(missing.is_empty() && paths.len() > 40, "{missing:?} of {}", paths.len());
     for asked in [

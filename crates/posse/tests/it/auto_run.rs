@@ -1,8 +1,11 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
 pub(crate) mod cli;
+mod example;
+mod log;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -51,6 +54,20 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(items: &[&str]) -> Self {
+        let scene = Self::of(|work| {
+            fs::write(work.join("README"), "one\n").unwrap();
+            for directory in ["docs/defect-backlog", "docs/feature-backlog"] {
+                fs::create_dir_all(work.join(directory)).unwrap();
+            }
+            items.iter().for_each(|item| add(work, item));
+        });
+        scene.claude.play("plan", PLANNER);
+        scene.claude.play("verify", VERIFIED);
+        scene
+    }
+
+    /// A project as somebody makes it, with a first commit.
+    fn of(make: impl FnOnce(&Path)) -> Self {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -59,28 +76,15 @@ impl Scene {
         scene.git(&["init", "-q", "-b", "main"]);
         scene.git(&["config", "user.name", "U"]);
         scene.git(&["config", "user.email", "u@example.org"]);
-        fs::write(scene.env.work().join("README"), "one\n").unwrap();
-        for directory in ["docs/defect-backlog", "docs/feature-backlog"] {
-            fs::create_dir_all(scene.env.work().join(directory)).unwrap();
-        }
-        for item in items {
-            scene.add(item);
-        }
+        make(&scene.env.work());
         scene.git(&["add", "-A"]);
         scene.git(&["commit", "-q", "-m", "first"]);
-        scene.claude.play("plan", PLANNER);
-        scene.claude.play("verify", VERIFIED);
         scene.env.run(["ls"]).ok();
         scene
     }
 
-    /// An item; those with `bug` in their names are defects.
     pub(crate) fn add(&self, item: &str) {
-        let kind = if item.contains("bug") { "defect" } else { "feature" };
-        let text = format!(
-            "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
-        );
-        fs::write(self.env.work().join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
+        add(&self.env.work(), item);
     }
 
     /// Whoever works on this item does it, and is found to have done it.
@@ -184,6 +188,15 @@ impl Scene {
             (answer.status == 200).then_some(())
         });
     }
+}
+
+/// An item; those with `bug` in their names are defects.
+fn add(work: &Path, item: &str) {
+    let kind = if item.contains("bug") { "defect" } else { "feature" };
+    let text = format!(
+        "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
+    );
+    fs::write(work.join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
 }
 
 #[test]

@@ -107,6 +107,8 @@ const BACKLOG: &[Row] = &[
     ("auto follow", TheEnd, 3),
     ("auto status", TheAnswer, 0),
     ("auto why 1-bug", TheAnswer, 0),
+    ("auto log", TheAnswer, 0),
+    ("auto log 1-bug", TheAnswer, 0),
     ("auto new feature More", TheNames, 0),
     ("auto answer 3-asks blue", Nothing, 0),
 ];

@@ -309,14 +309,17 @@ impl Areas {
             self.write_loose(&loose)?;
             return Ok(Traces::default());
         }
-        // Asked again after a crash: what came on top since is the user's.
-        if start.end.is_none() {
-            loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
-            self.write_loose(&loose)?;
-        }
-        let head = git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let (head, tip) = match &start.end {
+            // Asked again after a crash: what came on top since, in files and in commits, is the user's.
+            Some(end) => (end.clone(), end.clone()),
+            None => {
+                loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
+                self.write_loose(&loose)?;
+                (git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?, self.tip().await?)
+            }
+        };
         start.end = Some(head.clone());
-        let traces = match self.trespass(area, start, &head).await? {
+        let traces = match self.trespass(area, start, &head, &tip).await? {
             Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
             None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
@@ -325,14 +328,13 @@ impl Areas {
     }
 
     /// What it committed and must not have, or what it took away.
-    async fn trespass(&self, area: &Area, start: &Start, head: &str) -> Result<Option<String>, AreaError> {
-        let tip = self.tip().await?;
-        if !self.has(&tip, &area.base).await? {
+    async fn trespass(&self, area: &Area, start: &Start, head: &str, tip: &str) -> Result<Option<String>, AreaError> {
+        if !self.has(tip, &area.base).await? {
             let error = AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
         }
         let mut commits = self.commits(&area.base, head).await?;
-        commits.extend(self.commits(&area.base, &tip).await?);
+        commits.extend(self.commits(&area.base, tip).await?);
         commits.sort_unstable();
         commits.dedup();
         let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();
@@ -372,7 +374,7 @@ impl Areas {
         let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
         let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
         let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
-        let mut files = self.changed(&area.base, &head).await?;
+        let mut files = self.changed(&area.base, &head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();

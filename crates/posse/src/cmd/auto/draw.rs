@@ -2,9 +2,12 @@
 
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
+use posse_core::backlog::ItemOutcome;
 use posse_core::plan::TaskStatus;
+use posse_core::plan::machine::RunOutcome;
 use posse_server::auto::view::{AutoView, DoingView, ItemView};
 use posse_server::backlog::Other;
+use posse_server::plans::outcome_word;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 
 use super::items::Row as Listed;
@@ -55,14 +58,32 @@ fn cells(row: &Listed<'_>) -> Vec<Cell> {
 }
 
 /// A sign for how an item stands.
-fn mark(standing: Standing) -> (&'static str, Option<Colour>) {
-    match standing {
+fn mark(item: &ItemView) -> (&'static str, Option<Colour>) {
+    match item.standing {
+        Standing::Ended if failed(item) => ("✗", Some(Colour::Red)),
         Standing::Waiting => ("○", None),
         Standing::Held => ("–", Some(Colour::Dim)),
         Standing::InProgress => ("▸", Some(Colour::Blue)),
         Standing::Parked => ("?", Some(Colour::Yellow)),
         Standing::Ended => ("■", Some(Colour::Green)),
         Standing::Gone => ("·", Some(Colour::Dim)),
+    }
+}
+
+/// Whether it was given up.
+pub(super) fn failed(item: &ItemView) -> bool {
+    let outcome = ItemOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == item.reason);
+    item.standing == Standing::Ended && outcome.is_some_and(|outcome| !outcome.is_success())
+}
+
+/// How a pipeline ended. What is told of it mostly says so itself.
+pub(super) fn ended(outcome: RunOutcome, reason: &str) -> String {
+    let word = outcome_word(outcome);
+    match outcome {
+        _ if reason.is_empty() => word.to_owned(),
+        RunOutcome::Verified | RunOutcome::Suspended => plain(reason),
+        _ if reason.starts_with(word) => plain(reason),
+        _ => format!("{word}: {}", plain(reason)),
     }
 }
 
@@ -130,10 +151,10 @@ pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, co
         return picture;
     }
     let first = |standing| view.items.iter().filter(move |item| item.standing == standing);
-    for item in first(Standing::Parked).chain(first(Standing::Waiting)).take(room) {
-        let (sign, colour) = mark(item.standing);
+    for item in first(Standing::Parked).chain(first(Standing::Waiting)).chain(first(Standing::Held)).take(room) {
+        let (sign, colour) = mark(item);
         let text = format!("{}  {}", item.item, plain(item.title.as_deref().unwrap_or_default()));
-        let why = if item.standing == Standing::Parked { format!("  {}", plain(&item.reason)) } else { String::new() };
+        let why = if item.standing == Standing::Waiting { String::new() } else { format!("  {}", plain(&item.reason)) };
         picture.push(vec![(format!("{sign} "), colour), (text, None), (why, Some(Colour::Dim))]);
     }
     picture
@@ -144,9 +165,8 @@ pub(super) fn status(view: &AutoView, plan: Option<&PlanView>, ui: &Ui) -> Strin
     let mut text = match (view.status, view.outcome) {
         (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
         (PlanRunStatus::Over, outcome) => {
-            let word = outcome.map_or("over", posse_server::plans::outcome_word);
-            let reason = view.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-            format!("pipeline {} ended {} ago, {word}{reason}\n", view.id, age(view.changed))
+            let how = outcome.map(|outcome| ended(outcome, view.reason.as_deref().unwrap_or_default()));
+            format!("pipeline {} ended {} ago: {}\n", view.id, age(view.changed), how.unwrap_or_else(|| "over".into()))
         }
     };
     text.extend(hold(view).map(|hold| format!("{}\n", ui.paint(&hold, Colour::Yellow))));
@@ -168,7 +188,7 @@ pub(super) fn status(view: &AutoView, plan: Option<&PlanView>, ui: &Ui) -> Strin
 }
 
 fn item_cells(item: &ItemView) -> Vec<Cell> {
-    let (sign, colour) = mark(item.standing);
+    let (sign, colour) = mark(item);
     vec![
         Cell::new(sign, colour),
         Cell::new(item.item.as_str(), None),
@@ -180,7 +200,7 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
 /// `posse auto why`.
 pub(super) fn why(why: &Why, ui: &Ui) -> String {
     let item = &why.item;
-    let (sign, colour) = mark(item.standing);
+    let (sign, colour) = mark(item);
     let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
     let mut text = format!("{sign} {}: {}\n", item.item, plain(&item.reason));
     for (name, value) in [("title", &item.title), ("file", &item.path)] {

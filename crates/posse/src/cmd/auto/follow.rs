@@ -2,14 +2,16 @@
 
 use posse_core::ids::RunId;
 use posse_core::plan::machine::StopHow;
-use posse_server::api::types::{AutoJournalView, MeansIn, StopPlan};
+use posse_server::api::types::{MeansIn, StopPlan};
 use posse_server::auto::view::AutoView;
 use posse_server::plans::view::PlanRunStatus;
 use posse_server::record::LogEvent;
 
-use super::{draw, plan_of, words};
+use super::news::{Hears, Item, News, Telling};
+use super::{draw, plan_of};
 use crate::client::{Client, Repeat};
 use crate::cmd::follow::{Followed, OnSignal, Standing, Window, unless_over};
+use crate::cmd::plan::said::Extent;
 use crate::error::Error;
 use crate::foot::Row;
 use crate::ui::Ui;
@@ -17,20 +19,20 @@ use crate::ui::Ui;
 pub(super) struct Pipeline {
     id: RunId,
     means: MeansIn,
-    /// The last entry that was told.
-    last: i64,
+    news: News,
+    telling: Telling,
     on_signal: OnSignal,
 }
 
 impl Pipeline {
-    pub(super) fn new(id: RunId, means: MeansIn, on_signal: OnSignal) -> Self {
-        Self { id, means, last: 0, on_signal }
+    pub(super) fn new(id: RunId, means: MeansIn, on_signal: OnSignal, hears: Hears) -> Self {
+        Self { id, means, news: News::new(id, None, hears), telling: Telling::new(Extent::Lines), on_signal }
     }
 }
 
 impl Followed for Pipeline {
     type View = AutoView;
-    type News = AutoJournalView;
+    type News = Item;
 
     fn id(&self) -> RunId {
         self.id
@@ -40,11 +42,8 @@ impl Followed for Pipeline {
         client.get(&format!("/auto/{}", self.id)).await
     }
 
-    async fn news(&mut self, client: &mut Client) -> Result<Vec<AutoJournalView>, Error> {
-        let path = format!("/auto/{}/journal?after={}", self.id, self.last);
-        let entries: Vec<AutoJournalView> = client.get(&path).await?;
-        self.last = entries.last().map_or(self.last, |entry| entry.seq);
-        Ok(entries)
+    async fn news(&mut self, client: &mut Client) -> Result<Vec<Item>, Error> {
+        self.news.fetch(client).await
     }
 
     fn standing(view: &AutoView) -> Standing {
@@ -59,11 +58,11 @@ impl Followed for Pipeline {
         // The picture also has the plan that is carried out.
         let plan = view.doing.as_ref().and_then(|doing| doing.plan_run).filter(|_| pictured);
         let of_plan = plan.is_some_and(|plan| event.data["plan_run"] == plan.as_str());
-        event.kind == "run" && (event.data["auto_run"] == self.id.as_str() || of_plan)
+        self.news.concerns(event) || (event.kind == "run" && of_plan)
     }
 
-    async fn tell(&mut self, entry: &AutoJournalView, ui: &Ui) -> Result<Option<String>, Error> {
-        Ok(words::line(entry, ui))
+    async fn tell(&mut self, item: &Item, ui: &Ui) -> Result<Option<String>, Error> {
+        Ok(self.telling.tell(item, ui))
     }
 
     async fn picture(&mut self, view: &AutoView, window: Window, client: &mut Client) -> Result<Vec<Row>, Error> {

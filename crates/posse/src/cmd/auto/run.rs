@@ -9,14 +9,15 @@ use posse_server::backlog::Shelves;
 use posse_server::record::Backend;
 
 use super::follow::Pipeline;
-use super::{Where, dry_run, slug};
+use super::news::Hears;
+use super::{Where, draw, dry_run, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::follow::{Follower, OnSignal};
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::{launch, plan};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui};
 
 /// Files in which projects say how things are done there.
 const CONVENTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md"];
@@ -59,6 +60,9 @@ pub(crate) struct RunArgs {
     /// End with 75 instead of waiting for the quota to come back
     #[arg(long)]
     no_wait: bool,
+    /// Show what sessions do and say, too
+    #[arg(long, short, conflicts_with = "detach")]
+    verbose: bool,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
@@ -91,7 +95,8 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let pipeline = Pipeline::new(view.id, body.means, OnSignal::StopGently);
+    let hears = if args.verbose { Hears::Everything } else { Hears::Decisions };
+    let pipeline = Pipeline::new(view.id, body.means, OnSignal::StopGently, hears);
     let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(over(&view, ui))
 }
@@ -174,9 +179,12 @@ pub(super) fn over(view: &AutoView, ui: &Ui) -> Exit {
         return plan::exit(outcome);
     }
     let colour = if outcome.is_success() { Colour::Green } else { Colour::Red };
-    let reason = view.reason.as_deref().unwrap_or_default();
-    ui.line(&format!("{}: {}", ui.paint(posse_server::plans::outcome_word(outcome), colour), plain(reason)));
+    let how = draw::ended(outcome, view.reason.as_deref().unwrap_or_default());
+    ui.line(&ui.paint(&how, colour));
     ui.say(&format!("{} sessions, {}", view.used.sessions, view.used.cost()));
+    if let Some(failed) = view.items.iter().find(|item| draw::failed(item)) {
+        ui.say(&format!("`posse auto why {0}` says why, `posse auto log {0}` what was done", failed.item));
+    }
     if view.items.iter().any(|item| item.standing == posse_core::auto::Standing::Parked) {
         ui.say("`posse auto status` shows what waits for you");
     }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::follow::Pipeline;
+use super::news::Hears;
 use super::{Where, draw, no_item, plan_of, run, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::audit::encoded;
@@ -163,7 +164,7 @@ fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
 
 pub(super) async fn follow(place: Where, ui: &Ui) -> Result<Exit, Error> {
     let Some((client, view)) = running(&place).await? else { return Err(nothing_runs()) };
-    let pipeline = Pipeline::new(view.id, run::means(), OnSignal::Leave);
+    let pipeline = Pipeline::new(view.id, run::means(), OnSignal::Leave, Hears::Decisions);
     let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(run::over(&view, ui))
 }

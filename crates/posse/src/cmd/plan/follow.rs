@@ -66,7 +66,7 @@ impl Followed for PlanRun {
     async fn tell(&mut self, item: &Item, ui: &Ui) -> Result<Option<String>, Error> {
         Ok(match item {
             Item::Entry(entry) => words::line(entry, &mut self.used, ui),
-            Item::Said(said) => self.teller.tell(said, ui),
+            Item::Said(said) => self.teller.tell(&said.session, &said.line, ui),
         })
     }
 

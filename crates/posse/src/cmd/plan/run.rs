@@ -104,7 +104,7 @@ pub(crate) struct Args {
     /// Show what sessions do and say, too
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
-    /// Leave out checks with `when: after_plan`; the report says so
+    /// Leave out checks with `when: after_plan`; they are still to be made
     #[arg(long)]
     skip_smoke: bool,
     /// Begin it, print its id, and do not follow it
