@@ -169,7 +169,8 @@ impl Plans {
             return self.show(id).await;
         }
         let last = self.last(&file).await?;
-        let mut spec = begin::spec(app, wanted, file, last.as_ref(), &means)?;
+        let files = last.as_ref().map(|last| self.state_of(last.spec.id));
+        let mut spec = begin::spec(app, wanted, file, last.as_ref().zip(files.as_deref()), &means)?;
         for i in 0..spec.settings.levels.len() {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
         }
@@ -316,9 +317,12 @@ impl Plans {
         drop(not_taken_up);
     }
 
-    /// A quota that is used up stays so, whoever found out, and whether or not that run still goes on.
+    /// A quota that is used up stays so, also if the run that found out is over.
     async fn remember_holds(&self) {
-        let Ok(views) = self.list(REMEMBERED).await else { return };
+        let views = match self.list(REMEMBERED).await {
+            Ok(views) => views,
+            Err(error) => return tracing::warn!("nobody knows whether a quota was used up: {error}"),
+        };
         for view in views {
             if let Some(hold) = view.hold {
                 let until = Wall(hold.until.as_millisecond());
@@ -419,7 +423,16 @@ impl Plans {
     async fn last(&self, file: &str) -> Result<Option<Ledger>, PlanError> {
         let file = file.to_owned();
         match self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? {
-            Some(id) => Ok(self.load(id).await.ok().map(|(ledger, _)| ledger)),
+            Some(id) => match self.load(id).await {
+                Ok((ledger, _)) => Ok(Some(ledger)),
+                // Its journal cannot be understood any more. The file says what has become of the tasks.
+                Err(PlanError::None(_)) => Ok(None),
+                Err(PlanError::Store(error)) if error.is_of_content() => {
+                    tracing::warn!("the journal of run {id} cannot be understood: {error}");
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            },
             None => Ok(None),
         }
     }

@@ -48,6 +48,13 @@ pub enum StoreError {
     Newer { path: PathBuf, found: usize, known: usize },
 }
 
+impl StoreError {
+    /// The database can be read, but not what stands in it.
+    pub(crate) fn is_of_content(&self) -> bool {
+        matches!(self, Self::Sqlite { error: rusqlite::Error::FromSqlConversionFailure(..), .. })
+    }
+}
+
 /// One thing to write down.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {

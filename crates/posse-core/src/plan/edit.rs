@@ -227,6 +227,11 @@ fn quoted(text: &str) -> Option<String> {
     Some(out)
 }
 
+/// Whether two texts are the same in a plan's file, where long ones are cut.
+pub(super) fn reads_the_same(one: Option<&str>, other: Option<&str>) -> bool {
+    one.and_then(quoted) == other.and_then(quoted)
+}
+
 /// Changes to a text, collected first and made at once.
 pub(crate) struct Edits<'t> {
     pub(crate) text: &'t str,

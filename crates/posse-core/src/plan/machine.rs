@@ -12,6 +12,9 @@ mod after_plan;
 mod after_plan_tests;
 mod fate;
 mod go_on;
+mod left;
+#[cfg(test)]
+mod left_tests;
 mod others;
 #[cfg(test)]
 mod others_tests;
@@ -32,6 +35,7 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
+pub use left::{Left, Resumed, resume};
 pub use others::Others;
 pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId, RunOutcome, StopHow};
 
@@ -81,7 +85,6 @@ pub struct Run {
 struct Flight {
     start: u32,
     stage: Stage,
-    model: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -244,7 +247,8 @@ impl Run {
 
     fn take_in(&mut self, event: Event, now: Wall) {
         match event {
-            Event::Started | Event::Time => {}
+            Event::Started => self.hear_earlier_answers(),
+            Event::Time => {}
             Event::AreaReady { run } => {
                 if !self.answers(&run, |stage| *stage == Stage::Area) {
                     return;

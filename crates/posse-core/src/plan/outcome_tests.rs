@@ -250,7 +250,7 @@ fn what_follows_from_a_verdict() {
             &accept,
             0,
             2,
-            Next::Suspend("the validator gave no verdict in 3 tries: f".into()),
+            Next::Suspend("the validator gave no verdict in 3 tries: f; answer, and it is asked again".into()),
         ),
     ] {
         assert_eq!(follow(judged(verdict), validation, failed, errors), expected, "{name}");

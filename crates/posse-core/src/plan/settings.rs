@@ -17,6 +17,8 @@ pub struct Given {
     /// Sessions at once; 0: as many as the configuration allows.
     pub workers: Option<u32>,
     pub no_wait: bool,
+    /// Checks of the whole plan are left out.
+    pub skip_after_plan: bool,
     /// What the run may spend. Zero is nothing.
     pub cap_usd: Option<f64>,
     /// Over what the plan says.
@@ -39,6 +41,9 @@ pub struct Settings {
     /// Of these, some that look at the plan as a whole, when all is done.
     #[serde(default)]
     pub after_plan: bool,
+    /// Which are left out, because the operator wants it.
+    #[serde(default)]
+    pub skip_after_plan: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: breaker::Settings,
@@ -75,6 +80,7 @@ impl Settings {
             from: None,
             has_gates: !gates.is_empty(),
             after_plan: gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
+            skip_after_plan: given.skip_after_plan,
             timeout: meta.timeout.unwrap_or(config.task.timeout),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),

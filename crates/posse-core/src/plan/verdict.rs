@@ -135,7 +135,11 @@ pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors
         (Verdict::Warn, OnWarning::Fail) | (Verdict::Fail, _) => fail(findings),
         (Verdict::Error, _) if errors < VALIDATOR_RETRIES => Next::AskAgain,
         (Verdict::Error, _) => {
-            Next::Suspend(format!("the validator gave no verdict in {} tries: {}", errors + 1, findings.join("; ")))
+            let why = findings.join("; ");
+            Next::Suspend(format!(
+                "the validator gave no verdict in {} tries: {why}; answer, and it is asked again",
+                errors + 1
+            ))
         }
     }
 }

@@ -51,10 +51,10 @@ pub(super) async fn begin(
         reset: body.reset,
         wishes: body.wishes,
         try_now: body.try_now,
-        skip_after_plan: body.skip_after_plan,
         given: Given {
             workers: body.workers,
             no_wait: body.no_wait,
+            skip_after_plan: body.skip_after_plan,
             cap_usd: body.cap_usd,
             budget: body.budget.into(),
             item_limit_usd: None,

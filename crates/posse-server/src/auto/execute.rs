@@ -4,7 +4,6 @@
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
-use posse_core::plan::file::BudgetMeta;
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::plan::settings::Given;
 use tokio::sync::broadcast::error::RecvError;
@@ -73,7 +72,6 @@ impl Doing {
         means: Means,
     ) -> Result<PlanView, PlanError> {
         let wanted = Wanted {
-            skip_after_plan: false,
             wishes: Vec::new(),
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
             directory: self.spec.directory.clone().into(),
@@ -86,7 +84,7 @@ impl Doing {
             single: false,
             try_now: false,
             allow_dirty: false,
-            given: Given { workers: None, no_wait, cap_usd, budget: BudgetMeta::default(), item_limit_usd },
+            given: Given { no_wait, cap_usd, item_limit_usd, ..Given::default() },
             notifications: self.spec.notifications.clone(),
             config: self.spec.config.clone(),
             config_file: self.spec.config_file.clone(),

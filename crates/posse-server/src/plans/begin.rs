@@ -15,7 +15,7 @@ use posse_core::time::Wall;
 
 use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
-use super::{PlanError, briefing, read};
+use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
 use crate::runs::Means;
 
@@ -38,8 +38,6 @@ pub(crate) struct Wanted {
     pub(crate) wishes: Vec<String>,
     /// Though the quota was used up.
     pub(crate) try_now: bool,
-    /// Checks of the whole plan are left out.
-    pub(crate) skip_after_plan: bool,
     pub(crate) given: Given,
     pub(crate) notifications: Notifications,
     /// What the user and the project have configured.
@@ -51,24 +49,25 @@ pub(crate) struct Wanted {
     pub(crate) asked: Wall,
 }
 
-/// Everything the run goes by. `last` is the run of this plan before.
+/// Everything the run goes by. `last` is the run of this plan before, and where its files are.
 pub(super) fn spec(
     app: &App,
     wanted: Wanted,
     file: String,
-    last: Option<&Ledger>,
+    last: Option<(&Ledger, &Path)>,
     means: &Means,
 ) -> Result<Spec, PlanError> {
     let text = read(&file)?;
+    let left = last.map(|(last, files)| plan_file::left_by(files, &last.spec.text, &text));
+    let last = last.map(|(last, _)| last);
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
     let agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
     let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
-    let state = state(&plan, last, &wanted.reset)?;
+    let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
     settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
-    settings.after_plan &= !wanted.skip_after_plan;
     if wanted.single && settings.only.is_none() {
         settings.only = next_task(&plan, &state, settings.from.as_ref());
     }
@@ -81,6 +80,7 @@ pub(super) fn spec(
         state,
         settings,
         starts: last.map(|last| last.starts.clone()).unwrap_or_default(),
+        left: BTreeMap::new(),
         directory: wanted.directory.to_string_lossy().into_owned(),
         provider: wanted.provider,
         program,
@@ -193,12 +193,20 @@ fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId
     next.validate.into_iter().chain(next.start).next()
 }
 
-/// What has become of the tasks so far. The file says it; if the last run could not write it there, that run.
-fn state(plan: &Plan, last: Option<&Ledger>, reset: &[String]) -> Result<State, PlanError> {
-    let mut state = match last {
-        Some(last) if last.run.mirror().is_err() => last.run.state().clone(),
-        _ => State::recorded(plan),
-    };
+/// What has become of the tasks so far: what the last run knows, and over it what people have changed in the file since then.
+/// That run may not have been able to write everything there; `left` is what it could.
+fn state(plan: &Plan, last: Option<(&Ledger, &str)>, reset: &[String]) -> Result<State, PlanError> {
+    let mut state = State::recorded(plan);
+    if let Some((last, left)) = last
+        && let Ok((left, _)) = Plan::read(&last.spec.file, left)
+    {
+        for task in plan.tasks() {
+            let untouched = left.task(task.id.as_str()).is_some_and(|left| left.record == task.record);
+            if let Some(known) = last.run.state().get(&task.id).filter(|_| untouched) {
+                state.of(&task.id).clone_from(known);
+            }
+        }
+    }
     for task in reset {
         *state.of(&task_of(plan, task)?) = Record::default();
     }

@@ -22,7 +22,7 @@ use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::areas::{Area, AreaError, Areas, Gates, Stopped};
+use super::areas::{Area, AreaError, Areas, Gates, Stopped, at_fault};
 use super::briefing::{self, Briefing};
 use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
@@ -143,10 +143,12 @@ impl Doing {
         Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
     }
 
-    /// What can go of the work areas, goes. What is kept, and why.
-    pub(super) async fn tidy(&self) -> Vec<String> {
+    /// What can go of the work areas, goes, but for what is left of these tasks. What is kept, and why.
+    pub(super) async fn tidy(&self, left: BTreeSet<RunId>) -> Vec<String> {
+        // Work trees that are not merged stay in any case, and are told of.
+        let in_use = if self.spec.git.isolation == Isolation::InPlace { left } else { BTreeSet::new() };
         match &self.areas {
-            Ok(areas) => match areas.tidy(&BTreeSet::new()).await {
+            Ok(areas) => match areas.tidy(&in_use).await {
                 Ok(kept) => kept.iter().map(words::kept).collect(),
                 Err(error) => vec![error.to_string()],
             },
@@ -225,7 +227,10 @@ impl Doing {
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let stat = match id.part {
             Part::Work => String::new(),
-            Part::Validation { .. } => areas.work(&area).await.map_err(|error| error.to_string())?.stat,
+            Part::Validation { .. } => {
+                areas.validator_begins().await.map_err(|error| error.to_string())?;
+                areas.work(&area).await.map_err(|error| error.to_string())?.stat
+            }
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
         let in_place = self.spec.git.isolation == Isolation::InPlace;
@@ -281,13 +286,9 @@ impl Doing {
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
         let traces = self.traces(id, area).await;
         let left_work = match &self.areas {
-            Ok(areas) => areas.has_work(area).await.map_err(|error| error.to_string()),
-            Err(why) => Err(why.clone()),
+            Ok(areas) => areas.has_work(area).await.map_err(|error| cannot_be_told(&error)),
+            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
         };
-        let left_work = left_work.unwrap_or_else(|why| {
-            tracing::warn!("what {id} did cannot be told: {why}");
-            false
-        });
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();
@@ -304,24 +305,20 @@ impl Doing {
             report: report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
             last_message: over.facts.last_words(),
             may_write: works && briefing.profile.writes(),
-            left_work,
+            left_work: matches!(left_work, Ok(true)),
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
         };
         let mut outcome = decide(&evidence);
+        if let (Err(unknown), Outcome::Failed(Failure { kind: FailedHow::NoEvidence, .. })) = (left_work, &outcome) {
+            outcome = unknown;
+        }
         // Not the task's fault: what it may spend is what is left of the budget.
         // One that cannot say what it spent would be started for ever.
         let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
         if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
         }
-        match traces {
-            Ok(None) => {}
-            Ok(Some(trespass)) => outcome = Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
-            Err(why) => {
-                let why = format!("what the session did cannot be told: {why}");
-                outcome = Outcome::Infra(failure(FailedHow::Lost, why));
-            }
-        }
+        outcome = with_traces(outcome, traces);
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = no_verdict();
         if !works {
@@ -341,6 +338,27 @@ impl Doing {
             _ => over.facts.usage(),
         };
         ended(id, outcome, judgement, usage)
+    }
+}
+
+/// What came of a session, seeing what it did to what is the user's.
+fn with_traces(outcome: Outcome, traces: Result<Option<String>, String>) -> Outcome {
+    match (traces, outcome) {
+        (Ok(Some(trespass)), _) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+        // Nothing of it is used in these cases; and a quota that is used up must be heard of.
+        (_, outcome @ (Outcome::Interrupted | Outcome::Limited(_))) | (Ok(None), outcome) => outcome,
+        (Err(why), _) => {
+            Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
+        }
+    }
+}
+
+/// What follows if nobody can look at what a session did: it has spoilt its work area, or something else is wrong.
+fn cannot_be_told(error: &AreaError) -> Outcome {
+    let why = format!("what the session did cannot be told: {error}");
+    match at_fault(error) {
+        Some(_) => Outcome::Failed(failure(FailedHow::NoEvidence, why)),
+        None => Outcome::Infra(failure(FailedHow::Lost, why)),
     }
 }
 
@@ -399,4 +417,28 @@ pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<
     }
     let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
     merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::plan::limits::Hold;
+    use posse_core::time::Wall;
+
+    use super::*;
+
+    #[test]
+    fn what_a_session_did_to_the_users_files_counts() {
+        let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
+        let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
+        let (nothing, trespass, unknown) = (Ok(None), Ok(Some("it took a".to_owned())), Err("no git".to_owned()));
+        for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {
+            assert_eq!(with_traces(outcome.clone(), nothing.clone()), outcome);
+            let Outcome::Failed(failure) = with_traces(outcome, trespass.clone()) else { panic!("it did harm") };
+            assert_eq!((failure.kind, failure.message.as_str()), (FailedHow::UsersWork, "it took a"));
+        }
+        assert_eq!(with_traces(limited.clone(), unknown.clone()), limited, "everyone must hear of it");
+        assert_eq!(with_traces(Outcome::Interrupted, unknown.clone()), Outcome::Interrupted);
+        let Outcome::Infra(failure) = with_traces(done, unknown) else { panic!("nobody knows what it did") };
+        assert!(failure.message.contains("cannot be told: no git"), "{}", failure.message);
+    }
 }

@@ -398,31 +398,32 @@ impl Driver {
 
     /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
     /// become of the tasks.
-    fn write_last(&mut self) {
+    fn write_last(&mut self) -> Result<(), String> {
         let run = &self.ledger.run;
-        let Ok(mirror) = run.mirror() else { return };
+        let mirror = run.mirror().map_err(|error| error.to_string())?;
         let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
         let mut text = mirror;
         loop {
             if let Some((_, theirs)) = self.file.edited() {
-                match write(&theirs, run.state(), &mark) {
-                    Ok(both) => text = both,
-                    // No plan at the moment. It is not ours to write over.
-                    Err(error) => return tracing::warn!("{}: {error}", self.ledger.spec.file),
-                }
+                // If it is no plan at the moment, it is not ours to write over.
+                text = write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?;
             }
-            match self.file.write(&text) {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => return tracing::warn!("{}: {error}", self.ledger.spec.file),
+            if self.file.write(&text).map_err(|error| error.to_string())? {
+                return Ok(());
             }
         }
     }
 
     /// The end: what is left of work areas, the report, a notice.
     async fn close(&mut self) -> Result<(), Stopping> {
-        self.write_last();
-        let kept = self.doing.tidy().await;
+        if let Err(why) = self.write_last() {
+            let text = format!(
+                "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
+                self.ledger.spec.file
+            );
+            self.record(Entry::Said { level: Level::Warning, text }).await?;
+        }
+        let kept = self.doing.tidy(self.ledger.left()).await;
         let path: PathBuf = self.doing.state.join("report.md");
         let text = report::markdown(&self.ledger, &kept);
         let report = match crate::serve::write_private(&path, text.as_bytes()) {

@@ -6,7 +6,7 @@ use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{Gate, Isolation};
-use posse_core::plan::machine::{self, Event};
+use posse_core::plan::machine::{self, Event, Left};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, State, TaskId};
@@ -31,6 +31,9 @@ pub struct Spec {
     pub settings: Settings,
     /// How often tasks were started in earlier runs.
     pub starts: BTreeMap<TaskId, u32>,
+    /// Tasks whose work an earlier run has done, and what is left of them.
+    #[serde(default)]
+    pub left: BTreeMap<TaskId, Left>,
     /// The project. Absolute, without links.
     pub directory: String,
     /// Whose sessions they are: `claude_code`, `codex`.

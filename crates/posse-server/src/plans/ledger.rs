@@ -1,6 +1,6 @@
 //! A run of a plan as its journal tells it: the machine, and what is worth knowing besides. No IO.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::machine::{self, Effect, Event, Part, Run, RunOutcome};
@@ -47,7 +47,8 @@ pub(crate) struct Launched {
 
 impl Ledger {
     pub(crate) fn new(spec: Spec, at: Wall) -> Result<Self, PlanProblems> {
-        let run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
+        let mut run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
+        run.take_over(&spec.left);
         Ok(Self {
             starts: spec.starts.clone(),
             spec,
@@ -109,6 +110,12 @@ impl Ledger {
                 effects
             }
         }
+    }
+
+    /// The sessions whose work is done, and neither judged nor merged.
+    pub(crate) fn left(&self) -> BTreeSet<machine::RunId> {
+        let run = |task: TaskId| Some(machine::RunId { start: *self.starts.get(&task)?, task, part: Part::Work });
+        self.run.left().into_keys().filter_map(run).collect()
     }
 
     /// One more session is over.

@@ -60,9 +60,12 @@ impl Shared {
         }
     }
 
-    /// What a run had when the last daemon ended it still has: its tasks went on.
+    /// What a run had when the last daemon ended it still has: its tasks went on. What it waited for, everyone waits for.
     pub(super) fn adopt(&self, ledger: &Ledger) {
         let plan = ledger.run.plan();
+        if let Some(hold) = ledger.run.hold() {
+            self.hold(&ledger.spec.provider, hold);
+        }
         let mut inner = lock(&self.inner);
         for task in ledger.run.begun() {
             for name in resources(plan, task) {

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+/// Its name in the run's own directory.
+const NOTE: &str = "plan.json";
+
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 pub(super) struct PlanFile {
     path: PathBuf,
@@ -17,9 +20,8 @@ pub(super) struct PlanFile {
 impl PlanFile {
     /// `text` is what the run began with.
     pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
-        let note = state.join("plan.json");
-        let noted = std::fs::read(&note).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Self { path: path.into(), note, known: noted.unwrap_or_else(|| vec![text.to_owned()]) }
+        let note = state.join(NOTE);
+        Self { path: path.into(), known: known(&note, text), note }
     }
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
@@ -50,9 +52,29 @@ impl PlanFile {
             self.known.pop();
             return Ok(false);
         }
-        prepared.persist(&self.path).map_err(|error| error.error)?;
+        if let Err(error) = prepared.persist(&self.path) {
+            // It is not there, and has to be tried again.
+            self.known.pop();
+            return Err(error.error);
+        }
         self.known = vec![text.to_owned()];
         Ok(true)
+    }
+}
+
+/// Texts that are ours, as they are noted; else the one that the run began with.
+fn known(note: &Path, text: &str) -> Vec<String> {
+    let noted = std::fs::read(note).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    noted.unwrap_or_else(|| vec![text.to_owned()])
+}
+
+/// The text that a run has left in the file, as far as it got: what is not like that there now, somebody has changed since.
+/// `began` is the text the run began with, `found` what is there now.
+pub(super) fn left_by(state: &Path, began: &str, found: &str) -> String {
+    let mut known = known(&state.join(NOTE), began);
+    match known.iter().any(|text| text == found) {
+        true => found.to_owned(),
+        false => known.pop().unwrap_or_default(),
     }
 }
 
@@ -106,6 +128,30 @@ mod tests {
         assert_eq!(file.edited(), Some(("d".into(), "faster".into())));
         assert!(file.write("e").unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
+    }
+
+    /// What could not be put there is not there, also when it is asked for again.
+    #[test]
+    fn who_cannot_write_says_so_every_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.yaml");
+        std::fs::create_dir(&path).unwrap();
+        let mut file = PlanFile::new(path.to_str().unwrap(), directory.path(), "a");
+        assert!(file.write("b").is_err() && file.write("b").is_err());
+        std::fs::remove_dir(&path).unwrap();
+        assert!(file.write("b").unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
+    }
+
+    /// After a run: what it left there, whether or not it got to the end of that.
+    #[test]
+    fn what_a_run_has_left_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let left = |found: &str| left_by(directory.path(), "began", found);
+        assert_eq!((left("began"), left("edited")), ("began".to_owned(), "began".to_owned()), "it never wrote");
+        crate::serve::write_private(&directory.path().join(NOTE), br#"["b","c"]"#).unwrap();
+        assert_eq!((left("c"), left("b")), ("c".to_owned(), "b".to_owned()), "the last one is not there yet");
+        assert_eq!(left("edited"), "c");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::facts::Facts;
 use super::said::SaidLog;
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, What};
-use crate::record::COMMAND;
+use crate::record::{COMMAND, LogEvent};
 use crate::runs::Means;
 use crate::watched_files::WatchedFiles;
 
@@ -195,22 +195,36 @@ impl Sessions {
                         let late = Instant::now() + order.timeout.saturating_sub(ran);
                         let silent = spoke + order.idle;
                         tokio::select! {
-                            event = events.recv() => match event {
-                                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-                                _ => continue,
-                            },
-                            _ = grown.recv() => {
+                            () = heard_of(&mut events, terminal) => {}
+                            // If nobody can tell, it is looked at when its time seems to be over.
+                            Some(()) = grown.recv() => {
                                 if stream.read(heard) {
                                     spoke = Instant::now();
                                 }
                             }
                             () = asked_to_stop(stop) => return Ended::Stopped,
                             () = tokio::time::sleep_until(late) => return Ended::TimedOut,
-                            () = tokio::time::sleep_until(silent) => return Ended::Stalled,
+                            () = tokio::time::sleep_until(silent) => {
+                                if !stream.read(heard) {
+                                    return Ended::Stalled;
+                                }
+                                spoke = Instant::now();
+                            }
                         }
                     }
                 },
             }
+        }
+    }
+}
+
+/// Comes when something has happened to this terminal, or when nobody knows what has.
+async fn heard_of(events: &mut broadcast::Receiver<Arc<LogEvent>>, terminal: TerminalId) {
+    loop {
+        match events.recv().await {
+            Ok(event) if event.terminal != Some(terminal) => {}
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
     }
 }
@@ -297,4 +311,33 @@ pub(super) fn end_of(path: &Path) -> String {
         Ok(bytes)
     };
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// A daemon with many sessions tells of many things. A session must not be woken by those of the others.
+    #[test]
+    fn only_what_happens_to_it_wakes_a_session() {
+        let (tell, mut events) = broadcast::channel(4);
+        let (own, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
+        let say = |terminal| {
+            let at = jiff::Timestamp::now();
+            let event = LogEvent { seq: None, at, kind: "exited".into(), terminal, data: serde_json::Value::Null };
+            tell.send(Arc::new(event)).unwrap();
+        };
+        let mut woken = || heard_of(&mut events, own).now_or_never().is_some();
+        assert!(!woken(), "nothing has happened");
+        say(Some(other));
+        say(None);
+        assert!(!woken(), "it is not about this one");
+        say(Some(own));
+        say(Some(other));
+        assert!(woken() && !woken(), "once");
+        (0..9).for_each(|_| say(Some(other)));
+        assert!(woken(), "who has missed something looks");
+    }
 }

@@ -25,6 +25,7 @@ mod plan_example;
 mod plan_exits;
 mod plan_in_place;
 mod plan_kills;
+mod plan_left;
 mod plan_log;
 mod plan_money;
 mod plan_run;

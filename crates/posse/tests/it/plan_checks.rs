@@ -61,6 +61,22 @@ fn what_was_red_before_and_what_cannot_be_run() {
     assert!(report(&text).contains("(after_plan): not run: it says that it cannot"), "{text}");
 }
 
+/// Who leaves a check out is not told that all is well, and it is made another time.
+#[test]
+fn a_check_that_was_left_out_is_still_to_be_made() {
+    let scene = Scene::new(&checked("grep -q good a", ""));
+    scene.claude.play("t", "commit a bad\nreport completed done");
+    let (code, text) = scene.plan("run", &["--skip-smoke"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("completed with warnings: every task is done; the checks of the whole plan were left out"));
+    assert!(text.contains("run it again without --skip-smoke"), "{text}");
+    assert!(report(&text).contains("- Check `e2e` (after_plan): not run"), "{text}");
+    assert!(!scene.text().contains("status: completed"), "{}", scene.text());
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (1, 1), "{text}");
+    assert!(text.contains("the plan as a whole does not hold: e2e"), "{text}");
+}
+
 /// It is journaled like everything else: asked for again after a crash, and answered once.
 #[test]
 fn the_daemon_dies_while_the_plan_is_checked() {

@@ -151,10 +151,17 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
     scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
     let first = scene.begin(&["--parallel=3"]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
-    let (code, text) = scene.plan("run", &["--no-sandbox", "--only", "t", "--parallel=2"]);
-    assert_eq!(code, 6, "{text}");
-    let without = "goes on already, without --only t, --parallel 2, --no-sandbox";
-    assert!(text.contains(without) && text.contains("posse plan stop"), "{text}");
+    for (options, without) in [
+        (&["--no-sandbox", "--only", "t", "--parallel=2"][..], "--only t, --parallel 2, --no-sandbox"),
+        (&["--allow-dirty", "--state", "x", "--provider", "codex"], "--allow-dirty, --provider codex, --state x"),
+        (&["--budget-cap", "0", "--quota-ceiling", "1.5"], "--budget-cap 0, --quota-ceiling 1.5"),
+        (&["--max-budget-pct", "50", "--reserved-budget", "2"], "--max-budget-pct 50, --reserved-budget 2"),
+    ] {
+        let (code, text) = scene.plan("run", options);
+        assert_eq!(code, 6, "{text}");
+        let without = format!("goes on already, without {without}");
+        assert!(text.contains(&without) && text.contains("posse plan stop"), "{text}");
+    }
     // The same command again, or one without wishes.
     let (second, third) = (scene.begin(&["--parallel=3"]), scene.begin(&[]));
     scene.claude.open_gate("gate");

@@ -118,3 +118,20 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
     let (code, text) = said(&scene.command(&["run", "--try-now", other]).output().unwrap());
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 }
+
+/// T72, of a run that goes on: who comes after a restart waits for the quota with it.
+#[test]
+fn t72_a_run_that_waits_for_its_quota_holds_the_others_after_a_restart() {
+    let scene = Scene::new(ONE);
+    scene.claude.play("t", "limited 3600");
+    scene.claude.play("u", "commit a alpha\nreport completed done");
+    let (code, text) = scene.plan("run", &["--detach"]);
+    assert_eq!(code, 0, "{text}");
+    when("it waits", || scene.plan("status", &[]).1.contains("no session before").then_some(()));
+    scene.env.kill_daemon();
+    let other = scene.plan.with_file_name("other.yaml");
+    fs::write(&other, ONE.replace("id: t", "id: u")).unwrap();
+    let (code, text) = said(&scene.command(&["run", "--no-wait", other.to_str().unwrap()]).output().unwrap());
+    assert_eq!((code, scene.claude.sessions()), (75, 1), "{text}");
+    assert!(text.contains("usage limit (five_hour)"), "{text}");
+}

@@ -13,6 +13,8 @@ pub(super) enum AfterPlan {
     /// There are none, or they said what they had to say in an earlier run.
     NotDue,
     Due,
+    /// The operator did not want to wait for them. Another run has to ask.
+    LeftOut,
     Asked,
     Said(Vec<PlanCheck>),
 }
@@ -21,7 +23,15 @@ impl AfterPlan {
     pub(super) fn at_begin(plan: &Plan, state: &State, settings: &Settings) -> Self {
         let was_complete =
             plan.meta.status == Some(PlanStatus::Completed) && finished(plan, state) == Some(Standing::Complete);
-        if settings.after_plan && !was_complete { Self::Due } else { Self::NotDue }
+        if was_complete { Self::NotDue } else { Self::when_done(settings) }
+    }
+
+    fn when_done(settings: &Settings) -> Self {
+        match (settings.after_plan, settings.skip_after_plan) {
+            (false, _) => Self::NotDue,
+            (true, false) => Self::Due,
+            (true, true) => Self::LeftOut,
+        }
     }
 }
 
@@ -40,14 +50,13 @@ impl Run {
 
     /// What was not run must be run another time: such a plan is not marked as completed.
     pub(super) fn checks_are_open(&self) -> bool {
-        self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)))
+        self.after_plan == AfterPlan::LeftOut
+            || self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)))
     }
 
     /// What was said is of another state from now on.
     pub(super) fn work_begins(&mut self) {
-        if self.settings.after_plan {
-            self.after_plan = AfterPlan::Due;
-        }
+        self.after_plan = AfterPlan::when_done(&self.settings);
     }
 
     pub(super) fn plan_checked(&mut self, checks: Vec<PlanCheck>) {
@@ -76,7 +85,7 @@ impl Run {
                 self.after_plan = AfterPlan::Asked;
                 self.effects.push(Effect::CheckPlan);
             }
-            AfterPlan::NotDue => self.conclude(&[]),
+            AfterPlan::NotDue | AfterPlan::LeftOut => self.conclude(&[]),
             AfterPlan::Said(checks) => self.conclude(&checks.clone()),
         }
     }
@@ -98,6 +107,9 @@ impl Run {
             GateVerdict::NotRun(why) => Some(format!("not run: {why}")),
             _ => None,
         });
+        if self.after_plan == AfterPlan::LeftOut {
+            remarks.push("the checks of the whole plan were left out; run it again without --skip-smoke".into());
+        }
         if self.has_warnings() {
             remarks.insert(0, "validators had remarks".into());
         }

@@ -1,9 +1,13 @@
 //! The checks of the plan as a whole.
 
+use std::collections::BTreeMap;
+
 use super::tests::{Table, done};
-use super::{Effect, Event, GateFailure, PlanCheck, RunOutcome, StopHow};
-use crate::plan::Plan;
+use super::{Effect, Event, GateFailure, PlanCheck, Run, RunOutcome, StopHow};
 use crate::plan::gates::GateVerdict;
+use crate::plan::settings::Settings;
+use crate::plan::{Plan, State};
+use crate::time::Wall;
 
 const GATES: &str = ", gates: [{name: e2e, cmd: make e2e, when: after_plan}]";
 
@@ -125,4 +129,30 @@ fn what_they_said_before_holds_until_something_is_done() {
     for status in ["failed", "stopped"] {
         assert_eq!(begun(status).wants, [Effect::CheckPlan], "{status}");
     }
+}
+
+/// Who leaves them out has not heard them: the plan is not marked as completed, and the next run asks.
+#[test]
+fn checks_that_are_left_out_are_no_success_of_theirs() {
+    let mut table = Table::new(GATES, "{id: a, name: A}", |settings| settings.skip_after_plan = true);
+    table.session("a", done());
+    if let Some(Effect::RunGates { run }) = table.wants.pop() {
+        table.tell(Event::GatesEnded { run, failed: None });
+    }
+    table.merged("a");
+    table.ended(RunOutcome::CompletedWithWarnings);
+    let reason = &table.finished.as_ref().unwrap().1;
+    assert!(reason.contains("left out; run it again without --skip-smoke"), "{reason}");
+    let text = table.run.mirror().unwrap();
+    let (plan, _) = Plan::read("p", &text).unwrap();
+    assert_eq!(plan.meta.status, None);
+    let state = State::recorded(&plan);
+    let mut run = Run::new("p", &text, state, Settings::of(&plan), &BTreeMap::new()).unwrap();
+    let effects = run.handle(Event::Started, Wall(1));
+    assert!(effects.contains(&Effect::CheckPlan), "{effects:?}");
+    // Where there are none, it means nothing.
+    let mut table = Table::new("", "{id: a, name: A}", |settings| settings.skip_after_plan = true);
+    table.session("a", done());
+    table.merged("a");
+    table.ended(RunOutcome::Verified);
 }

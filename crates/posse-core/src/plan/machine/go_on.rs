@@ -143,7 +143,7 @@ impl Run {
     }
 
     /// The tasks that this run is about.
-    fn asked(&self) -> BTreeSet<TaskId> {
+    pub(super) fn asked(&self) -> BTreeSet<TaskId> {
         let ids = self.plan.tasks().map(|task| &task.id);
         let behind = ids.skip_while(|id| self.settings.from.as_ref().is_some_and(|from| from != *id));
         behind.filter(|id| self.settings.only.as_ref().is_none_or(|only| only == *id)).cloned().collect()
@@ -194,7 +194,7 @@ impl Run {
         record.status = TaskStatus::InProgress;
         record.attempts += 1;
         record.last_attempt = Some(time(now));
-        self.flights.insert(task.clone(), Flight { start, stage: Stage::Area, model: None });
+        self.flights.insert(task.clone(), Flight { start, stage: Stage::Area });
         self.effects.push(Effect::MakeArea { run: RunId { task: task.clone(), start, part: Part::Work } });
     }
 
@@ -215,9 +215,6 @@ impl Run {
         });
         let siblings = siblings.cloned().collect();
         self.state.of(&run.task).model_used.clone_from(&model);
-        if let Some(flight) = self.flights.get_mut(&run.task) {
-            flight.model.clone_from(&model);
-        }
         let memory = self.memory(&run.task);
         let launch = Launch {
             agent,
@@ -239,14 +236,13 @@ impl Run {
         let flight = self.flights.entry(task.clone()).or_insert_with(|| Flight {
             start: starts,
             stage: Stage::Validation { validator: 0, errors: 0, asked: false },
-            model: None,
         });
         let Stage::Validation { validator, asked, .. } = &mut flight.stage else { return };
         *asked = true;
         let part = Part::Validation { validator: *validator, time };
         let run = RunId { task: task.clone(), start: flight.start, part };
         let Some(agent) = self.plan.meta.validation.validators.get(*validator).cloned() else { return };
-        let work = flight.model.clone();
+        let work = self.state.get(task).and_then(|record| record.model_used.clone());
         let wanted = self.settings.agent_models.get(&agent).map(String::as_str);
         let launch = Launch {
             model: validator_model(wanted, work.as_deref(), &self.plan.meta.escalation),

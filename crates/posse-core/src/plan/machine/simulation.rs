@@ -11,7 +11,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use world::{Act, World};
 
-use super::{Effect, Event, MergeResult, Part, Run, RunId, RunOutcome};
+use super::{Effect, Event, Left, MergeResult, Part, Run, RunId, RunOutcome, resume};
 use crate::plan::edit::{Mark, same_but_for_statuses, write};
 use crate::plan::outcome::Outcome;
 use crate::plan::select::satisfied;
@@ -74,6 +74,8 @@ struct Sim {
     /// What this run began with.
     text: String,
     before: BTreeMap<TaskId, u32>,
+    state: State,
+    left: BTreeMap<TaskId, Left>,
     run: Run,
     starts: BTreeMap<TaskId, u32>,
     journal: Vec<(Event, i64)>,
@@ -94,18 +96,23 @@ struct Sim {
 /// By round and length: the run, and how often its tasks were started.
 type ReadBack = BTreeMap<(usize, usize), (Run, BTreeMap<TaskId, u32>)>;
 
-fn new_run(text: &str, starts: &BTreeMap<TaskId, u32>) -> Run {
+fn new_run(text: &str, starts: &BTreeMap<TaskId, u32>, state: State, left: &BTreeMap<TaskId, Left>) -> Run {
     let (plan, _) = Plan::read("sim", text).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
-    Run::new("sim", text, State::recorded(&plan), Settings::of(&plan), starts).unwrap()
+    let mut run = Run::new("sim", text, state, Settings::of(&plan), starts).unwrap();
+    run.take_over(left);
+    run
 }
 
 impl Sim {
     fn new(seed: u64) -> Self {
+        let state = State::recorded(&Plan::read("sim", PLAN).unwrap().0);
         let mut sim = Self {
             world: World::new(seed),
             text: PLAN.into(),
             before: BTreeMap::new(),
-            run: new_run(PLAN, &BTreeMap::new()),
+            run: new_run(PLAN, &BTreeMap::new(), state.clone(), &BTreeMap::new()),
+            state,
+            left: BTreeMap::new(),
             starts: BTreeMap::new(),
             journal: Vec::new(),
             rounds: Vec::new(),
@@ -259,7 +266,7 @@ impl Sim {
         if let Some(known) = known {
             (self.run, self.starts) = known;
         } else {
-            self.run = new_run(&self.text, &self.before);
+            self.run = new_run(&self.text, &self.before, self.state.clone(), &self.left);
             self.starts.clone_from(&self.before);
             for (event, at) in self.journal.clone() {
                 self.take(event, at);
@@ -300,7 +307,11 @@ impl Sim {
         }
         self.text = write(&text, &state, &Mark::default()).unwrap();
         self.before.clone_from(&self.starts);
-        self.run = new_run(&self.text, &self.before);
+        let (plan, _) = Plan::read("sim", &self.text).unwrap();
+        self.state = State::recorded(&plan);
+        let there = |_: &TaskId| Ok::<_, ()>(true);
+        self.left = resume(&plan, &mut self.state, Some(&self.run), there).unwrap().left;
+        self.run = new_run(&self.text, &self.before, self.state.clone(), &self.left);
         self.happen(Event::Started, self.clock + 1, None);
         // It may be over at once.
         self.run.outcome().is_none() || self.again()
@@ -329,7 +340,10 @@ impl Sim {
                 }
                 let merged = |(event, _): &(Event, i64)| merged(event).is_some_and(|run| run.task == started.task);
                 let again = self.history().iter().any(merged);
-                assert!(!again || self.wanted_again.contains(&task.id), "{started} was started, and it is done");
+                let wanted_again = self.wanted_again.contains(&task.id);
+                assert!(!again || wanted_again, "{started} was started, and it is done");
+                let last = self.history().into_iter().rev().find_map(|(event, _)| work_is_there(&event, &task.id));
+                assert!(last != Some(true) || wanted_again, "{started} was started, and there is work of it");
             }
             let work = session(effect).filter(|run| run.part == Part::Work);
             if let Some((run, answer)) = work.and_then(|run| Some((run, self.answers.get(&run.task)?))) {
@@ -393,6 +407,19 @@ fn session(effect: &Effect) -> Option<&RunId> {
 fn merged(event: &Event) -> Option<&RunId> {
     match event {
         Event::MergeEnded { run, result: MergeResult::Merged { .. } } => Some(run),
+        _ => None,
+    }
+}
+
+/// Whether a task's work is done and waits for a verdict or for its merge, if this tells.
+fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
+    match event {
+        Event::SessionEnded { run, outcome, .. } if run.task == *task => Some(matches!(outcome, Outcome::Done(_))),
+        Event::ValidatorEnded { run, judgement, outcome, .. } if run.task == *task => {
+            Some(!matches!(outcome, Outcome::Done(_)) || judgement.verdict != Verdict::Fail)
+        }
+        Event::GatesEnded { run, failed } if run.task == *task => Some(failed.is_none()),
+        Event::MergeEnded { run, result } if run.task == *task => Some(matches!(result, MergeResult::NotNow { .. })),
         _ => None,
     }
 }

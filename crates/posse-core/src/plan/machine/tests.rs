@@ -255,6 +255,15 @@ fn t55_a_validator_that_gives_no_verdict() {
     }
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Suspended, 1));
     run.ended(RunOutcome::Suspended);
+
+    // One that asks instead is heard.
+    let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
+    run.session("a", done());
+    for _ in 0..3 {
+        run.session("a", Outcome::Suspended { question: "which a?".into(), context: None });
+    }
+    let question = run.record("a").question.unwrap();
+    assert!(question.contains("it asks: which a?") && question.contains("answer, and it is asked again"), "{question}");
 }
 
 #[test]

@@ -15,20 +15,19 @@ impl Run {
         };
         let (validator, errors) = (*validator, *errors);
         let again = |errors| Stage::Validation { validator, errors, asked: false };
-        match outcome {
+        let judgement = match outcome {
             Outcome::Interrupted => return self.stage(task, again(errors)),
             Outcome::Limited(hold) => {
                 self.hold_begins(hold);
                 return self.stage(task, again(errors));
             }
-            Outcome::Infra(_) | Outcome::Failed(_) | Outcome::Suspended { .. } | Outcome::Done(_) => {}
-        }
-        let judgement = match outcome {
             Outcome::Done(_) => judgement,
             Outcome::Infra(failure) | Outcome::Failed(failure) => {
                 Judgement { verdict: Verdict::Error, findings: vec![failure.message] }
             }
-            _ => Judgement { verdict: Verdict::Error, ..judgement },
+            Outcome::Suspended { question, .. } => {
+                Judgement { verdict: Verdict::Error, findings: vec![format!("it asks: {question}")] }
+            }
         };
         let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
         match follow(judgement, &self.plan.meta.validation, failed, errors) {

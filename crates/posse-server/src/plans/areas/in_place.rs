@@ -285,6 +285,17 @@ impl Areas {
         }
     }
 
+    /// To be told before a validator is started: what it leaves is nobody's work. Told again while it runs, it is the same.
+    pub async fn validator_begins(&self) -> Result<(), AreaError> {
+        if self.isolation == Isolation::Worktree {
+            return Ok(());
+        }
+        let _checkout = self.checkout.lock().await;
+        let mut loose = self.loose()?;
+        loose.check_begins(&self.uncommitted().await?.dirty);
+        self.write_loose(&loose)
+    }
+
     /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
     pub async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
         if self.isolation == Isolation::Worktree {
@@ -295,16 +306,21 @@ impl Areas {
         let Some(start) = &mut note.in_place else { return Err(AreaError::NotMade(id.to_string())) };
         let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
         if id.part != Part::Work {
-            let before: Vec<GitPath> = start.before.dirty.iter().map(|was| was.path.clone()).collect();
-            loose.left_by_check(&before, &now.dirty);
+            loose.check_ended(&now.dirty);
             self.write_loose(&loose)?;
             return Ok(Traces::default());
         }
-        loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
-        self.write_loose(&loose)?;
-        let head = git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let (head, tip) = match &start.end {
+            // Asked again after a crash: what came on top since, in files and in commits, is the user's.
+            Some(end) => (end.clone(), end.clone()),
+            None => {
+                loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
+                self.write_loose(&loose)?;
+                (git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?, self.tip().await?)
+            }
+        };
         start.end = Some(head.clone());
-        let traces = match self.trespass(area, start, &head).await? {
+        let traces = match self.trespass(area, start, &head, &tip).await? {
             Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
             None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
@@ -313,14 +329,13 @@ impl Areas {
     }
 
     /// What it committed and must not have, or what it took away.
-    async fn trespass(&self, area: &Area, start: &Start, head: &str) -> Result<Option<String>, AreaError> {
-        let tip = self.tip().await?;
-        if !self.has(&tip, &area.base).await? {
+    async fn trespass(&self, area: &Area, start: &Start, head: &str, tip: &str) -> Result<Option<String>, AreaError> {
+        if !self.has(tip, &area.base).await? {
             let error = AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
         }
         let mut commits = self.commits(&area.base, head).await?;
-        commits.extend(self.commits(&area.base, &tip).await?);
+        commits.extend(self.commits(&area.base, tip).await?);
         commits.sort_unstable();
         commits.dedup();
         let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();

@@ -63,6 +63,24 @@ async fn work_is_committed_where_it_was_done() {
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main", "nothing is left behind");
 }
 
+/// After a crash it is asked again how a session ended. What the user has begun meanwhile is not the session's.
+#[tokio::test]
+async fn who_asks_again_after_a_crash_takes_nothing_of_the_users() {
+    let repo = Repo::new();
+    write(&repo.root, "a", "of the user\n");
+    let areas = open(&repo, true).await;
+    let area = start(&areas, "1", 1).await;
+    write(&repo.root, "left", "by the session\n");
+    assert_eq!(over(&areas, &area).await, Traces::default());
+    write(&repo.root, "mine", "of the user\n");
+    repo.git(&["commit", "-q", "-m", "what I had begun", "a"]);
+    let again = Areas::open(in_place(&repo)).await.unwrap();
+    assert_eq!(over(&again, &area).await.trespass, None);
+    merged(&merge(&again, &area).await);
+    assert_eq!(repo.git(&["show", "--name-only", "--format="]), "left");
+    assert_eq!(repo.status(), "?? mine");
+}
+
 /// Everything of the user's: the index, as it differs from the commit, and the files as they differ from the index.
 fn users(repo: &Repo) -> (String, String, String) {
     let untracked = repo.git(&["ls-files", "--others", "--exclude-standard"]);

@@ -299,7 +299,7 @@ impl Areas {
 }
 
 /// Failures of the work itself, told like those of a check.
-pub(super) fn at_fault(error: &AreaError) -> Option<GateFailure> {
+pub(in crate::plans) fn at_fault(error: &AreaError) -> Option<GateFailure> {
     let output = match error {
         AreaError::NotCommitted(text) => text.clone(),
         AreaError::Unfinished { .. } | AreaError::Strayed { .. } | AreaError::Broken { .. } => String::new(),

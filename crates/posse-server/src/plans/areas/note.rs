@@ -69,11 +69,11 @@ impl Areas {
     }
 
     /// Knows this area too, which an earlier run of the plan has made. Both runs have the note then: the work is there as long
-    /// as one of them needs it. Whether there is one.
-    pub fn adopt(&self, earlier: &Path, run: &RunId) -> Result<bool, AreaError> {
+    /// as one of them needs it. Whether there is one, in the user's checkout or not as this run wants it.
+    pub fn adopt(&self, earlier: &Path, run: &RunId, in_place: bool) -> Result<bool, AreaError> {
         let path = self.note_path(run);
         let known: Option<Note> = read(&earlier.join("areas").join(path.file_name().unwrap_or_default()))?;
-        match known {
+        match known.filter(|note| note.ready && note.in_place.is_some() == in_place) {
             Some(note) => self.write_note(run, &note).map(|()| true),
             None => Ok(false),
         }

@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_core::plan::State;
 use posse_core::plan::keep::{Attempt, Fate, fate};
 use posse_core::plan::landing::worktrees;
 use posse_core::plan::machine::RunId;
 use posse_core::plan::names::CommitWords;
+use posse_core::plan::{State, TaskStatus};
 use posse_core::time::Wall;
 
 use super::note::Note;
@@ -38,12 +38,22 @@ pub struct Keeping<'a> {
     pub now: Wall,
 }
 
+impl Keeping<'_> {
+    /// Whether the next run needs to know what was done in the user's checkout: git does not tell.
+    fn waits(&self, note: &Note) -> Option<Why> {
+        let status = note.run.as_ref().filter(|_| note.in_place.is_some()).map(|run| self.state.status(&run.task))?;
+        matches!(status, TaskStatus::Completed | TaskStatus::Suspended).then_some(Why::Unfinished)
+    }
+}
+
 /// Why an area is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
     NotMerged,
     /// Something of the user's that was not committed when a session began in their checkout.
     Saved,
+    /// What was done in the user's checkout is not judged, or not committed.
+    Unfinished,
     Uncommitted(String),
     /// Only a person can tell.
     Odd(String),
@@ -54,6 +64,7 @@ impl fmt::Display for Why {
         match self {
             Why::NotMerged => f.write_str("its work is not merged"),
             Why::Saved => f.write_str("what was not committed when it began"),
+            Why::Unfinished => f.write_str("its task waits for a validator, or for you"),
             Why::Uncommitted(path) => write!(f, "it has changes that are not committed: {path}"),
             Why::Odd(text) => f.write_str(text),
         }
@@ -101,7 +112,8 @@ impl Areas {
             };
             // Before it is looked at: what comes on top meanwhile is not removed.
             let held = self.held(&note, &tip).await?;
-            let why = self.why_kept(&note, &held, &tip).await?;
+            let waits = || keeping.and_then(|keeping| keeping.waits(&note));
+            let why = self.why_kept(&note, &held, &tip).await?.or_else(waits);
             let fate = match (&why, keeping) {
                 (Some(why), Some(keeping)) => Some(self.fate(&note, why, keeping, sweep).await?),
                 (None, Some(_)) => Some(Fate::Goes),

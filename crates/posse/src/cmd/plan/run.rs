@@ -104,7 +104,7 @@ pub(crate) struct Args {
     /// Show what sessions do and say, too
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
-    /// Leave out checks with `when: after_plan`; the report says so
+    /// Leave out checks with `when: after_plan`; they are still to be made
     #[arg(long)]
     skip_smoke: bool,
     /// Begin it, print its id, and do not follow it
@@ -167,6 +167,7 @@ impl Args {
     fn wishes(&self) -> Vec<String> {
         let value = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
         let flag = |name: &str, given: bool| given.then(|| name.to_owned());
+        let amount = |name: &str, amount: Option<f64>| amount.map(|amount| format!("{name} {amount}"));
         let wishes = [
             value("--only", &self.only),
             value("--from", &self.from),
@@ -176,6 +177,13 @@ impl Args {
             flag("--no-sandbox", self.no_sandbox),
             flag("--no-wait", self.no_wait),
             flag("--skip-smoke", self.skip_smoke),
+            flag("--allow-dirty", self.allow_dirty),
+            value("--provider", &Some(&self.provider).filter(|provider| *provider != DEFAULT_PROVIDER).cloned()),
+            value("--state", &self.state),
+            amount("--budget-cap", self.budget_cap),
+            amount("--quota-ceiling", self.quota_ceiling),
+            amount("--max-budget-pct", self.max_budget_pct),
+            amount("--reserved-budget", self.reserved_budget),
         ];
         wishes.into_iter().flatten().chain(self.reset.iter().map(|task| format!("--reset {task}"))).collect()
     }

@@ -1,0 +1,120 @@
+//! What a run of a plan leaves behind for the next one: work that is done is not done again.
+
+use std::fs;
+
+use crate::loop_actor::when;
+use crate::plan_run::{ONE, Scene, ended};
+
+fn one(meta: &str) -> String {
+    ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {meta}"))
+}
+
+const PASS: &str = r"words='[PASS] it is there\n**Verdict: PASS**'";
+
+/// Something of the user's was in the way, and the run ended before they put it elsewhere.
+#[test]
+fn what_could_not_be_merged_is_merged_by_the_next_run() {
+    // One attempt is all it has.
+    let scene = Scene::new(&one("max_attempts_default: 1"));
+    scene.claude.play("t", "commit README two\nreport completed done");
+    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (7, 1), "{text}");
+    assert!(text.contains("the work is done, but cannot be merged"), "{text}");
+    // The next run does not know better, and asks again.
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (7, 1), "{text}");
+    scene.git(&["checkout", "README"]);
+    let (code, text) = scene.plan("answer", &["t", "it is out of the way"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("README").as_deref()), (0, 1, Some("two\n")), "{text}");
+    assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "nothing is left behind: {text}");
+}
+
+/// Validators that gave no verdict are asked again when a person has answered, and nobody else is.
+#[test]
+fn what_was_not_judged_is_judged_by_the_next_run() {
+    let scene = Scene::new(&one("validation: {enabled: true}"));
+    scene.claude.play("t.1", "commit a alpha\nreport completed done");
+    for session in ["t.2", "t.3", "t.4"] {
+        scene.claude.play(session, "words='I do not know.'");
+    }
+    scene.claude.play("t.5", PASS);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (7, 4), "{text}");
+    assert_eq!(scene.plan("answer", &["t", "look again"]).0, 0);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 5, Some("alpha\n")), "{text}");
+}
+
+/// The same in the user's checkout, where they have gone on working meanwhile: what is theirs stays theirs.
+#[test]
+fn what_was_done_in_the_checkout_is_judged_by_the_next_run() {
+    let scene = Scene::new(&one("isolation: in_place, validation: {enabled: true}"));
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", "await gate\ncommit a alpha\necho left > left\nreport completed done");
+    scene.claude.play("t.2", &format!("echo x > by-validator\n{PASS}"));
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    assert_eq!(scene.plan("stop", &[]).0, 0);
+    scene.claude.open_gate("gate");
+    let (code, text) = ended(run);
+    assert_eq!(code, 3, "{text}");
+    fs::write(scene.env.work().join("mine"), "mine\n").unwrap();
+    let (code, text) = scene.plan("run", &[]);
+    assert!(code != 0 && text.contains("not committed: mine; commit them"), "{text}");
+    let (code, text) = scene.plan("run", &["--allow-dirty"]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let log = scene.git(&["log", "--format=%s", "--name-only"]);
+    assert_eq!(log, "task t: Write a\n\nleft\nchange a\n\na\nfirst\n\nREADME\n", "{text}");
+    assert_eq!(scene.git(&["ls-files", "--others"]), "by-validator\nmine\n");
+
+    // A plan that runs there next may use what the validator left, and not what the user has begun.
+    scene.claude.play("u", "commit b beta\nreport completed done");
+    let plan = fs::read_to_string(&scene.plan).unwrap();
+    fs::write(&scene.plan, format!("{plan}      - {{id: u, name: Write b}}\n")).unwrap();
+    scene.claude.play("u.2", PASS);
+    let (code, text) = scene.plan("run", &["--allow-dirty"]);
+    assert_eq!(code, 0, "{text}");
+    let prompt = scene.claude.called("u", 1).unwrap();
+    let prompt = prompt.prompt();
+    assert!(prompt.contains("\nmine\n") && !prompt.contains("by-validator"), "{prompt}");
+}
+
+/// The file is for people. If it could not be written, the next run knows all the same what is done.
+#[test]
+fn a_plan_file_that_is_behind_is_not_believed() {
+    let scene = Scene::new(ONE);
+    let plan = scene.plan.display();
+    let spoil = format!("mv {plan} {plan}.old\nmkdir {plan}");
+    scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("does not show how this run ended"), "{text}");
+    fs::remove_dir(&scene.plan).unwrap();
+    fs::rename(scene.plan.with_extension("yaml.old"), &scene.plan).unwrap();
+    assert!(scene.text().contains("status: in_progress"), "{}", scene.text());
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    assert!(scene.text().contains("status: verified"), "{}", scene.text());
+    // What people write into it counts.
+    let (code, text) = scene.plan("retry", &["t"]);
+    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", "commit a beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("beta\n")), "{text}");
+}
+
+/// Whoever spoils its work area is told that, and not that it has done nothing.
+#[test]
+fn a_session_that_spoils_its_work_area() {
+    let scene = Scene::new(&one("max_attempts_default: 2"));
+    scene.claude.play("t.1", "commit a alpha\nrm .git\nreport completed done");
+    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("beta\n")), "{text}");
+    let told = scene.claude.called("t", 2).unwrap();
+    assert!(told.prompt().contains("is not a work area any more"), "{}", told.prompt());
+}
