@@ -28,7 +28,7 @@ use crate::plan::retry::INFRA_MAX;
 use crate::time::Wall;
 use crate::turn::Level;
 
-pub use show::Why;
+pub use show::{Doing, Why};
 
 #[derive(Clone, Debug)]
 pub struct Pipeline {

@@ -389,7 +389,7 @@ impl Night {
             }
         }
         self.explained(&pipeline);
-        self.carried_in = std::mem::replace(&mut self.carried, pipeline.carried().clone());
+        self.carried_in = std::mem::replace(&mut self.carried, pipeline.carried().for_the_next());
         (pipeline, self.journal.len())
     }
 

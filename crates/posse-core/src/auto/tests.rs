@@ -84,7 +84,8 @@ impl Bench {
     }
 
     fn carried(settings: Settings, backlog: Vec<Candidate>, carried: Carried, clock: i64) -> Self {
-        let mut bench = Self { pipeline: Pipeline::new(settings, carried), clock, backlog, effects: Vec::new(), turn: None };
+        let mut bench =
+            Self { pipeline: Pipeline::new(settings, carried), clock, backlog, effects: Vec::new(), turn: None };
         bench.tell(Event::Started);
         bench
     }

@@ -90,10 +90,14 @@ impl Pipeline {
         loop {
             let idle = self.jobs.is_empty();
             if let Some((outcome, reason)) = self.closing.clone() {
-                return if idle { self.finish(outcome, reason) };
+                return if idle {
+                    self.finish(outcome, reason)
+                };
             }
             if self.stop.is_some() {
-                return if idle { self.finish(RunOutcome::Stopped, "stopped on request".into()) };
+                return if idle {
+                    self.finish(RunOutcome::Stopped, "stopped on request".into())
+                };
             }
             if self.outstanding.contains(&Effect::Scan) {
                 return;
@@ -107,7 +111,9 @@ impl Pipeline {
             }
             let Some(item) = self.next() else {
                 let ends = self.settings.mode != Mode::Watch || self.settings.item.is_some() || self.has_enough();
-                return if idle && ends { self.through() };
+                return if idle && ends {
+                    self.through()
+                };
             };
             if let Some(hold) = &self.carried.hold {
                 let reason = hold.reason.clone();
@@ -175,7 +181,7 @@ impl Pipeline {
             return Some("another item was asked for".into());
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
-            && !released(parked, candidate, &self.carried.items[&candidate.item])
+            && !released(parked, candidate)
         {
             return Some(format!("{}: {}", parked.why, parked.reason));
         }
@@ -308,14 +314,14 @@ impl Pipeline {
 }
 
 /// Whether an item that waited for a person need not wait any more.
-fn released(parked: &Parked, candidate: &Candidate, memory: &Memory) -> bool {
+fn released(parked: &Parked, candidate: &Candidate) -> bool {
     let changed = parked.hash != candidate.hash;
     match parked.why {
         ParkedWhy::ArchiveFailed => false,
-        ParkedWhy::NeedsAttention => changed,
+        // Who allows more money to be spent on it has changed it too.
+        ParkedWhy::NeedsAttention | ParkedWhy::Budget => changed,
         // Who sets its status back has answered; until then the backlog holds it.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
         ParkedWhy::Suspended => changed || candidate.asks.is_none(),
-        ParkedWhy::Budget => changed || candidate.limit_usd.is_some_and(|limit| limit > memory.spent.cost_usd),
     }
 }

@@ -1,9 +1,10 @@
 //! What was spent, and what may be. All of it comes from one ledger of sessions: what ours have used is added when they end,
 //! and whoever reads the ledger tells the sums anew, with all that others have spent (`Event::Spent`).
 
-use super::Pipeline;
+use super::{Infra, Pipeline, Step};
+use crate::auto::memory::ParkedWhy;
 use crate::backlog::Slug;
-use crate::plan::budget::{Level, Total, Usage};
+use crate::plan::budget::{Level, Total, Usage, exhausted, left};
 
 impl Pipeline {
     /// Limits that hold for all items, and what is spent of them.
@@ -44,6 +45,25 @@ impl Pipeline {
             job.spent.add_total(used);
         }
         self.memory(item).spent.add_total(used);
+    }
+
+    /// What a session for this item may spend: what is left on the tightest level.
+    pub fn left(&self, item: &Slug) -> Option<f64> {
+        let levels: Vec<Level> = self.levels().iter().cloned().chain(self.item_level(item)).collect();
+        left(&levels)
+    }
+
+    /// A session was ended by its tool because it had spent what was left. If something is left all the same, it is tried
+    /// again, but not for ever.
+    pub(super) fn out_of_money(&mut self, item: &Slug, step: Step) {
+        let why = "its session has spent all that it was given";
+        let spent = exhausted(self.levels()).or(self.item_level(item).and_then(|level| exhausted(&[level])));
+        if spent.is_some() {
+            self.step(item, why);
+            self.ready(item, step);
+        } else if self.infra(item, step, why) == Infra::GiveUp {
+            self.park(item, ParkedWhy::Budget, format!("what is left is not enough: {why}"));
+        }
     }
 
     /// What counts against an item.

@@ -143,11 +143,14 @@ impl Pipeline {
                 self.ready(item, Step::Plan { repair: None });
             }
             (Author::Earlier, found) => {
-                self.step(item, match found {
-                    PlanFound::Invalid { problems } => format!("there is a plan that is not valid: {problems}"),
-                    _ if was_planned => "the item has changed since it was planned".into(),
-                    _ => "there is a plan for it that no planner of ours wrote".into(),
-                });
+                self.step(
+                    item,
+                    match found {
+                        PlanFound::Invalid { problems } => format!("there is a plan that is not valid: {problems}"),
+                        _ if was_planned => "the item has changed since it was planned".into(),
+                        _ => "there is a plan for it that no planner of ours wrote".into(),
+                    },
+                );
                 self.ready(item, Step::SetAside);
             }
             (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Valid { .. }) => {
@@ -196,6 +199,7 @@ impl Pipeline {
                 self.hold_begins(item, hold);
                 self.ready(item, Step::Plan { repair });
             }
+            SessionEnd::OutOfMoney => self.out_of_money(item, Step::Plan { repair }),
             SessionEnd::Infra(why) => {
                 if self.infra(item, Step::Plan { repair }, &why) == Infra::GiveUp {
                     self.attempt_failed(item, format!("no plan: {why}"));
@@ -302,6 +306,7 @@ impl Pipeline {
                 self.hold_begins(item, hold);
                 return self.ready(item, Step::Verify);
             }
+            SessionEnd::OutOfMoney => return self.out_of_money(item, Step::Verify),
             SessionEnd::Infra(why) | SessionEnd::Failed(why) | SessionEnd::Asks(why) => error(why),
             SessionEnd::Over { .. } => judgement,
         };
@@ -341,7 +346,11 @@ impl Pipeline {
                 self.step(item, format!("verification {number} failed ({wanting} of {max}): {found}"));
                 self.streak.broken();
                 if wanting >= max {
-                    self.retire(item, ItemOutcome::Exhausted, format!("verified {wanting} times, and never right: {found}"));
+                    self.retire(
+                        item,
+                        ItemOutcome::Exhausted,
+                        format!("verified {wanting} times, and never right: {found}"),
+                    );
                 } else {
                     self.ready(item, Step::SetAside);
                 }

@@ -39,7 +39,7 @@ fn t100_an_item_that_comes_back_again_and_again_stops_everything() {
         bench.tell(Event::Stop(StopHow::Now));
         bench.intake();
         bench.ended(RunOutcome::Stopped, "stopped on request");
-        (carried, clock) = (bench.pipeline.carried().clone(), bench.clock);
+        (carried, clock) = (bench.pipeline.carried().for_the_next(), bench.clock);
     }
 }
 
@@ -54,7 +54,7 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
     // Another run honours it.
-    let carried = bench.pipeline.carried().clone();
+    let carried = bench.pipeline.carried().for_the_next();
     let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
     assert_eq!((other.pipeline.doing(), other.pipeline.deadline()), (Vec::new(), Some(hold.until)));
     other.clock = hold.until.0;
@@ -112,7 +112,8 @@ fn money_is_counted_over_all_items_and_on_every_level() {
     assert_eq!(bench.deed().0.item, slug("2-b"));
     assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
     // Who takes it up again has not got the money back.
-    let mut bench = Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().clone(), 0);
+    let mut bench =
+        Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().for_the_next(), 0);
     bench.tell(Event::Retry { item: slug("1-a") });
     bench.intake();
     bench.checked(PlanFound::Missing);
@@ -133,4 +134,42 @@ fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
     bench.executed(RunOutcome::BudgetExhausted);
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "budget_exhausted: so it ended");
+    // Also if it is not the item's own limit that was reached: it is not begun again and again.
+    let mut backlog = feature("1-a");
+    backlog[0].limit_usd = Some(40.0);
+    let mut bench = Bench::new(Settings::default(), backlog);
+    bench.planned();
+    bench.executed(RunOutcome::BudgetExhausted);
+    assert!(bench.pipeline.is_idle());
+    (bench.backlog[0].limit_usd, bench.backlog[0].hash) = (Some(50.0), "h2".into());
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    bench.intake();
+}
+
+#[test]
+fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
+    let mut bench = Bench::new(Settings { levels: vec![level("day", 0.5)], ..drain() }, feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
+    bench.planner(SessionEnd::OutOfMoney);
+    bench.ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    // If its tool is wrong about that, not for ever.
+    let mut bench = Bench::new(Settings { levels: vec![level("day", 50.0)], ..drain() }, feature("1-a"));
+    bench.backlog[0].limit_usd = Some(40.0);
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    assert_eq!(bench.pipeline.left(&slug("1-a")), Some(40.0), "the tightest");
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    while bench.pipeline.outcome().is_none() {
+        bench.planner(SessionEnd::OutOfMoney);
+        if let Some(deadline) = bench.pipeline.deadline() {
+            bench.clock = deadline.0;
+            bench.tell(Event::Time);
+        }
+    }
+    bench.why("1-a", Standing::Parked, "budget_exhausted: what is left is not enough");
 }

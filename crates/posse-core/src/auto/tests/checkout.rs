@@ -61,7 +61,7 @@ fn nothing_is_begun_and_nothing_is_over_meanwhile() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.tell(Event::Stop(StopHow::AfterTask));
     bench.intake();
-    let carried = bench.pipeline.carried().clone();
+    let carried = bench.pipeline.carried().for_the_next();
     let mut bench = Bench::carried(Settings::default(), Vec::new(), carried, bench.clock);
     assert!(bench.pipeline.is_idle());
     bench.backlog = feature("1-a");
@@ -84,7 +84,7 @@ fn what_was_done_for_another_branch_is_not_mixed_with_this_one() {
     bench.planned();
     bench.tell(Event::Stop(StopHow::Now));
     bench.executed(RunOutcome::Stopped);
-    let (carried, clock) = (bench.pipeline.carried().clone(), bench.clock);
+    let (carried, clock) = (bench.pipeline.carried().for_the_next(), bench.clock);
     let other = Bench::carried(on("feature"), feature("1-a"), carried.clone(), clock);
     other.ended(RunOutcome::Verified, "nothing to do");
     other.why("1-a", Standing::Held, "what was done for it is on main");

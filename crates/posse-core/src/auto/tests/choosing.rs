@@ -67,5 +67,8 @@ fn an_idle_pipeline_wants_nothing_and_wakes_for_what_is_new() {
     bench.planned();
     bench.done();
     assert!(bench.pipeline.is_idle());
-    assert_eq!(bench.pipeline.difference(Vec::new(), None), Event::Scanned { changed: Vec::new(), gone: Vec::new(), away: None });
+    assert_eq!(
+        bench.pipeline.difference(Vec::new(), None),
+        Event::Scanned { changed: Vec::new(), gone: Vec::new(), away: None }
+    );
 }

@@ -20,10 +20,10 @@ fn t97_no_verdict_costs_no_verification_and_ends() {
     bench.why("1-a", Standing::Parked, "needs_attention: no verdict in 3 tries: the session took too long");
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].wanting, 0);
     // Parked it stays, also for the next run, until a person says so.
-    let carried = bench.pipeline.carried().clone();
+    let carried = bench.pipeline.carried().for_the_next();
     let mut bench = Bench::carried(drain(), bench.backlog, carried, bench.clock);
     bench.ended(RunOutcome::Verified, "nothing to do");
-    let carried = bench.pipeline.carried().clone();
+    let carried = bench.pipeline.carried().for_the_next();
     bench = Bench::carried(Settings::default(), bench.backlog, carried, bench.clock);
     assert!(bench.pipeline.is_idle());
     bench.tell(Event::Retry { item: slug("1-a") });
@@ -47,7 +47,8 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
             bench.ended(RunOutcome::Stopped, "on request");
             assert_eq!(RunOutcome::Stopped.exit_code(), 3);
             // The next run plans nothing again, and does not carry out what is.
-            let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().clone(), bench.clock);
+            let mut bench =
+                Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
             bench.intake();
             bench.checked(valid());
             match outcome {

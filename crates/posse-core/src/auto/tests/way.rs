@@ -172,7 +172,7 @@ fn t93_what_is_done_is_not_done_again() {
     // The source is still there though it was moved.
     let back = bench.backlog.clone();
     bench.retired(ItemOutcome::Completed);
-    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().clone(), bench.clock);
+    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
     bench.intake();
     bench.retired(ItemOutcome::Completed);
     bench.ended(RunOutcome::Verified, "1 done");
@@ -185,7 +185,8 @@ fn t93_what_is_done_is_not_done_again() {
     bench.answer(|id| Event::NotRetired { id, why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
-    let mut bench = Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().clone(), bench.clock);
+    let mut bench =
+        Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
     assert!(bench.pipeline.is_idle());
     bench.tell(Event::Retry { item: slug("1-a") });
     bench.intake();
@@ -213,7 +214,7 @@ fn what_its_author_changes_is_planned_anew() {
     bench.tell(Event::Stop(StopHow::Now));
     bench.executed(RunOutcome::Stopped);
     bench.backlog[0].hash = "h2".into();
-    let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().clone(), bench.clock);
+    let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
     let intake = Intake::Ready { hash: "h2".into(), failed: 0, next: 1 };
     bench.answer(|id| Event::IntakeEnded { id, intake });
     bench.checked(valid());

@@ -6,10 +6,10 @@ use posse_core::ids::RunId;
 use posse_core::plan::machine::StopHow;
 use posse_server::api::types::{AutoJournalView, MeansIn, StopPlan, Success};
 use posse_server::auto::view::AutoView;
-use posse_server::plans::view::{PlanRunStatus, PlanView};
+use posse_server::plans::view::PlanRunStatus;
 use tokio::time::{sleep, timeout};
 
-use super::{draw, words};
+use super::{draw, show, words};
 use crate::client::{Client, Repeat};
 use crate::cmd::asked_to_end;
 use crate::error::Error;
@@ -99,7 +99,7 @@ impl Follower<'_> {
 
     /// Waits for something that concerns it. `false`: the connection has ended.
     async fn wait(&mut self, events: &mut EventStream, view: &AutoView) -> Result<bool, Error> {
-        let plan = view.doing.as_ref().and_then(|doing| doing.plan_run);
+        let plans: Vec<RunId> = view.doing.iter().filter_map(|doing| doing.plan_run).collect();
         loop {
             let next = events.next();
             let event = if self.ui.interactive() {
@@ -115,21 +115,18 @@ impl Follower<'_> {
                 next.await
             };
             let Some(event) = event else { return Ok(false) };
-            let of_plan = plan.is_some_and(|plan| event.data["plan_run"] == plan.as_str()) && self.ui.interactive();
+            let of_plan = self.ui.interactive() && plans.iter().any(|plan| event.data["plan_run"] == plan.as_str());
             if event.kind == "run" && (event.data["auto_run"] == self.id.as_str() || of_plan) {
                 return Ok(true);
             }
         }
     }
 
-    /// With the plan that is carried out, if there is one.
+    /// With the plans that are carried out.
     async fn draw(&mut self, view: &AutoView, lines: &str) -> Result<(), Error> {
-        let plan: Option<PlanView> = match view.doing.as_ref().and_then(|doing| doing.plan_run) {
-            Some(run) => Some(self.client.get(&format!("/plans/{run}")).await?),
-            None => None,
-        };
+        let plans = show::plans(&mut self.client, view).await?;
         let (rows, columns) = size();
-        self.foot.draw(lines, &draw::progress(view, plan.as_ref(), rows, columns));
+        self.foot.draw(lines, &draw::progress(view, &plans, rows, columns));
         Ok(())
     }
 

@@ -77,12 +77,18 @@ pub(super) async fn status(place: Where, ui: &Ui) -> Result<Exit, Error> {
         ui.say("no pipeline has run in this project; `posse auto items` shows what is in the backlog");
         return Ok(Exit::Ok);
     };
-    let plan: Option<PlanView> = match view.doing.as_ref().and_then(|doing| doing.plan_run) {
-        Some(run) => Some(client.get(&format!("/plans/{run}")).await?),
-        None => None,
-    };
-    ui.answer(&json!({ "pipeline": view, "plan": plan }), || draw::status(&view, plan.as_ref(), ui));
+    let plans = plans(&mut client, &view).await?;
+    ui.answer(&json!({ "pipeline": view, "plans": plans }), || draw::status(&view, &plans, ui));
     Ok(Exit::Ok)
+}
+
+/// The plans that are carried out now.
+pub(super) async fn plans(client: &mut Client, view: &AutoView) -> Result<Vec<PlanView>, Error> {
+    let mut plans = Vec::new();
+    for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
+        plans.push(client.get(&format!("/plans/{run}")).await?);
+    }
+    Ok(plans)
 }
 
 pub(super) async fn why(args: WhyArgs, ui: &Ui) -> Result<Exit, Error> {

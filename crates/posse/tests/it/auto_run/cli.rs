@@ -15,7 +15,7 @@ impl Scene {
 
     /// Runs `posse auto`: exit code, and what it said.
     #[track_caller]
-    fn auto(&self, arguments: &[&str]) -> (i32, String) {
+    pub(super) fn auto(&self, arguments: &[&str]) -> (i32, String) {
         said(&self.command(arguments).output().unwrap())
     }
 
