@@ -54,6 +54,7 @@ use driver::{Driver, Ended};
 use entry::Entry;
 pub use keep::KeptWork;
 use ledger::Ledger;
+pub(crate) use ledger::verdict_word;
 use others::Shared;
 pub(crate) use others::{Listening, News};
 use session::Sessions;

@@ -99,12 +99,15 @@ pub struct Verified {
     pub findings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parked {
     pub why: ParkedWhy,
     pub reason: String,
     /// What its author had written then.
     pub hash: String,
+    /// What might be spent on it then.
+    #[serde(default)]
+    pub limit_usd: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

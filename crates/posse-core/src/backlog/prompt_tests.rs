@@ -4,7 +4,7 @@ use super::planner::{self, PlannerBrief};
 use super::report::{ItemReport, TaskRow, markdown, message};
 use super::verifier::{self, VerifierBrief};
 use super::{Item, ItemOutcome, Kind, edit, read};
-use crate::plan::budget::{Line, Phase, Usage};
+use crate::plan::budget::{Line, ModelUsage, Phase, Usage};
 use crate::plan::prompt::Channel;
 use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
@@ -261,12 +261,14 @@ fn the_report_says_what_was_done() {
         seconds,
         usage: Usage { cost_usd, partial: cost_usd == Some(0.25), ..Usage::default() },
     };
-    let sessions = [
+    let mut sessions = [
         session(Phase::Planning, None, None, 59.9),
         session(Phase::Task, Some("1.1"), Some(0.25), 125.0),
         session(Phase::Validation, Some("1.1"), Some(0.5), 3725.0),
         session(Phase::Verification, None, Some(0.75), 0.0),
     ];
+    sessions[0].usage.models =
+        ["haiku", "sonnet"].map(|model| ModelUsage { model: model.into(), ..Default::default() }).into();
     let warnings = ["AC2 could not be tried".to_owned()];
     let report = ItemReport { item: &item, block: &block, tasks: &tasks, sessions: &sessions, warnings: &warnings };
     insta::assert_snapshot!("report", markdown(&report));

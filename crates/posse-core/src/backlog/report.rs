@@ -86,7 +86,7 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
             let row = [
                 phase(line),
                 line.agent.clone(),
-                line.model.clone().unwrap_or_default(),
+                model(line),
                 line.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
                 line.outcome.replace('_', " "),
                 lasted(line.seconds),
@@ -111,6 +111,12 @@ fn phase(line: &Line) -> String {
         Phase::Validation => format!("validation of {task}"),
         Phase::Verification => "verification".into(),
     }
+}
+
+/// What was asked for, else what its tool says.
+fn model(line: &Line) -> String {
+    let said = || line.usage.models.iter().map(|used| used.model.as_str()).collect::<Vec<_>>().join(", ");
+    line.model.clone().unwrap_or_else(said)
 }
 
 fn lasted(seconds: f64) -> String {

@@ -6,10 +6,10 @@ use posse_core::auto::Pipeline;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{DeedId, Effect, Event};
 use posse_core::plan::budget::{Line, Phase, Usage};
-use posse_core::plan::verdict::Verdict;
 use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
+use crate::plans::verdict_word;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -77,12 +77,9 @@ impl Ledger {
                 match &**event {
                     Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, outcome(end), usage, at),
                     Event::VerifierEnded { id, end, usage, judgement } => {
-                        let outcome = match (end, judgement.verdict) {
-                            (SessionEnd::Over { .. }, Verdict::Pass) => "pass",
-                            (SessionEnd::Over { .. }, Verdict::Warn) => "warn",
-                            (SessionEnd::Over { .. }, Verdict::Fail) => "fail",
-                            (SessionEnd::Over { .. }, Verdict::Error) => "no_verdict",
-                            (end, _) => outcome(end),
+                        let outcome = match end {
+                            SessionEnd::Over { .. } => verdict_word(judgement.verdict),
+                            end => outcome(end),
                         };
                         self.used(id, Phase::Verification, outcome, usage, at);
                     }
@@ -109,7 +106,7 @@ impl Ledger {
             plan: None,
             section: None,
             task: None,
-            attempt: None,
+            attempt: Some(1 + self.pipeline.carried().items.get(&id.item).map_or(0, |memory| memory.attempts)),
             phase,
             agent: launched.as_ref().map(|launched| launched.agent.clone()).unwrap_or_default(),
             model: launched.and_then(|launched| launched.model),

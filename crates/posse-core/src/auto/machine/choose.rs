@@ -318,8 +318,11 @@ fn released(parked: &Parked, candidate: &Candidate) -> bool {
     let changed = parked.hash != candidate.hash;
     match parked.why {
         ParkedWhy::ArchiveFailed => false,
-        // Who allows more money to be spent on it has changed it too.
-        ParkedWhy::NeedsAttention | ParkedWhy::Budget => changed,
+        ParkedWhy::NeedsAttention => changed,
+        ParkedWhy::Budget => {
+            let more = parked.limit_usd.is_some_and(|was| candidate.limit_usd.is_none_or(|is| is > was));
+            changed || more
+        }
         // Who sets its status back has answered; until then the backlog holds it.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
         ParkedWhy::Suspended => changed || candidate.asks.is_none(),
