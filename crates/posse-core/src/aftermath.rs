@@ -12,7 +12,7 @@ mod names;
 mod status;
 
 pub use names::is_suspicious;
-pub use status::{Change, StatusError, changes, ignored};
+pub use status::{Change, Status, StatusError, changes, ignored};
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

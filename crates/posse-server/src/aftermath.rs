@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Step, Was, Why};
+use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
 use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
 
 use crate::child::{self, ChildError, Leftovers};
-use crate::git::{self, WorkTree};
+use crate::git::{self, Draft, WorkTree};
 use crate::quarantine::put_aside;
 
 /// For `openspec archive`.
@@ -144,51 +144,88 @@ pub async fn git_commit(directory: &Path, message: &str, quarantine: &Path, befo
         Ok(None) => return Step::Skipped(format!("{} is not in a git repository", directory.display())),
         Err(error) => return Step::Failed(error.to_string()),
     };
+    commit_in(&tree, message, quarantine, before).await.step
+}
+
+/// What became of a commit, and where that leaves the work tree.
+pub(crate) struct Committed {
+    pub(crate) step: Step,
+    /// The last commit, if it got so far that this is known.
+    pub(crate) head: Option<String>,
+    /// How everything stood before.
+    pub(crate) before: Status,
+}
+
+impl From<Step> for Committed {
+    fn from(step: Step) -> Self {
+        Self { step, head: None, before: Status::default() }
+    }
+}
+
+/// The same, in a work tree that is known.
+pub(crate) async fn commit_in(
+    tree: &WorkTree,
+    message: &str,
+    quarantine: &Path,
+    before: Option<&Snapshot>,
+) -> Committed {
     let Some(before) = before.filter(|before| before.root == git_path(&tree.root)) else {
         let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
-        return Step::Skipped(format!("{} {text}", tree.root.display()));
+        return Step::Skipped(format!("{} {text}", tree.root.display())).into();
     };
     if let Some(what) = tree.under_way() {
-        return Step::Skipped(format!("{what} is under way in {}; finish it, then commit", tree.root.display()));
+        return Step::Skipped(format!("{what} is under way in {}; finish it, then commit", tree.root.display())).into();
     }
-    let changes = async {
+    let look = async {
         tree.unlocked().await?;
-        tree.status().await
+        tree.look().await
     };
-    let changes = match changes.await {
-        Ok(changes) => changes,
-        Err(error) => return Step::Failed(error.to_string()),
+    let (status, draft) = match look.await {
+        Ok(seen) => seen,
+        Err(error) => return Step::Failed(error.to_string()).into(),
     };
-    if let Some(conflict) = changes.iter().find(|change| change.unmerged) {
-        return Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
+    if let Some(conflict) = status.changes.iter().find(|change| change.unmerged) {
+        let step = Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
+        return Committed { step, head: None, before: status };
     }
     let mut notes = Vec::new();
     // Git's root has no links in it.
     let aside = fs::canonicalize(quarantine).unwrap_or_else(|_| quarantine.to_owned());
     let within = aside.strip_prefix(&tree.root).ok().map(git_path);
-    let plan = aftermath::plan(&changes, before, within.as_ref());
+    let plan = aftermath::plan(&status.changes, before, within.as_ref());
     let result = async {
-        tell_what_is_left(&tree, &plan, before, &mut notes).await?;
-        put_all_aside(&tree, &plan, &changes, quarantine, &mut notes).await?;
-        commit(&tree, message, &plan, &mut notes).await
+        tell_what_is_left(tree, &plan, before, &mut notes).await?;
+        put_all_aside(tree, &plan, &status.changes, quarantine, &mut notes).await?;
+        commit(tree, message, (&status, &draft), &plan, &mut notes).await
     };
     let result = result.await;
     let text = |begin: String| [vec![begin], notes].concat().join("; ");
-    match result {
-        Ok(Some(done)) => Step::Done(text(done)),
-        Ok(None) => Step::Skipped(text("nothing to commit".into())),
-        Err(error) => Step::Failed(text(error.to_string())),
-    }
+    let (step, head) = match result {
+        Ok(Some(id)) => {
+            let branch = status.branch.as_ref().map_or("a detached HEAD".into(), |name| format!("branch {name}"));
+            let count = plan.add.len() + plan.remove.len();
+            let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
+            let done = format!("committed {files} as {} on {branch}", &id[..id.len().min(10)]);
+            (Step::Done(text(done)), Some(id))
+        }
+        Ok(None) => (Step::Skipped(text("nothing to commit".into())), status.commit.clone()),
+        Err(error) => (Step::Failed(text(error.to_string())), None),
+    };
+    Committed { step, head, before: status }
 }
 
-/// What was committed; `None` if there was nothing. What else the user should know goes to `notes`.
+/// The commit; `None` if there was nothing. What else the user should know goes to `notes`.
 async fn commit(
     tree: &WorkTree,
     message: &str,
+    seen: (&Status, &Draft),
     plan: &Plan,
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, GitError> {
-    let id = tree.commit_only(&plan.add, &plan.remove, message).await?;
+    if plan.add.is_empty() && plan.remove.is_empty() {
+        return Ok(None);
+    }
+    let id = tree.commit_seen(seen, &plan.add, &plan.remove, message).await?;
 
     // Also if there was nothing: perhaps an earlier call came no further than this.
     let stage = async {
@@ -200,10 +237,7 @@ async fn commit(
     if let Err(error) = staged {
         notes.push(format!("git shows them as staged changes until `git add` is run on them, because: {error}"));
     }
-    let branch = tree.branch().await?.map_or("a detached HEAD".into(), |name| format!("branch {name}"));
-    let count = plan.add.len() + plan.remove.len();
-    let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
-    Ok(Some(format!("committed {files} as {} on {branch}", &id[..id.len().min(10)])))
+    Ok(Some(id))
 }
 
 async fn tell_what_is_left(

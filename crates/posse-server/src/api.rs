@@ -135,6 +135,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(auto::retry))
         .routes(routes!(auto::why))
         .routes(routes!(auto::journal))
+        .routes(routes!(auto::session))
+        .routes(routes!(auto::session_log))
         .routes(routes!(stream::stream))
         .routes(routes!(events::follow))
         .routes(routes!(events::log))

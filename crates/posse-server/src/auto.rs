@@ -11,7 +11,9 @@ mod doing;
 mod driver;
 pub mod entry;
 mod execute;
+pub(crate) mod keeping;
 mod ledger;
+mod logs;
 mod place;
 mod scan;
 pub mod view;
@@ -33,6 +35,7 @@ use posse_term::lock::Lock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
+use crate::journal::{self, NotWritten};
 use crate::plans::areas::AreaError;
 use crate::plans::session::Sessions;
 use crate::plans::{Account, PlanError};
@@ -142,10 +145,11 @@ impl Autos {
         }
         let ledger = Ledger::new(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry));
-        let told = view::told(id, 1, &entry);
-        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-        written.map_err(|_| AutoError::Stopping)?.map_err(AutoError::Disk)?;
+        let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
+        journal::write(app, journal, told).await.map_err(|not| match not {
+            NotWritten::Stopping => AutoError::Stopping,
+            NotWritten::Disk(why) => AutoError::Disk(why),
+        })?;
         let view = AutoView::new(&ledger, &state.to_string_lossy());
         self.drive(app, ledger, 1, Some(means), retries, lock);
         Ok(view)
@@ -293,10 +297,7 @@ impl Autos {
     }
 
     async fn load(&self, id: RunId) -> Result<(Ledger, i64), AutoError> {
-        let journal = self.journal(id, 0).await?;
-        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
-        ledger.map(|ledger| (ledger, seq)).ok_or(AutoError::None(id))
+        self.read(move |database| journal::load(database, id)).await?.ok_or(AutoError::None(id))
     }
 
     async fn read<T: Send + 'static>(
@@ -320,7 +321,7 @@ impl Autos {
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing =
             Doing { spec: Arc::new(ledger.spec.clone()), sessions, means, state: self.state_of(id), told: tell };
-        let (app, heard) = (app.clone(), self.heard.clone());
+        let (app, of_all, heard) = (app.clone(), app.clone(), self.heard.clone());
         let (spec, files) = (&ledger.spec, &app.plans.stop_files);
         let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let others = app.plans.listen(id);
@@ -335,6 +336,7 @@ impl Autos {
             if let Ended::Over = ended {
                 guard(&driven).remove(&id);
                 guard(&heard).remove(&id);
+                crate::plans::keeping::tidy(&of_all).await;
             }
         });
     }

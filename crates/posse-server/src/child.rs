@@ -52,16 +52,29 @@ pub(crate) enum ChildError {
     Broken { program: String, error: io::Error },
     #[error("{program:?} did not end within {} s", .limit.as_secs())]
     Late { program: String, limit: Duration },
+    #[error("{program:?} was ended")]
+    Stopped { program: String },
     #[error("{program:?} says more than {} MiB", MOST >> 20)]
     TooMuch { program: String },
 }
 
 /// Runs a program with this input, no longer than `limit`. Dropping the future ends the program too.
 pub(crate) async fn run(
+    command: Command,
+    input: &[u8],
+    limit: Duration,
+    leftovers: Leftovers,
+) -> Result<Ended, ChildError> {
+    run_until(command, input, limit, leftovers, std::future::pending()).await
+}
+
+/// The same, but it is ended with all it started as soon as `stop` is there, and is gone when that is told.
+pub(crate) async fn run_until(
     mut command: Command,
     input: &[u8],
     limit: Duration,
     leftovers: Leftovers,
+    stop: impl Future<Output = ()>,
 ) -> Result<Ended, ChildError> {
     let deadline = Instant::now() + limit;
     let program = command.get_program().to_string_lossy().into_owned();
@@ -86,7 +99,14 @@ pub(crate) async fn run(
         complete = timeout(DRAIN, &mut pipes).await.is_ok();
         status
     };
-    let ended = timeout_at(deadline, ended).await;
+    let ended = tokio::select! {
+        ended = timeout_at(deadline, ended) => Some(ended),
+        () = stop => None,
+    };
+    let Some(ended) = ended else {
+        family.end().await;
+        return Err(ChildError::Stopped { program });
+    };
     let status = ended.map_err(|_| ChildError::Late { program: program.clone(), limit })?.map_err(broken)?;
     family.settle(deadline);
     if out.len() > MOST {
@@ -153,6 +173,14 @@ impl Family {
         (&mut self.end).await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
     }
 
+    /// Ends it now, with all it started, and waits for that.
+    async fn end(mut self) {
+        let Some(child) = self.child.take() else { return };
+        let group = self.group;
+        let _ = kill_process_group(group, Signal::TERM);
+        let _ = tokio::task::spawn_blocking(move || bury(child, group)).await;
+    }
+
     /// After its end: what is left of it lives on, or until then, or ends with it (by being dropped).
     fn settle(mut self, deadline: Instant) {
         match self.leftovers {
@@ -209,11 +237,16 @@ impl Drop for Family {
                 ends_within_grace(group);
                 let _ = kill_process_group(group, Signal::TERM);
             }
-            ends_within_grace(group);
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = child.wait();
+            bury(child, group);
         });
     }
+}
+
+/// What was asked to end may tidy up; then it is killed with all it started.
+fn bury(mut child: Child, group: Pid) {
+    ends_within_grace(group);
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
 }
 
 #[cfg(test)]
@@ -293,6 +326,29 @@ mod tests {
             assert!(matches!(late, ChildError::Late { .. }), "{late}");
             let pids = std::fs::read_to_string(&note).unwrap();
             pids.split_whitespace().for_each(|pid| wait_for_end(pid.parse().unwrap()));
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_stopped_with_all_it_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let begun = directory.path().join("begun");
+        assert!(Command::new("mkfifo").arg(&begun).status().unwrap().success());
+        // The child does not listen; the program itself tidies up.
+        let script = "(trap '' TERM; exec sleep 600) & trap 'echo tidy >\"$BEGUN.over\"; exit' TERM; echo $$ $! >\"$BEGUN\"; wait";
+        let mut command = sh(script);
+        command.env("BEGUN", &begun);
+        let pids = std::sync::Mutex::new(String::new());
+        let stop = async {
+            let read = begun.clone();
+            *pids.lock().unwrap() =
+                tokio::task::spawn_blocking(|| std::fs::read_to_string(read)).await.unwrap().unwrap();
+        };
+        let stopped = run_until(command, b"", Duration::from_secs(60), Leftovers::End, stop).await.unwrap_err();
+        assert_eq!(stopped.to_string(), "\"sh\" was ended");
+        assert_eq!(std::fs::read_to_string(begun.with_extension("over")).unwrap(), "tidy\n");
+        for pid in pids.into_inner().unwrap().split_whitespace() {
+            wait_for_end(pid.parse().unwrap());
         }
     }
 

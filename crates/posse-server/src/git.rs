@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use posse_core::aftermath::{Change, GitPath, StatusError, changes, ignored};
+use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignored};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
@@ -23,6 +23,15 @@ const COMMIT: Duration = Duration::from_secs(600);
 const LOCKED: Duration = Duration::from_secs(3);
 /// The most of git's words, or of a hook's, that is passed on. What matters stands at the end.
 const WORDS: usize = 2000;
+
+/// Where a work tree is, and what belongs to it: behind the first words one place each.
+const PLACES: [&[&str]; 5] = [
+    &["rev-parse", "--path-format=absolute"],
+    &["--show-toplevel"],
+    &["--absolute-git-dir"],
+    &["--git-common-dir"],
+    &["--git-path", "index"],
+];
 
 const STATUS: [&str; 5] = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
 
@@ -72,11 +81,13 @@ impl From<ChildError> for GitError {
 }
 
 /// A work tree and its repository.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     pub(crate) root: PathBuf,
     /// What belongs to this work tree alone: HEAD, index, a merge under way.
     directory: PathBuf,
+    /// What it shares with the other work trees: branches, commits.
+    common: PathBuf,
     pub(crate) index: PathBuf,
 }
 
@@ -107,8 +118,8 @@ const UNDER_WAY: [(&str, &str); 7] = [
 impl WorkTree {
     /// The one this directory is in, if any.
     pub(crate) async fn find(directory: &Path) -> Result<Option<Self>, GitError> {
-        let root = match line(git(directory, None, &["rev-parse", "--show-toplevel"], b"").await?) {
-            Ok(root) => PathBuf::from(root),
+        let said = match line(git(directory, None, &PLACES.concat(), b"").await?) {
+            Ok(said) => said.into_vec(),
             // Said in English: we ask for that.
             Err(GitError::Failed { words, .. })
                 if words.contains("not a git repository") || words.contains("must be run in a work tree") =>
@@ -117,13 +128,53 @@ impl WorkTree {
             }
             Err(error) => return Err(error),
         };
-        let directory = line(git(&root, None, &["rev-parse", "--absolute-git-dir"], b"").await?)?;
-        let index = root.join(line(git(&root, None, &["rev-parse", "--git-path", "index"], b"").await?)?);
-        Ok(Some(Self { root, directory: directory.into(), index }))
+        let lines: Vec<PathBuf> =
+            said.split(|byte| *byte == b'\n').map(|line| OsStr::from_bytes(line).into()).collect();
+        let [root, own, common, index] = match <[PathBuf; 4]>::try_from(lines) {
+            Ok(places) => places,
+            // A name with a line break in it: one at a time.
+            Err(_) => {
+                let mut places: [PathBuf; 4] = Default::default();
+                for (place, what) in places.iter_mut().zip(&PLACES[1..]) {
+                    *place = line(git(directory, None, &[PLACES[0], *what].concat(), b"").await?)?.into();
+                }
+                places
+            }
+        };
+        Ok(Some(Self { root, directory: own, common, index }))
+    }
+
+    /// This one, or another one of its repository, by the files with which git ties it to that: they say what git would say.
+    /// `None` where they are not just as git writes them; then git has to be asked.
+    pub(crate) fn beside(&self, root: &Path) -> Option<Self> {
+        if root == self.root && self.directory == self.common && root.join(".git") == self.common {
+            return self.common.is_dir().then(|| self.clone());
+        }
+        let read = |path: &Path| std::fs::read(path).ok().map(|text| text.trim_ascii_end().to_vec());
+        let dot_git = root.join(".git");
+        let directory = PathBuf::from(OsStr::from_bytes(read(&dot_git)?.strip_prefix(b"gitdir: ")?));
+        let tied = directory.parent()? == self.common.join("worktrees")
+            && read(&directory.join("gitdir"))? == dot_git.as_os_str().as_bytes()
+            && read(&directory.join("commondir"))? == b"../.."
+            // Only there it could say that its files are elsewhere.
+            && directory.join("config.worktree").symlink_metadata().is_err();
+        let index = directory.join("index");
+        tied.then(|| Self { root: root.to_owned(), directory, common: self.common.clone(), index })
     }
 
     pub(crate) async fn status(&self) -> Result<Vec<Change>, GitError> {
         Ok(changes(&success(self.git(None, &STATUS, b"").await?)?)?)
+    }
+
+    /// What is changed, and where HEAD is, of the same moment.
+    pub(crate) async fn status_and_head(&self) -> Result<Status, GitError> {
+        self.status_by(None).await
+    }
+
+    async fn status_by(&self, draft: Option<&Draft>) -> Result<Status, GitError> {
+        let arguments = [&STATUS[..], &["--branch", "--no-ahead-behind"]].concat();
+        let index = draft.map(Draft::index);
+        Ok(Status::read(&success(self.git(index.as_deref(), &arguments, b"").await?)?)?)
     }
 
     /// What is changed, and what is ignored: of an ignored directory only its name.
@@ -193,23 +244,45 @@ impl WorkTree {
 
     /// A draft that says what HEAD says.
     pub(crate) async fn draft(&self) -> Result<Draft, GitError> {
-        let io = |error| GitError::Io { what: "cannot make an index", error };
-        let draft = Draft {
-            directory: tempfile::Builder::new().prefix("posse-index-").tempdir().map_err(io)?,
-            base: self.head().await?,
-        };
-        let Some(base) = &draft.base else {
-            success(self.git(Some(&draft.index()), &["read-tree", "--empty"], b"").await?)?;
-            return Ok(draft);
-        };
-        // A copy, because it knows which files need not be read again.
-        match std::fs::copy(&self.index, draft.index()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
-        }
-        // With -i the work tree is neither looked at nor changed.
-        success(self.git(Some(&draft.index()), &["read-tree", "-m", "-i", base], b"").await?)?;
+        let mut draft = self.copied()?;
+        draft.base = self.head().await?;
+        self.as_head(&draft).await?;
         Ok(draft)
+    }
+
+    /// A draft that says what the index says, because that knows which files need not be read again.
+    fn copied(&self) -> Result<Draft, GitError> {
+        let io = |error| GitError::Io { what: "cannot make an index", error };
+        let directory = tempfile::Builder::new().prefix("posse-index-").tempdir().map_err(io)?;
+        let draft = Draft { directory, base: None };
+        let copied = || -> io::Result<()> {
+            let (mut from, mut to) = (std::fs::File::open(&self.index)?, std::fs::File::create(draft.index())?);
+            io::copy(&mut from, &mut to)?;
+            // What is as new as the index is read again: by a younger one git would take it for unchanged.
+            to.set_modified(from.metadata()?.modified()?)
+        };
+        match copied() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
+            _ => Ok(draft),
+        }
+    }
+
+    /// Makes a draft say what HEAD says.
+    async fn as_head(&self, draft: &Draft) -> Result<(), GitError> {
+        // With -i the work tree is neither looked at nor changed.
+        let arguments = match &draft.base {
+            Some(base) => &["read-tree", "-m", "-i", base][..],
+            None => &["read-tree", "--empty"],
+        };
+        success(self.git(Some(&draft.index()), arguments, b"").await?).map(drop)
+    }
+
+    /// How everything stands, and a draft of that moment.
+    pub(crate) async fn look(&self) -> Result<(Status, Draft), GitError> {
+        let mut draft = self.copied()?;
+        let status = self.status_by(Some(&draft)).await?;
+        draft.base.clone_from(&status.commit);
+        Ok((status, draft))
     }
 
     /// Puts these as they are in the work tree, and takes those out; in a draft, or in the user's index.
@@ -240,13 +313,7 @@ impl WorkTree {
 
     /// All files as the user's index has them. In a copy: git would write into the index itself.
     pub(crate) async fn staged_tree(&self) -> Result<String, GitError> {
-        let draft = self.draft().await?;
-        let copied = match std::fs::copy(&self.index, draft.index()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-        copied.map_err(|error| GitError::Io { what: "cannot copy the index", error })?;
-        self.tree(&draft).await
+        self.tree(&self.copied()?).await
     }
 
     /// Whether there is anything to commit in it.
@@ -270,6 +337,29 @@ impl WorkTree {
         let draft = self.draft().await?;
         self.stage(Some(&draft), add, remove).await?;
         if self.differs(&draft).await? { self.commit(&draft, message).await.map(Some) } else { Ok(None) }
+    }
+
+    /// The same, of what a look has shown to be changed.
+    pub(crate) async fn commit_seen<'a>(
+        &self,
+        (status, draft): (&Status, &Draft),
+        add: impl IntoIterator<Item = &'a GitPath>,
+        remove: impl IntoIterator<Item = &'a GitPath>,
+        message: &str,
+    ) -> Result<Option<String>, GitError> {
+        let from_scratch = status.staged || draft.base.is_none();
+        if from_scratch {
+            self.as_head(draft).await?;
+        }
+        self.stage(Some(draft), add, remove).await?;
+        if from_scratch && !self.differs(draft).await? {
+            return Ok(None);
+        }
+        match self.commit(draft, message).await {
+            // Changed to the eye, but for git the same once it is entered.
+            Err(GitError::Failed { .. }) if !self.differs(draft).await? => Ok(None),
+            committed => committed.map(Some),
+        }
     }
 
     /// What git calls a file in here.
@@ -367,8 +457,7 @@ pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<
 pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
     let mut command = command(directory, None);
     command.args(arguments);
-    let name = arguments.first().copied().unwrap_or_default().to_owned();
-    success(Call { command: name, ended: run(command, b"", COMMIT).await? }).map(drop)
+    success(Call { command: name(arguments), ended: run(command, b"", COMMIT).await? }).map(drop)
 }
 
 /// A call that came to an end, good or bad.
@@ -416,7 +505,7 @@ fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
 async fn git(directory: &Path, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
     let mut command = command(directory, index);
     command.args(arguments);
-    let name = arguments.first().copied().unwrap_or_default().to_owned();
+    let name = name(arguments);
     let ended = run(command, input, PLUMBING).await?;
     // Half a list would make the user's work look like the run's.
     if !ended.complete {
@@ -425,7 +514,31 @@ async fn git(directory: &Path, index: Option<&Path>, arguments: &[&str], input: 
     Ok(Call { command: name, ended })
 }
 
+/// What git is asked for, behind what is set for all of it.
+fn name(arguments: &[&str]) -> String {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "-c" => drop(words.next()),
+            word if word.starts_with('-') => {}
+            word => return word.to_owned(),
+        }
+    }
+    String::new()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What git was asked on this thread, for tests that count.
+    pub(crate) static ASKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, GitError> {
+    #[cfg(test)]
+    ASKED.with_borrow_mut(|asked| {
+        let words: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
+        asked.push(name(&words));
+    });
     Ok(child::run(command, input, limit, Leftovers::Stay).await?)
 }
 

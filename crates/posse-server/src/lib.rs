@@ -14,6 +14,7 @@ mod environment;
 mod first_starts;
 mod git;
 mod hub;
+mod journal;
 pub mod notify;
 pub mod plans;
 pub mod providers;

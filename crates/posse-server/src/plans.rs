@@ -11,13 +11,14 @@ pub mod areas;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 pub(crate) mod doing;
-mod driver;
+pub(crate) mod driver;
 pub mod entry;
 pub(crate) mod facts;
 mod keep;
-mod keeping;
+pub(crate) mod keeping;
 mod ledger;
-mod logs;
+mod live;
+pub(crate) mod logs;
 mod others;
 mod place;
 pub(crate) mod plan_file;
@@ -28,7 +29,7 @@ pub(crate) mod stop_file;
 pub mod view;
 pub(crate) mod words;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,13 +38,14 @@ use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::edit::{Mark, write};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::limits::Hold;
-use posse_core::plan::machine::{self, Event, StopHow};
+use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
+use crate::journal::{self, NotWritten};
 use crate::runs::Means;
 use crate::store::{self, Kind, StoreError, UsageOf};
 use crate::watched_files::WatchedFiles;
@@ -55,11 +57,12 @@ use entry::Entry;
 pub use keep::KeptWork;
 use ledger::Ledger;
 pub(crate) use ledger::verdict_word;
+use live::Live;
 use others::Shared;
 pub(crate) use others::{Listening, News};
 use session::Sessions;
 use stop_file::StopFiles;
-use view::PlanView;
+use view::{PlanRunStatus, PlanView};
 pub use words::outcome_word;
 
 /// So many runs are looked at for a quota that is used up.
@@ -104,27 +107,6 @@ pub(crate) enum PlanError {
     Stopping,
 }
 
-/// What the sessions of one run are heard to do. Only for who looks now.
-#[derive(Clone)]
-pub(crate) struct Heard {
-    run: RunId,
-    all: AllHeard,
-}
-
-type AllHeard = Arc<Mutex<HashMap<RunId, BTreeMap<String, String>>>>;
-
-impl Heard {
-    fn put(&self, session: &machine::RunId, text: String) {
-        lock(&self.all).entry(self.run).or_default().insert(session.to_string(), text);
-    }
-
-    fn forget(&self, session: &machine::RunId) {
-        if let Some(heard) = lock(&self.all).get_mut(&self.run) {
-            heard.remove(&session.to_string());
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,7 +124,7 @@ pub(crate) struct Account<'a> {
 #[derive(Clone)]
 pub(crate) struct Plans {
     driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
-    heard: AllHeard,
+    live: Live,
     /// Held by whoever looks whether a plan runs, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
     /// The same, until the runs of the last daemon are taken up: they have what they had.
@@ -163,13 +145,13 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
-        let (driven, heard, shared, in_place, cleaning) = Default::default();
+        let (driven, live, shared, in_place, cleaning) = Default::default();
         let beginning: Arc<tokio::sync::Mutex<()>> = Arc::default();
         let not_taken_up = Arc::new(Mutex::new(beginning.clone().try_lock_owned().ok()));
         let stop_files = StopFiles::new(files.clone());
         Self {
             driven,
-            heard,
+            live,
             beginning,
             not_taken_up,
             shared,
@@ -207,11 +189,13 @@ impl Plans {
         self.adopt(&areas, &mut spec, last.as_ref())?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let journal = Box::new(driver::journal_entry(&ledger, &state, 1, &entry, None));
-        let told = view::told(id, 1, &entry);
-        let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-        written.map_err(|_| PlanError::Stopping)?.map_err(PlanError::Disk)?;
         let view = PlanView::new(&ledger, &state.to_string_lossy());
+        let (journal, told) =
+            (driver::journal_entry(&view, 1, &entry, ledger.changed, None), view::told(id, 1, &entry));
+        journal::write(app, journal, told).await.map_err(|not| match not {
+            NotWritten::Stopping => PlanError::Stopping,
+            NotWritten::Disk(why) => PlanError::Disk(why),
+        })?;
         self.drive(app, ledger, 1, Ok(areas), Some(means));
         Ok(view)
     }
@@ -412,21 +396,37 @@ impl Plans {
 
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<PlanView>, PlanError> {
-        let views = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
-        let views = views.iter().filter_map(|view| serde_json::from_str::<PlanView>(view).ok());
-        Ok(views.map(|view| self.with_doing(view)).collect())
+        let rows = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
+        let mut views = Vec::new();
+        for row in rows.iter().filter_map(|view| serde_json::from_str::<PlanView>(view).ok()) {
+            views.push(self.as_it_is(row).await);
+        }
+        Ok(views)
     }
 
     pub(crate) async fn show(&self, id: RunId) -> Result<PlanView, PlanError> {
-        let view = self.read(move |database| store::run(database, Kind::Plan, id)).await?;
-        let view = view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(PlanError::None(id))?;
-        Ok(self.with_doing(view))
+        if let Some(view) = self.live.get(id) {
+            return Ok(view);
+        }
+        let row = self.read(move |database| store::run(database, Kind::Plan, id)).await?;
+        let row = row.and_then(|view| serde_json::from_str(&view).ok()).ok_or(PlanError::None(id))?;
+        Ok(self.as_it_is(row).await)
     }
 
-    fn with_doing(&self, view: PlanView) -> PlanView {
-        match lock(&self.heard).get(&view.id) {
-            Some(heard) => view.doing(heard),
-            None => view,
+    /// Of one that goes on, the database has only how it began. If nobody drives it yet, its journal tells.
+    async fn as_it_is(&self, row: PlanView) -> PlanView {
+        if row.status == PlanRunStatus::Over {
+            return row;
+        }
+        if let Some(view) = self.live.get(row.id) {
+            return view;
+        }
+        match self.load(row.id).await {
+            Ok((ledger, _)) => PlanView::new(&ledger, &row.files),
+            Err(error) => {
+                tracing::error!("run {} of a plan cannot be read: {error}", row.id);
+                row
+            }
         }
     }
 
@@ -449,10 +449,7 @@ impl Plans {
     }
 
     async fn load(&self, id: RunId) -> Result<(Ledger, i64), PlanError> {
-        let journal = self.journal(id, 0).await?;
-        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
-        ledger.map(|ledger| (ledger, seq)).ok_or(PlanError::None(id))
+        self.read(move |database| journal::load(database, id)).await?.ok_or(PlanError::None(id))
     }
 
     async fn read<T: Send + 'static>(
@@ -498,23 +495,24 @@ impl Plans {
             means,
             state: self.state_of(id),
             told: tell,
+            no_checks: watch::Sender::new(false),
         };
-        let heard = Heard { run: id, all: self.heard.clone() };
-        let app = app.clone();
+        self.live.put(PlanView::new(&ledger, &self.state_of(id).to_string_lossy()));
+        let (app, of_all, live) = (app.clone(), app.clone(), self.live.clone());
         let mine = self.shared.join(&ledger);
         let spec = &ledger.spec;
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
-        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, mine, stop_files };
+        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, live, mine, stop_files };
         let driver = Driver::new(parts);
         lock(&self.driven).insert(id, commands);
         let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
                 lock(&plans.driven).remove(&id);
-                lock(&plans.heard).remove(&id);
+                plans.live.remove(id);
                 lock(&plans.in_place).remove(&id);
                 plans.clean_up(Some(&file)).await;
-                plans.tidy().await;
+                keeping::tidy(&of_all).await;
             }
         });
     }

@@ -20,6 +20,7 @@ use posse_core::time::Wall;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
+use crate::journal::{self, NotWritten};
 use crate::record::Backend;
 use crate::store::{self, Kind, StoreError};
 use crate::tmux_server::TmuxServer;
@@ -194,10 +195,8 @@ impl Runs {
     }
 
     async fn load(&self, id: RunId) -> Result<(Run, i64), RunError> {
-        let journal = self.journal(id, 0).await?;
-        let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-        let ledger = Ledger::replay(journal.into_iter().map(|(_, at, entry)| (at, entry)));
-        ledger.map(|ledger| (Run::from(ledger), seq)).ok_or(RunError::None(id))
+        let loaded = self.read(move |database| journal::load::<Ledger>(database, id)).await?;
+        loaded.map(|(ledger, seq)| (Run::from(ledger), seq)).ok_or(RunError::None(id))
     }
 
     async fn read<T: Send + 'static>(
@@ -232,10 +231,11 @@ impl Runs {
 
 /// Writes down an entry of a run nobody drives.
 async fn write(app: &App, ledger: &Ledger, seq: i64, entry: &Entry) -> Result<(), RunError> {
-    let journal = Box::new(driver::journal_entry(ledger, seq, entry));
-    let told = view::told(ledger.spec.id, seq, entry);
-    let written = app.ask(|reply| crate::hub::Command::Journal { entry: journal, told, reply }).await;
-    written.map_err(|_| RunError::Stopping)?.map_err(RunError::Disk)
+    let (journal, told) = (driver::journal_entry(ledger, seq, entry), view::told(ledger.spec.id, seq, entry));
+    journal::write(app, journal, told).await.map_err(|not| match not {
+        NotWritten::Stopping => RunError::Stopping,
+        NotWritten::Disk(why) => RunError::Disk(why),
+    })
 }
 
 /// Somebody else uses the files of a run that was going on when the last daemon ended. It is theirs now, or until they are

@@ -144,7 +144,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             app.plans.take_up(&app, plans_going_on).await;
             app.plans.clean_up(None).await;
             app.autos.take_up(&app, autos_going_on).await;
-            app.plans.tidy().await;
+            crate::plans::keeping::tidy(&app).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {
@@ -184,11 +184,21 @@ async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
     let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, whole or not at all. Not lost when the power goes.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, bytes, std::fs::File::sync_all)
+}
+
+/// The same for what goes with the journal, which may lose its last entries too when the power goes. Whichever process dies,
+/// it is there. Waiting for the disk takes longer than anything else between two sessions.
+pub(crate) fn write_private_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, bytes, |_| Ok(()))
+}
+
+fn write_whole(path: &Path, bytes: &[u8], sync: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
+    sync(&file)?;
     std::fs::rename(&temporary, path)
 }

@@ -90,8 +90,12 @@ pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
 
 /// Code within the text that begins with `posse`.
 pub fn inline(text: &str) -> Vec<String> {
+    code(text).into_iter().filter(|code| code == "posse" || code.starts_with("posse ")).collect()
+}
+
+/// All code within the text.
+pub fn code(text: &str) -> Vec<String> {
     let mut inside_fence = false;
-    let mut found = Vec::new();
     // A piece of code may go on in the next line.
     let mut prose = String::new();
     for line in text.lines() {
@@ -102,12 +106,7 @@ pub fn inline(text: &str) -> Vec<String> {
             prose.push(' ');
         }
     }
-    for (number, piece) in prose.split('`').enumerate() {
-        if number % 2 == 1 && (piece == "posse" || piece.starts_with("posse ")) {
-            found.push(piece.to_owned());
-        }
-    }
-    found
+    prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 fn without_comment(line: &str) -> &str {

@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod explain;
+mod follow;
 mod hook;
 mod keep;
 mod kill;
@@ -37,7 +38,7 @@ mod surface_tests;
 use std::future::Future;
 
 use clap::{Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -55,7 +56,7 @@ pub(crate) struct Cli {
     /// Answer in JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Only answers, warnings and errors; no hints on what to do next
+    /// Print only results, warnings and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     #[command(subcommand)]
@@ -69,7 +70,7 @@ Examples:
   posse launch claude_code          an agent in a terminal of its own
 
 Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
-Exit codes: 0 done, 1 failed, 2 to 5, 7 and 75 how a plan ended, 6 another instance runs, 64 wrong use, 69 a program is
+Exit codes: 0 done, 1 failed, 2 to 5, 7 and 75 how a plan ended, 6 another instance runs, 64 wrong use, 69 a program is \
 missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 
 #[derive(Debug, Subcommand)]
@@ -173,17 +174,38 @@ fn on_own_signals(command: impl Future<Output = Result<Exit, Error>>) -> Result<
 
 /// Waits for a signal that asks us to end, and gives the error that says so.
 async fn asked_to_end() -> Error {
-    let arrives = async |kind| match signal(kind) {
-        Ok(mut signal) => signal.recv().await,
-        Err(_) => std::future::pending().await,
-    };
-    // Someone who started us with `nohup` wants us to stay.
-    let hung_up =
-        async { if ignores_hangups() { std::future::pending().await } else { arrives(SignalKind::hangup()).await } };
-    tokio::select! {
-        _ = arrives(SignalKind::interrupt()) => Error::Interrupted,
-        _ = arrives(SignalKind::terminate()) => Error::Terminated,
-        _ = hung_up => Error::HungUp,
+    Signals::listen().next().await
+}
+
+/// The signals that ask us to end, from now on. None that comes while we are busy is lost.
+struct Signals {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn listen() -> Self {
+        let arrives = |kind| signal(kind).ok();
+        Self {
+            interrupt: arrives(SignalKind::interrupt()),
+            terminate: arrives(SignalKind::terminate()),
+            // Someone who started us with `nohup` wants us to stay.
+            hangup: if ignores_hangups() { None } else { arrives(SignalKind::hangup()) },
+        }
+    }
+
+    /// The next one, as the error that says so.
+    async fn next(&mut self) -> Error {
+        let arrives = async |signal: &mut Option<Signal>| match signal {
+            Some(signal) => signal.recv().await,
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            _ = arrives(&mut self.interrupt) => Error::Interrupted,
+            _ = arrives(&mut self.terminate) => Error::Terminated,
+            _ = arrives(&mut self.hangup) => Error::HungUp,
+        }
     }
 }
 

@@ -38,6 +38,16 @@ impl EventStream {
             }
         }
     }
+
+    /// Waits for an event like this. `false`: the connection has ended.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&LogEvent) -> bool) -> bool {
+        while let Some(event) = self.next().await {
+            if wanted(&event) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// One block of the stream. Comments, which keep the connection alive, give nothing.

@@ -24,8 +24,10 @@ impl<'a> Foot<'a> {
 
     /// Takes it away.
     pub(crate) fn clear(&mut self) {
-        let back = self.back(size().1);
-        self.ui.print(&back);
+        if !self.drawn.is_empty() {
+            let back = self.back(size().1);
+            self.ui.print(&back);
+        }
     }
 
     /// Lines that stay, and below them these rows. All at once, so that nothing flickers.
@@ -45,6 +47,13 @@ impl<'a> Foot<'a> {
         // A window that was made narrower has broken rows in two.
         let rows: usize = self.drawn.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
         if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() }
+    }
+}
+
+/// Whatever ends it, what comes next stands in a clean place.
+impl Drop for Foot<'_> {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

@@ -67,7 +67,7 @@ impl Ui {
         self.json
     }
 
-    /// Whether only what was asked for is wanted.
+    /// Whether only results, warnings and errors are wanted.
     pub(crate) fn quiet(&self) -> bool {
         self.quiet
     }
@@ -83,6 +83,13 @@ impl Ui {
             self.line(&serde_json::to_string_pretty(value).unwrap_or_default());
         } else {
             self.print(&text());
+        }
+    }
+
+    /// What was done, when that is all there is to say: for programs, and for people unless they want it quiet.
+    pub(crate) fn done<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) {
+        if self.json || !self.quiet {
+            self.answer(value, text);
         }
     }
 
@@ -126,14 +133,14 @@ impl Ui {
         std::future::pending::<()>().await;
     }
 
-    /// Talk, for people who want it.
+    /// Talk, for people who want it: hints, progress, what happens next.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// What nobody should miss who reads along.
+    /// What is dangerous or looks wrong, also for people who want it quiet.
     pub(crate) fn warn(&self, text: &str) {
         if !self.json {
             let _ = writeln!(io::stderr(), "{text}");
@@ -144,6 +151,11 @@ impl Ui {
         if self.json {
             let value = serde_json::json!({ "error": error.to_string(), "kind": error.kind(), "hint": error.hint() });
             let _ = writeln!(io::stderr(), "{value}");
+            return;
+        }
+        if matches!(error, Error::Interrupted | Error::Terminated | Error::HungUp) {
+            // Somebody wanted it so: that is no error.
+            let _ = writeln!(io::stderr(), "{error}");
             return;
         }
         // Some of it is what others said, the daemon and the programs it runs.

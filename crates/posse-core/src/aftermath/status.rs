@@ -1,4 +1,4 @@
-//! Reads what `git status --porcelain=v2 -z --untracked-files=all` says.
+//! Reads what `git status --porcelain=v2 -z --untracked-files=all` says; with `--branch` also where HEAD is.
 
 use super::GitPath;
 
@@ -16,6 +16,38 @@ pub struct Change {
     pub repository: bool,
     /// It has conflicts that are not resolved.
     pub unmerged: bool,
+}
+
+/// Everything git says when it is asked once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    pub changes: Vec<Change>,
+    /// The commit that is checked out; `None` before the first.
+    pub commit: Option<String>,
+    /// The branch that is checked out; `None` if HEAD is detached.
+    pub branch: Option<String>,
+    /// The index is not as HEAD is.
+    pub staged: bool,
+}
+
+impl Status {
+    pub fn read(said: &[u8]) -> Result<Self, StatusError> {
+        let mut status = Self { changes: changes(said)?, ..Self::default() };
+        for record in said.split(|byte| *byte == 0) {
+            let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+            if let Some(value) = record.strip_prefix(b"# branch.oid ") {
+                status.commit = Some(text(value)).filter(|value| value != "(initial)");
+            } else if let Some(value) = record.strip_prefix(b"# branch.head ") {
+                status.branch = Some(text(value)).filter(|value| value != "(detached)");
+            }
+            status.staged |= match record {
+                [b'1' | b'2', b' ', in_index, ..] => *in_index != b'.',
+                [b'u', ..] => true,
+                _ => false,
+            };
+        }
+        Ok(status)
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

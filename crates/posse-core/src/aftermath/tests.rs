@@ -96,6 +96,31 @@ fn what_has_an_entry_in_the_index_is_tracked() {
 }
 
 #[test]
+fn where_head_is_and_whether_something_is_staged() {
+    let changed = "1 .M N... 100644 100644 100644 1 1 a\0? b\0";
+    let read = |head: &str, changes: &str| Status::read(format!("{head}{changes}").as_bytes()).unwrap();
+    let on_branch = read("# branch.oid abc\0# branch.head plan/x\0# branch.upstream o/x\0", changed);
+    assert_eq!((on_branch.commit.as_deref(), on_branch.branch.as_deref()), (Some("abc"), Some("plan/x")));
+    assert_eq!((on_branch.changes.len(), on_branch.staged), (2, false));
+    let detached = read("# branch.oid abc\0# branch.head (detached)\0", "");
+    assert_eq!((detached.commit.as_deref(), detached.branch), (Some("abc"), None));
+    let initial = read("# branch.oid (initial)\0# branch.head main\0", "");
+    assert_eq!((initial.commit, initial.branch.as_deref()), (None, Some("main")));
+    for (change, staged) in [
+        ("1 M. N... 100644 100644 100644 1 2 a", true),
+        ("1 MM N... 100644 100644 100644 1 2 a", true),
+        ("1 D. N... 100644 000000 000000 1 0 a", true),
+        ("1 .D N... 100644 100644 000000 1 1 a", false),
+        // Announced only: nothing of it would be committed.
+        ("1 .A N... 000000 000000 100644 0 0 a", false),
+        ("u UU N... 100644 100644 100644 100644 1 2 3 a", true),
+        ("? 1 M. a", false),
+    ] {
+        assert_eq!(read("", &format!("{change}\0")).staged, staged, "{change}");
+    }
+}
+
+#[test]
 fn what_is_ignored_is_not_a_change() {
     let status = b"! .env\0! node modules/\0? a\0";
     assert_eq!(ignored(status), [path(".env"), path("node modules")]);

@@ -36,6 +36,7 @@ pub(super) fn candidate(name: &str, kind: Kind) -> Candidate {
         title: name.into(),
         hash: "h1".into(),
         held: None,
+        archived: false,
         asks: None,
         limit_usd: None,
     }

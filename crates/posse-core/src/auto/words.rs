@@ -27,6 +27,9 @@ pub struct Candidate {
     pub hash: String,
     /// Why the backlog does not let it be begun.
     pub held: Option<String>,
+    /// It is in the archive, too.
+    #[serde(default)]
+    pub archived: bool,
     /// A task of its plan waits for this answer.
     pub asks: Option<String>,
     /// What may be spent on it, in US dollars.

@@ -60,8 +60,9 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
         out.push_str("\n## Verifications\n\n| # | verdict | |\n|---|---|---|\n");
         for entry in &item.log {
             let verdict = format!("{:?}", entry.verdict).to_uppercase();
-            let points = entry.text.lines().filter(|line| line.starts_with("- [")).count();
-            let held = entry.text.lines().filter(|line| line.starts_with("- [x]")).count();
+            let beginning = |mark: &str| entry.text.lines().filter(|line| line.starts_with(mark)).count();
+            // The findings below name again what does not hold.
+            let (held, points) = (beginning("- [x] "), beginning("- [x] ") + beginning("- [ ] "));
             let _ = writeln!(out, "| {} | {verdict} | {held} of {points} points hold |", entry.number);
         }
     }

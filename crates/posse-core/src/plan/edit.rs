@@ -38,57 +38,74 @@ const TEXT_MAX: usize = 2000;
 
 /// The text of a plan with the given statuses in it. Tasks that the state does not know stay as they are.
 pub fn write(text: &str, state: &State, mark: &Mark) -> Result<String, NotWritten> {
-    let unreadable = |problem| PlanProblems { file: "plan".into(), problems: vec![problem], warnings: Vec::new() };
-    let tree = yaml::parse(text).map_err(|problem| NotWritten::Unreadable(unreadable(problem)))?;
-    let (plan, _) = read::from_tree("plan", &tree.root).map_err(NotWritten::Unreadable)?;
-    let mut edits = Edits { text, splices: Vec::new() };
-
-    if let Some(meta) = tree.root.get("meta") {
-        let was = Mark::of(&plan).values();
-        edits
-            .set(&meta.value, &was, &mark.values(), &["name"])
-            .ok_or_else(|| NotWritten::NoPlace("the plan".into()))?;
-    }
-    for (section, node) in plan.sections.iter().zip(list(&tree.root, "sections")) {
-        for (task, node) in section.tasks.iter().zip(list(node, "tasks")) {
-            let Some(wanted) = state.get(&task.id) else { continue };
-            edits
-                .set(node, &values(&task.record), &values(wanted), &["name", "id"])
-                .ok_or_else(|| NotWritten::NoPlace(format!("task {}", task.id)))?;
-        }
-        // What a section says of itself follows from its tasks. Where it says nothing, nothing is added.
-        if let Some(entry) = node.get("status") {
-            let status = section_status(section.tasks.iter().map(|task| match state.get(&task.id) {
-                Some(record) => record.status,
-                None => task.record.status,
-            }));
-            if !matches!(&entry.value.value, Value::Scalar { text, .. } if text == status.as_str()) {
-                edits
-                    .replace(entry, status.as_str())
-                    .ok_or_else(|| NotWritten::NoPlace(format!("section {}", section.id)))?;
-            }
-        }
-    }
-    let edited = edits.apply();
-    if edited == text || proves(&plan, tree, &edited, state, mark) {
-        Ok(edited)
-    } else {
-        Err(NotWritten::WouldChangeMore)
-    }
+    Original::read(text).map_err(NotWritten::Unreadable)?.write(state, mark)
 }
 
-/// Whether `edited` is the old plan with these statuses, and with nothing else changed or lost.
-fn proves(before: &Plan, old: Tree, edited: &str, state: &State, mark: &Mark) -> bool {
-    let Ok(new) = yaml::parse(edited) else { return false };
-    let Ok((plan, _)) = read::from_tree("plan", &new.root) else { return false };
-    let records = plan
-        .tasks()
-        .zip(before.tasks())
-        .all(|(task, before)| values(&task.record) == values(state.get(&task.id).unwrap_or(&before.record)));
-    records
-        && Mark::of(&plan).values() == mark.values()
-        && old.comments == new.comments
-        && without_statuses(old.root) == without_statuses(new.root)
+/// A plan's text as its authors left it. Read once, and written over again and again.
+#[derive(Debug)]
+pub struct Original {
+    text: String,
+    tree: Tree,
+    plan: Plan,
+    bare: Node,
+}
+
+impl Original {
+    pub fn read(text: &str) -> Result<Self, PlanProblems> {
+        let unreadable = |problem| PlanProblems { file: "plan".into(), problems: vec![problem], warnings: Vec::new() };
+        let tree = yaml::parse(text).map_err(unreadable)?;
+        let (plan, _) = read::from_tree("plan", &tree.root)?;
+        let bare = without_statuses(tree.root.clone());
+        Ok(Self { text: text.to_owned(), tree, plan, bare })
+    }
+
+    /// The text with the given statuses in it.
+    pub fn write(&self, state: &State, mark: &Mark) -> Result<String, NotWritten> {
+        let Self { text, tree, plan, .. } = self;
+        let mut edits = Edits { text, splices: Vec::new() };
+        if let Some(meta) = tree.root.get("meta") {
+            let was = Mark::of(plan).values();
+            edits
+                .set(&meta.value, &was, &mark.values(), &["name"])
+                .ok_or_else(|| NotWritten::NoPlace("the plan".into()))?;
+        }
+        for (section, node) in plan.sections.iter().zip(list(&tree.root, "sections")) {
+            for (task, node) in section.tasks.iter().zip(list(node, "tasks")) {
+                let Some(wanted) = state.get(&task.id) else { continue };
+                edits
+                    .set(node, &values(&task.record), &values(wanted), &["name", "id"])
+                    .ok_or_else(|| NotWritten::NoPlace(format!("task {}", task.id)))?;
+            }
+            // What a section says of itself follows from its tasks. Where it says nothing, nothing is added.
+            if let Some(entry) = node.get("status") {
+                let status = section_status(section.tasks.iter().map(|task| match state.get(&task.id) {
+                    Some(record) => record.status,
+                    None => task.record.status,
+                }));
+                if !matches!(&entry.value.value, Value::Scalar { text, .. } if text == status.as_str()) {
+                    edits
+                        .replace(entry, status.as_str())
+                        .ok_or_else(|| NotWritten::NoPlace(format!("section {}", section.id)))?;
+                }
+            }
+        }
+        let edited = edits.apply();
+        if edited == *text || self.proves(&edited, state, mark) { Ok(edited) } else { Err(NotWritten::WouldChangeMore) }
+    }
+
+    /// Whether `edited` is this plan with these statuses, and with nothing else changed or lost.
+    fn proves(&self, edited: &str, state: &State, mark: &Mark) -> bool {
+        let Ok(new) = yaml::parse(edited) else { return false };
+        let Ok((plan, _)) = read::from_tree("plan", &new.root) else { return false };
+        let records = plan
+            .tasks()
+            .zip(self.plan.tasks())
+            .all(|(task, before)| values(&task.record) == values(state.get(&task.id).unwrap_or(&before.record)));
+        records
+            && Mark::of(&plan).values() == mark.values()
+            && self.tree.comments == new.comments
+            && self.bare == without_statuses(new.root)
+    }
 }
 
 /// Whether two texts of a plan say the same but for what has become of it, which is ours to write.

@@ -35,6 +35,50 @@ pub fn worktrees(said: &[u8]) -> Vec<Worktree> {
     found
 }
 
+/// In what two commits differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    pub paths: Vec<GitPath>,
+    /// A repository within the repository is among them, in one of the two.
+    pub repositories: bool,
+}
+
+/// Reads what `git diff-tree -r -z --raw --no-renames` says; `None` if it is not that.
+pub fn difference(said: &[u8]) -> Option<Difference> {
+    let mut words = said.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let mut difference = Difference::default();
+    while let Some(modes) = words.next() {
+        // `:100644 160000 id id M`, then the path.
+        let mut modes = modes.strip_prefix(b":")?.split(|byte| *byte == b' ');
+        let (old, new) = (modes.next()?, modes.next()?);
+        difference.repositories |= [old, new].contains(&&b"160000"[..]);
+        difference.paths.push(GitPath(words.next()?.to_vec()));
+    }
+    Some(difference)
+}
+
+/// How two commits stand to each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// What only the first has, oldest first.
+    pub left: Vec<String>,
+    /// What only the second has.
+    pub right: Vec<String>,
+}
+
+/// Reads what `git rev-list --left-right` says of `first...second`; `None` if it is not that.
+pub fn apart(said: &str) -> Option<Apart> {
+    let mut apart = Apart::default();
+    for line in said.lines() {
+        match line.split_at_checked(1)? {
+            ("<", commit) => apart.left.push(commit.to_owned()),
+            (">", commit) => apart.right.push(commit.to_owned()),
+            _ => return None,
+        }
+    }
+    Some(apart)
+}
+
 /// What two commits give together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together {
@@ -88,6 +132,36 @@ mod tests {
         });
         assert_eq!(worktrees(said.as_bytes()), expected);
         assert_eq!(worktrees(b""), []);
+    }
+
+    #[test]
+    fn in_what_two_commits_differ() {
+        let expected = |names: &[&str], repositories| {
+            Some(Difference { paths: names.iter().map(|name| path(name)).collect(), repositories })
+        };
+        for (said, expected) in [
+            ("", expected(&[], false)),
+            (":100644 100755 1 2 M\0a b\0:000000 120000 0 3 A\0c\nd\0", expected(&["a b", "c\nd"], false)),
+            (":000000 160000 0 1 A\0lib\0", expected(&["lib"], true)),
+            (":160000 000000 1 0 D\0lib\0", expected(&["lib"], true)),
+            (":100644 100644 1 2 M\0", None),
+            ("a\0b\0", None),
+        ] {
+            assert_eq!(difference(said.as_bytes()), expected, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn how_two_commits_stand_to_each_other() {
+        let of = |left: &[&str], right: &[&str]| {
+            let owned = |commits: &[&str]| commits.iter().map(|commit| (*commit).to_owned()).collect();
+            Some(Apart { left: owned(left), right: owned(right) })
+        };
+        for (said, expected) in
+            [("", of(&[], &[])), (">1\n<2\n>3\n", of(&["2"], &["1", "3"])), ("1\n", None), ("\n", None)]
+        {
+            assert_eq!(apart(said), expected, "{said:?}");
+        }
     }
 
     #[test]

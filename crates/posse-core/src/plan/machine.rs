@@ -19,13 +19,14 @@ mod others_tests;
 mod scenarios;
 #[cfg(test)]
 mod simulation;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
@@ -34,7 +35,7 @@ pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, P
 
 use self::after_plan::AfterPlan;
 use super::breaker::{Breaker, Counts, Gate};
-use super::edit::{Mark, NotWritten, write};
+use super::edit::{Mark, NotWritten, Original};
 use super::limits::{Hold, longer};
 use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
@@ -43,11 +44,12 @@ use super::{FailureKind, Plan, PlanProblems, State, TaskId, TaskStatus};
 use crate::plan::budget::Usage;
 use crate::time::Wall;
 
+/// Cheap to copy: whoever does something for a run gets one as it was then.
 #[derive(Clone, Debug)]
 pub struct Run {
-    plan: Plan,
+    plan: Arc<Plan>,
     /// The plan file as its authors left it; statuses are written over it.
-    text: String,
+    text: Arc<Original>,
     /// The time of the last event.
     now: Wall,
     state: State,
@@ -69,7 +71,7 @@ pub struct Run {
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
     /// The plan file as it should be, once somebody has asked: to put it together takes longer than all decisions.
-    mirrored: OnceLock<String>,
+    mirrored: Arc<OnceLock<String>>,
 }
 
 /// A task on its way.
@@ -127,6 +129,7 @@ impl Run {
         starts: &BTreeMap<TaskId, u32>,
     ) -> Result<Self, PlanProblems> {
         let (plan, _) = Plan::read(file, text)?;
+        let original = Original::read(text)?;
         let mut memory: BTreeMap<TaskId, Memory> = BTreeMap::new();
         for (task, starts) in starts {
             memory.entry(task.clone()).or_default().starts = *starts;
@@ -142,8 +145,8 @@ impl Run {
         }
         Ok(Self {
             after_plan: AfterPlan::at_begin(&plan, &state, &settings),
-            plan,
-            text: text.to_owned(),
+            plan: Arc::new(plan),
+            text: Arc::new(original),
             now: Wall(i64::MIN),
             state,
             settings,
@@ -158,7 +161,7 @@ impl Run {
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
-            mirrored: OnceLock::new(),
+            mirrored: Arc::default(),
         })
     }
 
@@ -201,7 +204,7 @@ impl Run {
         if let Some(known) = self.mirrored.get() {
             return Ok(known.clone());
         }
-        let text = write(&self.text, &self.state, &self.mark)?;
+        let text = self.text.write(&self.state, &self.mark)?;
         Ok(self.mirrored.get_or_init(|| text).clone())
     }
 
@@ -214,7 +217,7 @@ impl Run {
         if self.outcome.is_some() {
             return Vec::new();
         }
-        let before = (self.state.clone(), self.text.len());
+        let before = (self.state.clone(), self.text.clone());
         self.now = now;
         let trips = self.breaker.trips();
         self.take_in(event, now);
@@ -224,12 +227,12 @@ impl Run {
             self.effects.push(Effect::Notify(Notice::BreakerOpen(reason)));
         }
         self.go_on(now);
-        if (&self.state, self.text.len()) != (&before.0, before.1) || self.outcome.is_some() {
+        if self.state != before.0 || !Arc::ptr_eq(&self.text, &before.1) || self.outcome.is_some() {
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
         if effects.contains(&Effect::WritePlan) {
-            self.mirrored = OnceLock::new();
+            self.mirrored = Arc::default();
         }
         let answered =
             |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
@@ -278,12 +281,18 @@ impl Run {
                     }
                 }
             }
+            Event::GatesStopped { run } => {
+                if self.answers(&run, |stage| *stage == Stage::Gates) {
+                    self.checks_stopped(&run.task, now);
+                }
+            }
             Event::MergeEnded { run, result } => {
                 if self.answers(&run, |stage| *stage == Stage::Merge) {
                     self.merge_ended(&run.task, result, now);
                 }
             }
             Event::PlanChecked { checks } => self.plan_checked(checks),
+            Event::PlanCheckStopped => self.plan_check_stopped(),
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
@@ -305,7 +314,7 @@ impl Run {
                 | Effect::EndSession { run: other }
                 | Effect::RunGates { run: other }
                 | Effect::Merge { run: other } => other != run,
-                Effect::CheckPlan => true,
+                Effect::CheckPlan | Effect::EndChecks => true,
                 Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => false,
             });
         }
@@ -391,6 +400,7 @@ impl Run {
                 self.flights.remove(task);
                 self.effects.push(Effect::Notify(Notice::TaskVerified(task.clone())));
             }
+            MergeResult::Stopped => self.checks_stopped(task, now),
             MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure, now),
             MergeResult::NotNow { why } => {
                 self.stage(task, Stage::Unmerged);
@@ -414,34 +424,23 @@ impl Run {
         }
     }
 
-    fn stop_requested(&mut self, how: StopHow) {
-        self.stop = self.stop.max(Some(how));
-        if how == StopHow::AfterTask {
-            return;
-        }
-        let running: Vec<RunId> = self
-            .outstanding
-            .iter()
-            .filter_map(|effect| match effect {
-                Effect::StartSession { run, .. } => Some(run.clone()),
-                _ => None,
-            })
-            .collect();
-        self.effects.extend(running.into_iter().map(|run| Effect::EndSession { run }));
-    }
-
     fn plan_edited(&mut self, ours: &str, theirs: &str) {
-        match merge(ours, theirs, &self.state, &self.mark) {
-            Ok(merged) => {
+        let merged = merge(ours, theirs, &self.state, &self.mark).map_err(|error| error.to_string());
+        let read = merged.and_then(|merged| {
+            let original = Original::read(&merged.text).map_err(|problems| problems.to_string())?;
+            Ok((merged, original))
+        });
+        match read {
+            Ok((merged, original)) => {
                 for rejected in &merged.rejected {
                     self.effects.push(Effect::Notify(Notice::EditRejected(rejected.clone())));
                     for task in self.flights.keys().cloned().collect::<Vec<_>>() {
                         self.memory(&task).rejected.push(rejected.clone());
                     }
                 }
-                (self.plan, self.text, self.state) = (merged.plan, merged.text, merged.state);
+                (self.plan, self.text, self.state) = (Arc::new(merged.plan), Arc::new(original), merged.state);
             }
-            Err(error) => self.effects.push(Effect::Notify(Notice::EditRejected(error.to_string()))),
+            Err(error) => self.effects.push(Effect::Notify(Notice::EditRejected(error))),
         }
         self.effects.push(Effect::WritePlan);
     }

@@ -1,12 +1,11 @@
-//! How long what runs of plans leave behind is kept: prompts, streams, reports.
+//! How long what runs of plans, and items of a backlog, leave behind is kept: prompts, streams, reports.
 //!
-//! Thirty days, or a gigabyte of all together; never what a plan that is not at its end may still be asked about, and never
-//! work that is nowhere else.
+//! Thirty days, or a gigabyte of all together; never what a plan that is not at its end, or an item that is still in the
+//! backlog, may still be asked about, and never work that is nowhere else.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ids::RunId;
 use crate::time::Wall;
 
 /// So long after its end a run is kept.
@@ -14,11 +13,11 @@ pub const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// So much of all runs together.
 pub const BYTES: u64 = 1 << 30;
 
-/// A run, and what of it is on disk.
+/// A run, and what of it is on disk. `I` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub id: RunId,
-    /// The plan.
+pub struct Run<I> {
+    pub id: I,
+    /// The plan, or the item.
     pub file: String,
     pub begun: Wall,
     /// When something happened in it last.
@@ -35,7 +34,7 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
     Running,
-    /// The plan is not at its end: the next run of it goes on where this one was.
+    /// The plan is not at its end, or the item is still to be done: the next run of it goes on where this one was.
     Unfinished,
     HoldsWork,
 }
@@ -52,18 +51,18 @@ impl Stays {
 
 /// Which runs stay whatever their age, and why. `exists`: whether the file of a plan is still there; a plan that is gone is
 /// not gone on with.
-pub fn stays(runs: &[Run], exists: impl Fn(&str) -> bool) -> BTreeMap<RunId, Stays> {
-    let mut newest: BTreeMap<&str, &Run> = BTreeMap::new();
+pub fn stays<I: Ord + Clone>(runs: &[Run<I>], exists: impl Fn(&str) -> bool) -> BTreeMap<I, Stays> {
+    let mut newest: BTreeMap<&str, &Run<I>> = BTreeMap::new();
     for run in runs {
         let known = newest.entry(&run.file).or_insert(run);
         if run.begun > known.begun {
             *known = run;
         }
     }
-    let unfinished = |run: &Run| {
+    let unfinished = |run: &Run<I>| {
         newest.get(run.file.as_str()).is_some_and(|newest| !(newest.over && newest.success)) && exists(&run.file)
     };
-    let why = |run: &Run| {
+    let why = |run: &Run<I>| {
         if !run.over {
             return Some(Stays::Running);
         }
@@ -72,20 +71,20 @@ pub fn stays(runs: &[Run], exists: impl Fn(&str) -> bool) -> BTreeMap<RunId, Sta
         }
         unfinished(run).then_some(Stays::Unfinished)
     };
-    runs.iter().filter_map(|run| Some((run.id, why(run)?))).collect()
+    runs.iter().filter_map(|run| Some((run.id.clone(), why(run)?))).collect()
 }
 
 /// Which runs' files go now: the old ones; then, as long as there is too much, the oldest.
-pub fn surplus(runs: &[Run], stays: &BTreeMap<RunId, Stays>, now: Wall) -> Vec<RunId> {
+pub fn surplus<I: Ord + Clone>(runs: &[Run<I>], stays: &BTreeMap<I, Stays>, now: Wall) -> Vec<I> {
     let mut total: u64 = runs.iter().map(|run| run.bytes).sum();
-    let mut may_go: Vec<&Run> = runs.iter().filter(|run| !stays.contains_key(&run.id)).collect();
-    may_go.sort_by_key(|run| (run.changed, run.begun, run.id));
+    let mut may_go: Vec<&Run<I>> = runs.iter().filter(|run| !stays.contains_key(&run.id)).collect();
+    may_go.sort_by_key(|run| (run.changed, run.begun, run.id.clone()));
     let oldest = now.0.saturating_sub(i64::try_from(AGE.as_millis()).unwrap_or(i64::MAX));
     let mut gone = Vec::new();
     for run in may_go {
         if run.changed.0 < oldest || total > BYTES {
             total -= run.bytes;
-            gone.push(run.id);
+            gone.push(run.id.clone());
         }
     }
     gone
@@ -97,9 +96,9 @@ mod tests {
 
     const DAY: i64 = 24 * 3600 * 1000;
 
-    fn run(number: u32, file: &str, day: i64) -> Run {
+    fn run(number: u32, file: &str, day: i64) -> Run<u32> {
         Run {
-            id: RunId::from_random(number),
+            id: number,
             file: file.into(),
             begun: Wall(day * DAY),
             changed: Wall(day * DAY + 1),
@@ -110,10 +109,11 @@ mod tests {
         }
     }
 
-    fn gone(runs: &[Run], now: i64) -> Vec<u32> {
+    fn gone(runs: &[Run<u32>], now: i64) -> Vec<u32> {
         let stays = stays(runs, |file| file != "gone");
-        let gone = surplus(runs, &stays, Wall(now * DAY));
-        (0..100).filter(|number| gone.contains(&RunId::from_random(*number))).collect()
+        let mut gone = surplus(runs, &stays, Wall(now * DAY));
+        gone.sort_unstable();
+        gone
     }
 
     #[test]

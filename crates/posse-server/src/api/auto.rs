@@ -12,7 +12,7 @@ use posse_core::plan::budget::{BacklogCap, backlog_levels};
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 
-use super::params::{Params, Run};
+use super::params::{Params, Run, RunSession};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -150,4 +150,28 @@ pub(super) async fn journal(
     let entries = app.autos.journal(id, query.after.unwrap_or(0)).await?;
     let view = |(seq, at, entry)| types::AutoJournalView { seq, at: crate::timestamp(at), entry };
     Ok(Json(entries.into_iter().map(view).collect()))
+}
+
+/// What a session of a pipeline was asked and left behind
+#[utoipa::path(get, path = "/auto/{id}/sessions/{session}", tag = "auto", operation_id = "session_auto", params(("id" = String, Path), ("session" = String, Path)),
+    responses((status = 200, description = "It", body = types::SessionFiles), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn session(
+    State(app): State<App>,
+    RunSession(id, session): RunSession,
+) -> Answer<types::SessionFiles> {
+    Ok(Json(app.autos.session_files(id, &session).await?))
+}
+
+/// What a session of a pipeline did and said
+///
+/// The event `session_said` tells that there is more.
+#[utoipa::path(get, path = "/auto/{id}/sessions/{session}/log", tag = "auto", operation_id = "session_log_auto", params(("id" = String, Path), ("session" = String, Path), types::SessionLogQuery),
+    responses((status = 200, description = "Lines", body = types::SessionLines), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn session_log(
+    State(app): State<App>,
+    RunSession(id, session): RunSession,
+    Params(query): Params<types::SessionLogQuery>,
+) -> Answer<types::SessionLines> {
+    let (after, raw) = (query.after.unwrap_or(0), query.raw.unwrap_or(false));
+    Ok(Json(app.autos.session_lines(id, &session, after, raw).await?))
 }

@@ -100,10 +100,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Run {
     }
 }
 
-/// The run of a plan in the path, and one of its sessions.
-pub(super) struct PlanSession(pub(super) RunId, pub(super) String);
+/// The run in the path, of a plan or of a backlog, and one of its sessions.
+pub(super) struct RunSession(pub(super) RunId, pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for PlanSession {
+impl<S: Send + Sync> FromRequestParts<S> for RunSession {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -115,7 +115,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PlanSession {
         if session.starts_with(['.', '-']) || session.is_empty() || !session.chars().all(fits) {
             return Err(ApiError::Malformed("that is no name of a session".into()));
         }
-        Ok(PlanSession(run.parse()?, session))
+        Ok(RunSession(run.parse()?, session))
     }
 }
 

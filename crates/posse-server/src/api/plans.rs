@@ -9,7 +9,7 @@ use posse_core::plan::settings::Given;
 use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;
 
-use super::params::{Params, PlanSession, Run};
+use super::params::{Params, Run, RunSession};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -137,7 +137,7 @@ pub(super) async fn journal(
     responses((status = 200, description = "It", body = types::SessionFiles), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn session(
     State(app): State<App>,
-    PlanSession(id, session): PlanSession,
+    RunSession(id, session): RunSession,
 ) -> Answer<types::SessionFiles> {
     Ok(Json(app.plans.session_files(id, &session).await?))
 }
@@ -149,18 +149,22 @@ pub(super) async fn session(
     responses((status = 200, description = "Lines", body = types::SessionLines), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn session_log(
     State(app): State<App>,
-    PlanSession(id, session): PlanSession,
+    RunSession(id, session): RunSession,
     Params(query): Params<types::SessionLogQuery>,
 ) -> Answer<types::SessionLines> {
     let (after, raw) = (query.after.unwrap_or(0), query.raw.unwrap_or(false));
     Ok(Json(app.plans.session_lines(id, &session, after, raw).await?))
 }
 
-/// Remove what runs of plans left behind and nobody needs, or name it
+/// Remove what runs of plans and pipelines left behind and nobody needs, or name it
 ///
-/// Never work that is not merged, and nothing of a plan that is not at its end.
+/// Never work that is not merged, and nothing of a plan that is not at its end or of an item that is still in the backlog.
 #[utoipa::path(post, path = "/plans/clean", tag = "plans", request_body = types::CleanIn,
     responses((status = 200, description = "What has gone, or may go", body = types::CleanView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn clean(State(app): State<App>, Params(body): Params<types::CleanIn>) -> Answer<types::CleanView> {
-    Ok(Json(app.plans.clean_all(body.file.as_deref(), body.remove).await?))
+    let mut found = app.plans.clean_all(body.file.as_deref(), body.remove).await?;
+    if body.file.is_none() {
+        app.autos.clean(body.remove, &mut found).await?;
+    }
+    Ok(Json(found))
 }

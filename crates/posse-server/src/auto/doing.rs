@@ -28,6 +28,7 @@ use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
 use super::entry::{Entry, Spec};
+use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use super::scan::plan_file;
 use crate::backlog::archive::{self, ArchiveError, archive, remove_returned};
@@ -35,6 +36,7 @@ use crate::backlog::checkout::why_away;
 use crate::backlog::{Found, edit, scan, text};
 use crate::git;
 use crate::plans::doing::read_report;
+use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
@@ -200,7 +202,7 @@ impl Doing {
     }
 
     pub(super) fn session_files(&self, id: &DeedId) -> PathBuf {
-        of_item(&self.state, &id.item).join("sessions").join(id.number.to_string())
+        sessions_of(&of_item(&self.state, &id.item)).join(id.number.to_string())
     }
 
     /// Whether this session was begun: then nothing but time is needed.
@@ -391,6 +393,8 @@ impl Doing {
             }));
         }
         let hears = |event: &Said| {
+            let said = serde_json::json!({ "auto_run": self.spec.id, "session": id.to_string() });
+            self.sessions.app.tell(SESSION_SAID, said);
             if let Some(text) = heard(event) {
                 let _ = self.told.send(Told::Heard(id.clone(), text));
             }
@@ -474,7 +478,7 @@ impl Doing {
     }
 
     /// Every session that worked on an item, as the ledger has them.
-    async fn sessions_of(&self, item: &Slug) -> Vec<Line> {
+    async fn lines_of(&self, item: &Slug) -> Vec<Line> {
         let (project, item) = (Some(self.spec.directory.clone()), Some(item.to_string()));
         let lines = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
         lines.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}")).unwrap_or_default()
@@ -488,7 +492,7 @@ impl Doing {
         retirement: &Retirement,
     ) -> Result<(String, String), ArchiveError> {
         let (rows, commits) = self.plan_state(id).unwrap_or_default();
-        let sessions = self.sessions_of(&id.item).await;
+        let sessions = self.lines_of(&id.item).await;
         let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
         let minutes = retirement.seconds / 60;
         let block = OutcomeBlock {

@@ -25,16 +25,13 @@ use super::view::{self, AutoView};
 use super::watching::Watching;
 use super::{AllHeard, Command, guard, words};
 use crate::api::App;
-use crate::hub;
+use crate::journal::{self, Stopping};
 use crate::notify;
 use crate::plans::stop_file::StopWatch;
 use crate::plans::words::log;
 use crate::plans::{Listening, News};
 use crate::store::{JournalEntry, Kind, RunRow};
 use looking::Seen;
-
-/// How long before the journal is tried again when the disk refuses it.
-const DISK_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
     ledger: Ledger,
@@ -75,9 +72,6 @@ pub(super) enum Ended {
     /// The daemon is going.
     Stopping,
 }
-
-/// What is passed on when the daemon is going.
-struct Stopping;
 
 pub(super) struct Parts {
     pub(super) ledger: Ledger,
@@ -266,28 +260,19 @@ impl Driver {
         self.record(Entry::Happened { event: Box::new(event) }).await
     }
 
-    /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
+    /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
-        let at = crate::now();
-        let mut ledger = self.ledger.clone();
-        let effects = ledger.take(&entry, at);
-        let (seq, id) = (self.seq + 1, ledger.spec.id);
+        let entry = entry.masked();
+        let effects = self.ledger.take(&entry, crate::now());
+        self.seq += 1;
+        let id = self.ledger.spec.id;
         if let Entry::Said { level, text, item } = &entry {
             let item = item.as_ref().map(|item| format!("{item}: ")).unwrap_or_default();
             log(id, *level, &format!("{item}{text}"));
         }
-        let told = view::told(id, seq, &entry);
-        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry);
-        loop {
-            let (entry, told) = (Box::new(journal.clone()), told.clone());
-            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-                Ok(Ok(())) => break,
-                Ok(Err(why)) => tracing::warn!(run = %id, "the journal cannot be written, the pipeline waits: {why}"),
-                Err(_) => return Err(Stopping),
-            }
-            tokio::time::sleep(DISK_RETRY).await;
-        }
-        (self.ledger, self.seq) = (ledger, seq);
+        let told = view::told(id, self.seq, &entry);
+        let journal = journal_entry(&self.ledger, &self.doing.state, self.seq, &entry);
+        journal::write_surely(&self.app, journal, told).await?;
         Ok(effects)
     }
 
@@ -387,14 +372,14 @@ pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, 
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry).unwrap_or_default(),
-        row: RunRow {
+        row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Auto,
             status: view.status.as_str().to_owned(),
             state_file: ledger.spec.directory.clone(),
             created: ledger.begun,
             view: serde_json::to_string(&view).unwrap_or_default(),
-        },
+        }),
         usage: ledger.line.clone().filter(|line| line.at == ledger.changed && is_end(entry)),
     }
 }

@@ -14,7 +14,7 @@ use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Shelves;
-use crate::plans::entry::ConfigFile;
+use crate::plans::entry::{ConfigFile, UNSPEAKABLE, without_secrets};
 
 /// Everything a pipeline was begun with. It goes by this and not by what files say later: a session must not be able to
 /// change how it is guarded.
@@ -91,4 +91,23 @@ pub enum Entry {
     },
     /// Nothing follows.
     Closed,
+}
+
+impl Entry {
+    /// Without what looks like a secret, before anybody writes it down or tells it. What people wrote themselves stays: an item
+    /// is called what it is called.
+    pub(super) fn masked(self) -> Self {
+        let by_people = match &self {
+            Self::Created { .. } => true,
+            Self::Happened { event } => matches!(**event, Event::Scanned { .. } | Event::Retry { .. }),
+            _ => false,
+        };
+        if by_people {
+            return self;
+        }
+        without_secrets(self).unwrap_or_else(|error| {
+            tracing::error!("an entry of a pipeline's journal cannot be masked: {error}");
+            Self::Said { level: Level::Warning, item: None, text: UNSPEAKABLE.into() }
+        })
+    }
 }

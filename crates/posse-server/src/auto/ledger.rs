@@ -9,6 +9,7 @@ use posse_core::plan::budget::{Line, Phase, Usage};
 use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
+use crate::journal::Replay;
 use crate::plans::verdict_word;
 
 #[derive(Clone, Debug)]
@@ -46,17 +47,6 @@ impl Ledger {
             begun: at,
             changed: at,
         }
-    }
-
-    /// From a journal. Nothing if it does not begin as one does.
-    pub(crate) fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let (at, Entry::Created { spec }) = journal.next()? else { return None };
-        let mut ledger = Self::new(*spec, at);
-        for (at, entry) in journal {
-            ledger.take(&entry, at);
-        }
-        Some(ledger)
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
@@ -127,5 +117,19 @@ fn outcome(end: &SessionEnd) -> &'static str {
         SessionEnd::Failed(_) => "failed",
         SessionEnd::Asks(_) => "asked",
         SessionEnd::Over { .. } => "done",
+    }
+}
+
+impl Replay for Ledger {
+    type Entry = Entry;
+
+    fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let mut ledger = Self::new(*spec, at);
+        for (at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
     }
 }

@@ -209,12 +209,13 @@ impl Draft<'_> {
             run: format!("{}/{}-{}", self.spec.id, self.item.slug, self.number),
             attempt: 1,
         };
-        let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default() };
+        let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
         match desk.areas.merge(&area, &words, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
             MergeResult::Conflict { paths } => Err(format!("the design does not merge: {}", paths.join(", "))),
             MergeResult::RedTogether(failure) => Err(format!("the design cannot be committed: {}", failure.message)),
             MergeResult::NotNow { why } => Err(format!("the design cannot be merged: {why}")),
+            MergeResult::Stopped => Err("the design was not merged, because its checks were stopped".into()),
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn candidates(spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
             title: item.title.clone(),
             hash: item.hash.clone(),
             held,
+            archived: matches!(queue.standing(&item.slug), Some(Standing::Held(Held::Archived))),
             asks: asks(&plan_file(spec, &item.slug)),
             limit_usd: item.budget_usd,
         };
@@ -51,6 +52,7 @@ pub(super) fn candidates(spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
             title: slug.to_string(),
             hash: String::new(),
             held: Some(other.why),
+            archived: false,
             asks: None,
             limit_usd: None,
         };

@@ -11,13 +11,16 @@
 //! - `gates`: commands that check the work, or what it gives together with others'.
 //! - `merge`: the way back. `tidy`: what can go when it is merged, what is kept, and for how long.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
-use posse_core::aftermath::{self, GitPath, Snapshot};
+use posse_core::aftermath::{self, Change, GitPath, Snapshot};
 use posse_core::plan::file::Isolation;
+use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
 use posse_core::plan::names;
 use tokio::sync::Mutex;
@@ -36,7 +39,7 @@ mod running;
 mod seal;
 mod tidy;
 
-pub use gates::Gates;
+pub use gates::{Gates, Stopped};
 pub use in_place::{Earlier, Traces};
 pub use obstacle::obstacle;
 pub use tidy::{Keeping, Kept, Sweep};
@@ -102,6 +105,8 @@ pub enum AreaError {
     #[error("the name of {} is not text; posse needs one that is", .0.display())]
     NotText(PathBuf),
     #[error(transparent)]
+    Stopped(#[from] Stopped),
+    #[error(transparent)]
     Git(#[from] GitError),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: io::Error },
@@ -133,6 +138,8 @@ pub struct Ground {
 pub struct Areas {
     /// The root of the user's checkout.
     root: PathBuf,
+    /// The user's checkout, as it was found.
+    home: WorkTree,
     state: PathBuf,
     plan_slug: String,
     /// In full: `refs/heads/main`.
@@ -148,6 +155,16 @@ pub struct Areas {
     bench: Mutex<()>,
     /// Held by whoever looks at the user's checkout and writes down whose is what.
     checkout: Mutex<()>,
+    known: Known,
+}
+
+/// What was found out about commits, of which nothing ever changes.
+#[derive(Debug, Default)]
+struct Known {
+    /// The last one that was found to have no submodule.
+    simple: std::sync::Mutex<String>,
+    /// The last one whose tree was asked for, and that tree.
+    tree: std::sync::Mutex<(String, String)>,
 }
 
 /// Where one session works.
@@ -218,6 +235,7 @@ impl Areas {
         running::end_all(&state).await;
         Ok(Self {
             root,
+            home: tree,
             state,
             plan_slug,
             target: format!("refs/heads/{target}"),
@@ -227,6 +245,7 @@ impl Areas {
             merging: Mutex::default(),
             bench: Mutex::default(),
             checkout: Mutex::default(),
+            known: Known::default(),
         })
     }
 
@@ -243,32 +262,48 @@ impl Areas {
     /// Makes sure that a session has a place to work in, with all that is done so far.
     pub async fn begin(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
         match self.isolation {
-            Isolation::Worktree => self.make(run, &self.tip().await?).await,
+            Isolation::Worktree => self.make_on(run, None).await,
             Isolation::InPlace => self.begin_in_place(run, gates).await,
         }
     }
 
     /// The last commit of the branch that gathers the results.
     pub async fn tip(&self) -> Result<String, AreaError> {
+        let commit = format!("{}^{{commit}}", self.target);
+        let (there, said) = git::hear_either(&self.root, &["rev-parse", "--verify", "--quiet", &commit]).await?;
+        if there {
+            return Ok(String::from_utf8_lossy(said.trim_ascii_end()).into_owned());
+        }
         if !exists(&self.root, &self.target).await? {
             return Err(AreaError::BranchGone(self.target.clone()));
         }
-        Ok(git::ask(&self.root, &["rev-parse", "--verify", &format!("{}^{{commit}}", self.target)]).await?)
+        // What is wrong with it, in git's words.
+        Ok(git::ask(&self.root, &["rev-parse", "--verify", &commit]).await?)
     }
 
     /// Makes the area of a session, with the files of this commit. Asked again, it is the same area, whatever the commit.
     pub async fn make(&self, run: &RunId, base: &str) -> Result<Area, AreaError> {
+        self.make_on(run, Some(base)).await
+    }
+
+    /// On this commit, or on the last one of the branch that gathers the results.
+    async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<Area, AreaError> {
         let _list = self.list.lock().await;
-        let mut note = match self.note(run)? {
-            Some(note) => note,
+        let (mut note, branch) = match self.note(run)? {
+            Some(note) => (note, Branch::MayBeThere),
             None => {
-                let note = self.unused(run, base).await?;
+                let there = self.branches(run).await?;
+                let base = match base {
+                    Some(base) => base.to_owned(),
+                    None => there.tip.ok_or_else(|| AreaError::BranchGone(self.target.clone()))?,
+                };
+                let note = self.unused_beside(run, &base, &there.of_task).await?;
                 self.write_note(run, &note)?;
-                note
+                (note, Branch::IsNew)
             }
         };
         if !note.ready || !note.directory.exists() {
-            self.furnish(&note).await?;
+            self.furnish(&note, branch).await?;
             note.ready = true;
             self.write_note(run, &note)?;
         }
@@ -283,18 +318,42 @@ impl Areas {
         }
     }
 
-    /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
+    /// The last commit of the branch that gathers the results, and the branches of a task, asked for at once.
+    async fn branches(&self, run: &RunId) -> Result<Branches, AreaError> {
+        let first = format!("refs/heads/{}", names::branch(&self.plan_slug, &run.task, run.start));
+        let of_task = first.rsplit_once('/').map_or(&*first, |(of_task, _)| of_task);
+        let arguments = ["for-each-ref", "--format=%(objectname) %(refname)", &self.target, of_task];
+        let said = git::hear(&self.root, None, &arguments, b"").await?;
+        let mut branches = Branches::default();
+        for line in String::from_utf8_lossy(&said).lines() {
+            let Some((commit, name)) = line.split_once(' ') else { continue };
+            if name == self.target {
+                branches.tip = Some(commit.to_owned());
+            }
+            branches.of_task.insert(name.to_owned());
+        }
+        Ok(branches)
+    }
+
+    #[cfg(test)]
     async fn unused(&self, run: &RunId, base: &str) -> Result<Note, AreaError> {
-        if let Some(path) = obstacle::submodule(&self.root, base).await? {
-            return Err(AreaError::Submodule(path));
+        self.unused_beside(run, base, &self.branches(run).await?.of_task).await
+    }
+
+    /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
+    async fn unused_beside(&self, run: &RunId, base: &str, taken: &BTreeSet<String>) -> Result<Note, AreaError> {
+        if !self.is_simple(base) {
+            if let Some(path) = obstacle::submodule(&self.root, base).await? {
+                return Err(AreaError::Submodule(path));
+            }
+            self.found_simple(base);
         }
         let branch = names::branch(&self.plan_slug, &run.task, run.start);
         let directory = names::area(&self.plan_slug, &run.task, run.start);
         for number in 1..=NAMES {
             let numbered = |name: &str| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
             let (branch, directory) = (numbered(&branch), self.state.join("worktrees").join(numbered(&directory)));
-            let taken = exists(&self.root, &format!("refs/heads/{branch}")).await?;
-            if !taken && directory.symlink_metadata().is_err() {
+            if !taken.contains(&format!("refs/heads/{branch}")) && directory.symlink_metadata().is_err() {
                 return Ok(Note::new(run, branch, directory, base.to_owned()));
             }
         }
@@ -302,16 +361,18 @@ impl Areas {
     }
 
     /// Every step may have been done already, or half. No session was there yet.
-    async fn furnish(&self, note: &Note) -> Result<(), AreaError> {
+    async fn furnish(&self, note: &Note, known: Branch) -> Result<(), AreaError> {
         let (directory, branch) = (&note.directory, note.branch.as_str());
         if let Some(parent) = directory.parent() {
             private(parent)?;
         }
         if !directory.join(".git").exists() {
             let place = text(directory)?;
+            // Without files yet: git locks the area until it has written them, and one who is killed leaves it locked.
             // Twice --force: git may have a record of this directory although it is gone, from one who was interrupted.
             let mut arguments = vec!["worktree", "add", "--quiet", "--no-checkout", "--force", "--force"];
-            if exists(&self.root, &format!("refs/heads/{branch}")).await? {
+            let full_name = format!("refs/heads/{branch}");
+            if known == Branch::MayBeThere && exists(&self.root, &full_name).await? {
                 arguments.extend(["--", place, branch]);
             } else {
                 arguments.extend(["--no-track", "-b", branch, "--", place, &note.base]);
@@ -329,8 +390,42 @@ impl Areas {
         if !area.directory.join(".git").is_file() {
             return Err(broken());
         }
-        let tree = WorkTree::find(&area.directory).await?;
-        tree.filter(|tree| tree.root == area.directory).ok_or_else(broken)
+        self.tree_in(&area.directory).await?.ok_or_else(broken)
+    }
+
+    /// The work tree that has its root here, if there is one.
+    async fn tree_in(&self, root: &Path) -> Result<Option<WorkTree>, GitError> {
+        Ok(self.tree_at(root).await?.filter(|tree| tree.root == root))
+    }
+
+    /// The work tree that this is in. Git is asked only where the files do not say it.
+    async fn tree_at(&self, directory: &Path) -> Result<Option<WorkTree>, GitError> {
+        match self.home.beside(directory) {
+            Some(tree) => Ok(Some(tree)),
+            None => WorkTree::find(directory).await,
+        }
+    }
+
+    /// Whether there is evidence in an area that something was done.
+    pub async fn has_work(&self, area: &Area) -> Result<bool, AreaError> {
+        if self.isolation == Isolation::InPlace {
+            return Ok(self.work_in_place(area).await?.is_there());
+        }
+        let tree = self.tree(area).await?;
+        let status = tree.status_and_head().await?;
+        if !self.dirty(&tree, &status.changes).is_empty() {
+            return Ok(true);
+        }
+        match status.commit {
+            Some(head) if head != area.base => Ok(!self.commits(&area.base, &head).await?.is_empty()),
+            _ => Ok(false),
+        }
+    }
+
+    /// What is not committed, but for what is posse's own.
+    fn dirty(&self, tree: &WorkTree, changes: &[Change]) -> Vec<GitPath> {
+        let plan = aftermath::plan(changes, &nothing_of_the_users(tree), None);
+        plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect()
     }
 
     pub async fn work(&self, area: &Area) -> Result<Work, AreaError> {
@@ -338,11 +433,10 @@ impl Areas {
             return self.work_in_place(area).await;
         }
         let tree = self.tree(area).await?;
-        let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
-        let changes = tree.status().await?;
-        let plan = aftermath::plan(&changes, &nothing_of_the_users(&tree), None);
-        let dirty: Vec<GitPath> = plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect();
-        let mut files = self.changed(&area.base, &head).await?;
+        let status = tree.status_and_head().await?;
+        let head = status.commit.unwrap_or_else(|| area.base.clone());
+        let dirty = self.dirty(&tree, &status.changes);
+        let mut files = self.changed(&area.base, &head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();
@@ -359,11 +453,13 @@ impl Areas {
         Ok(said.lines().map(str::to_owned).collect())
     }
 
-    async fn changed(&self, from: &str, to: &str) -> Result<Vec<GitPath>, AreaError> {
-        let arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to, "--"];
+    /// In what two commits, or trees, differ.
+    async fn changed(&self, from: &str, to: &str) -> Result<Difference, AreaError> {
+        let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, "--"];
         let said = git::hear(&self.root, None, &arguments, b"").await?;
-        let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok(paths.map(|path| GitPath(path.to_vec())).collect())
+        let words = || "it said something else than what differs".to_owned();
+        let failed = || GitError::Failed { command: "diff-tree".into(), words: words() };
+        Ok(difference(&said).ok_or_else(failed)?)
     }
 
     async fn has(&self, descendant: &str, commit: &str) -> Result<bool, AreaError> {
@@ -371,8 +467,38 @@ impl Areas {
     }
 
     async fn tree_of(&self, commit: &str) -> Result<String, AreaError> {
-        Ok(git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?)
+        let known = self.known.tree.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if known.0 == commit {
+            return Ok(known.1);
+        }
+        let tree = git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
+        *self.known.tree.lock().unwrap_or_else(PoisonError::into_inner) = (commit.to_owned(), tree.clone());
+        Ok(tree)
     }
+
+    /// Whether a commit is known to have no submodule.
+    fn is_simple(&self, commit: &str) -> bool {
+        *self.known.simple.lock().unwrap_or_else(PoisonError::into_inner) == commit
+    }
+
+    fn found_simple(&self, commit: &str) {
+        commit.clone_into(&mut self.known.simple.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// What there is of branches when an area is made.
+#[derive(Default)]
+struct Branches {
+    tip: Option<String>,
+    /// In full, and the one that gathers the results with them.
+    of_task: BTreeSet<String>,
+}
+
+/// What is known of the branch of an area.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Branch {
+    IsNew,
+    MayBeThere,
 }
 
 fn area(run: &RunId, note: Note) -> Area {
@@ -408,6 +534,8 @@ fn private(path: &Path) -> Result<(), AreaError> {
     }
 }
 
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod in_place_property_tests;
 #[cfg(test)]

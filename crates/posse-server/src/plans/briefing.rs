@@ -47,11 +47,19 @@ pub(super) struct Briefing {
 }
 
 impl Briefing {
-    /// What the session made of its copy of the plan, if anything.
+    /// What the session made of its copy of the plan, if anything. If nothing, the copies go: as many as there are sessions,
+    /// each as long as the plan, they would outgrow everything else.
     pub(super) fn changed_copy(&self) -> Option<Told> {
         let given = std::fs::read_to_string(&self.given).ok()?;
         let theirs = std::fs::read_to_string(&self.copy).ok()?;
-        (given != theirs).then_some(Told::PlanCopy { given, theirs })
+        if given != theirs {
+            return Some(Told::PlanCopy { given, theirs });
+        }
+        // The one that says what was given goes last: without the other, nothing has changed.
+        for copy in [&self.copy, &self.given] {
+            let _ = std::fs::remove_file(copy);
+        }
+        None
     }
 }
 
@@ -108,7 +116,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
 }
 
 pub(crate) fn put(path: &Path, text: &str) -> Result<(), String> {
-    crate::serve::write_private(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
+    crate::serve::write_private_unsynced(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// What it may do: as its agent may, and less if the task says so.

@@ -22,7 +22,7 @@ use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::areas::{Area, Areas, Gates};
+use super::areas::{Area, AreaError, Areas, Gates, Stopped};
 use super::briefing::{self, Briefing};
 use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
@@ -62,6 +62,8 @@ pub(super) struct Doing {
     /// The run's own directory.
     pub(super) state: PathBuf,
     pub(super) told: UnboundedSender<Told>,
+    /// That checks are to be ended, and no more begun.
+    pub(super) no_checks: watch::Sender<bool>,
 }
 
 impl Doing {
@@ -69,17 +71,28 @@ impl Doing {
     pub(super) fn begin(self, effect: Effect, run: Run) {
         tokio::spawn(async move {
             let event = match effect {
-                Effect::MakeArea { run: id } => match self.make_area(&id, &run).await {
-                    Ok(_) => Event::AreaReady { run: id },
-                    Err(why) => Event::AreaFailed { run: id, why },
+                Effect::MakeArea { run: id } => match &self.areas {
+                    Ok(areas) => match areas.begin(&id, &self.gates(&run)).await {
+                        // Stopped: nothing is started in it when a run stops.
+                        Ok(_) | Err(AreaError::Stopped(_)) => Event::AreaReady { run: id },
+                        Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
+                    },
+                    Err(why) => Event::AreaFailed { run: id, why: why.clone() },
                 },
-                Effect::CheckPlan => Event::PlanChecked { checks: self.check_plan(&run).await },
+                Effect::CheckPlan => match self.check_plan(&run).await {
+                    Ok(checks) => Event::PlanChecked { checks },
+                    Err(Stopped) => Event::PlanCheckStopped,
+                },
                 Effect::RunGates { run: id } => {
-                    let failed = match self.area(&id) {
-                        Ok((areas, area)) => areas.check(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
-                        Err(why) => Some(words::gate_not_run(&why)),
+                    let (words, gates) = (self.commit_words(&id, &run), self.gates(&run));
+                    let checked = match self.area(&id) {
+                        Ok((areas, area)) => areas.check_unless_stopped(&area, &words, &gates).await,
+                        Err(why) => Ok(Some(words::gate_not_run(&why))),
                     };
-                    Event::GatesEnded { run: id, failed }
+                    match checked {
+                        Ok(failed) => Event::GatesEnded { run: id, failed },
+                        Err(Stopped) => Event::GatesStopped { run: id },
+                    }
                 }
                 Effect::Merge { run: id } => {
                     let result = match self.area(&id) {
@@ -95,18 +108,14 @@ impl Doing {
         });
     }
 
-    async fn make_area(&self, id: &RunId, run: &Run) -> Result<Area, String> {
-        self.areas.clone()?.begin(id, &self.gates(run)).await.map_err(|error| error.to_string())
-    }
-
-    async fn check_plan(&self, run: &Run) -> Vec<PlanCheck> {
+    async fn check_plan(&self, run: &Run) -> Result<Vec<PlanCheck>, Stopped> {
         let gates = self.gates(run);
         match &self.areas {
-            Ok(areas) => areas.check_plan(self.spec.git.base.as_deref(), &gates).await,
+            Ok(areas) => areas.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
             Err(why) => {
                 let red = || GateVerdict::Red(words::gate_not_run(why));
                 let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
-                of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect()
+                Ok(of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect())
             }
         }
     }
@@ -130,7 +139,8 @@ impl Doing {
     /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
     fn gates(&self, run: &Run) -> Gates {
         let environment = self.means.iter().flat_map(|means| means.environment.clone()).collect();
-        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment }
+        let stop = Some(self.no_checks.subscribe());
+        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
     }
 
     /// What can go of the work areas, goes. What is kept, and why.
@@ -270,14 +280,14 @@ impl Doing {
     /// What came of it.
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
         let traces = self.traces(id, area).await;
-        let work = match &self.areas {
-            Ok(areas) => areas.work(area).await.map_err(|error| error.to_string()),
+        let left_work = match &self.areas {
+            Ok(areas) => areas.has_work(area).await.map_err(|error| error.to_string()),
             Err(why) => Err(why.clone()),
         };
-        let left_work = work.as_ref().is_ok_and(super::areas::Work::is_there);
-        if let Err(why) = work {
+        let left_work = left_work.unwrap_or_else(|why| {
             tracing::warn!("what {id} did cannot be told: {why}");
-        }
+            false
+        });
         let report = read_report(&briefing.report_file);
         let failed = !matches!(over.ended, Ended::Exited(0));
         let zone = jiff::tz::TimeZone::system();

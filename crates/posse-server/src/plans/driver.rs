@@ -17,6 +17,7 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::time::Wall;
 use posse_core::turn::Level;
 use tokio::sync::{mpsc, watch};
 
@@ -27,17 +28,14 @@ use super::others::Mine;
 use super::plan_file::PlanFile;
 use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
-use super::{Command, Heard, report, words};
+use super::{Command, Live, report, words};
 use crate::api::App;
-use crate::hub;
+use crate::journal::{self, Stopping};
 use crate::notify;
 use crate::store::{JournalEntry, Kind, RunRow};
 
-/// How long before the journal is tried again when the disk refuses it.
-const DISK_RETRY: Duration = Duration::from_secs(1);
-
 /// Told, and not kept, when a session has said something: there is more in its log.
-const SESSION_SAID: &str = "session_said";
+pub(crate) const SESSION_SAID: &str = "session_said";
 
 pub(super) struct Driver {
     ledger: Ledger,
@@ -48,8 +46,8 @@ pub(super) struct Driver {
     file: PlanFile,
     told: mpsc::UnboundedReceiver<Told>,
     commands: mpsc::UnboundedReceiver<Command>,
-    /// What sessions are heard to do.
-    heard: Heard,
+    /// Where people look at this run.
+    live: Live,
     /// How to end the sessions that run.
     stops: BTreeMap<RunId, watch::Sender<bool>>,
     /// What nobody can do who does not know the environment.
@@ -69,9 +67,6 @@ pub(super) enum Ended {
     Stopping,
 }
 
-/// What is passed on when the daemon is going.
-struct Stopping;
-
 pub(super) struct Parts {
     pub(super) ledger: Ledger,
     pub(super) seq: i64,
@@ -79,17 +74,17 @@ pub(super) struct Parts {
     pub(super) doing: Doing,
     pub(super) told: mpsc::UnboundedReceiver<Told>,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
-    pub(super) heard: Heard,
+    pub(super) live: Live,
     pub(super) mine: Mine,
     pub(super) stop_files: StopWatch,
 }
 
 impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, heard, mine, stop_files } = parts;
+        let Parts { ledger, seq, app, doing, told, commands, live, mine, stop_files } = parts;
         let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
         let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { ledger, seq, app, doing, file, told, commands, heard, stops, waiting, mine, stop_files, merged }
+        Self { ledger, seq, app, doing, file, told, commands, live, stops, waiting, mine, stop_files, merged }
     }
 
     /// Goes on until the run is over.
@@ -158,7 +153,7 @@ impl Driver {
                 Told::Event(event) => {
                     if let Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } = &*event {
                         self.stops.remove(run);
-                        self.heard.forget(run);
+                        self.live.forget(self.ledger.spec.id, run);
                     }
                     if let Event::MergeEnded { run, result: MergeResult::Merged { .. } } = &*event {
                         self.merged.push(run.clone());
@@ -168,7 +163,7 @@ impl Driver {
                 Told::Entry(entry) => self.record(entry).await,
                 Told::Heard(run, text) => {
                     if let Some(text) = text {
-                        self.heard.put(&run, text);
+                        self.live.hear(self.ledger.spec.id, &run, text);
                     }
                     self.app.tell(SESSION_SAID, view::said(self.ledger.spec.id, &run));
                     Ok(Vec::new())
@@ -248,28 +243,22 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Writes an entry down and takes it in. A disk that refuses is waited for: nothing goes on without the journal.
+    /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
-        let (entry, at) = (entry.masked(), crate::now());
-        let mut ledger = self.ledger.clone();
-        let effects = ledger.take(&entry, at);
-        let (seq, id) = (self.seq + 1, ledger.spec.id);
+        let (entry, sessions) = (entry.masked(), self.ledger.lines.len());
+        let effects = self.ledger.take(&entry, crate::now());
+        self.seq += 1;
+        let id = self.ledger.spec.id;
         if let Entry::Said { level, text } = &entry {
             words::log(id, *level, text);
         }
-        let told = view::told(id, seq, &entry);
-        let usage = ledger.lines.get(self.ledger.lines.len()).cloned();
-        let journal = journal_entry(&ledger, &self.doing.state, seq, &entry, usage);
-        loop {
-            let (entry, told) = (Box::new(journal.clone()), told.clone());
-            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-                Ok(Ok(())) => break,
-                Ok(Err(why)) => tracing::warn!(run = %id, "the journal cannot be written, the plan waits: {why}"),
-                Err(_) => return Err(Stopping),
-            }
-            tokio::time::sleep(DISK_RETRY).await;
-        }
-        (self.ledger, self.seq) = (ledger, seq);
+        let view = PlanView::new(&self.ledger, &self.doing.state.to_string_lossy());
+        let usage = self.ledger.lines.get(sessions).cloned();
+        let journal = journal_entry(&view, self.seq, &entry, self.ledger.changed, usage);
+        let told = view::told(id, self.seq, &entry);
+        // Before anybody is told that there is something new to look at.
+        self.live.put(view);
+        journal::write_surely(&self.app, journal, told).await?;
         self.tell_others(&entry);
         Ok(effects)
     }
@@ -284,6 +273,7 @@ impl Driver {
         match effect {
             Effect::StartSession { run, launch } => self.start(run, launch).await,
             Effect::EndSession { run } => self.end(&run).await,
+            Effect::EndChecks => self.end_checks().await,
             Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
                 if self.doing.means.is_none() && self.runs_gates(&effect) =>
             {
@@ -348,6 +338,25 @@ impl Driver {
             }
         })
         .await
+    }
+
+    /// Checks end, and no more are begun. Those that wait for somebody who knows the environment need not wait any more.
+    async fn end_checks(&mut self) -> Result<Vec<Effect>, Stopping> {
+        self.doing.no_checks.send_replace(true);
+        let mut effects = Vec::new();
+        for effect in std::mem::take(&mut self.waiting) {
+            let stopped = match effect {
+                Effect::RunGates { run } => Event::GatesStopped { run },
+                Effect::Merge { run } => Event::MergeEnded { run, result: MergeResult::Stopped },
+                Effect::CheckPlan => Event::PlanCheckStopped,
+                other => {
+                    self.waiting.push(other);
+                    continue;
+                }
+            };
+            effects.extend(self.happen(stopped).await?);
+        }
+        Ok(effects)
     }
 
     /// The run is to stop: what waits for somebody who knows the environment, and was never begun, need not wait any more.
@@ -434,28 +443,16 @@ impl Driver {
     }
 }
 
-/// An entry as it is stored, with the run as it is after it, and what the session has used that it tells of.
-pub(super) fn journal_entry(
-    ledger: &Ledger,
-    state: &std::path::Path,
-    seq: i64,
-    entry: &Entry,
-    usage: Option<Line>,
-) -> JournalEntry {
-    let view = PlanView::new(ledger, &state.to_string_lossy());
-    JournalEntry {
-        run: ledger.spec.id,
-        seq,
-        at: ledger.changed,
-        entry: serde_json::to_string(entry).unwrap_or_default(),
-        row: RunRow {
-            id: ledger.spec.id,
-            kind: Kind::Plan,
-            status: view.status.as_str().to_owned(),
-            state_file: ledger.spec.file.clone(),
-            created: ledger.begun,
-            view: serde_json::to_string(&view).unwrap_or_default(),
-        },
-        usage,
-    }
+/// An entry as it is stored, and what the session has used that it tells of; with the run as it is, where it begins or ends.
+pub(super) fn journal_entry(view: &PlanView, seq: i64, entry: &Entry, at: Wall, usage: Option<Line>) -> JournalEntry {
+    let row = || RunRow {
+        id: view.id,
+        kind: Kind::Plan,
+        status: view.status.as_str().to_owned(),
+        state_file: view.file.clone(),
+        created: Wall(view.created.as_millisecond()),
+        view: serde_json::to_string(view).unwrap_or_default(),
+    };
+    let row = matches!(entry, Entry::Created { .. } | Entry::Closed { .. }).then(row);
+    JournalEntry { run: view.id, seq, at, entry: serde_json::to_string(entry).unwrap_or_default(), row, usage }
 }

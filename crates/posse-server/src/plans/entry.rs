@@ -14,6 +14,7 @@ use posse_core::rounds::config::Notifications;
 use posse_core::secrets::mask_json;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -144,18 +145,23 @@ impl Entry {
             Self::Happened { event } => matches!(**event, Event::PlanEdited { .. } | Event::Answered { .. }),
             _ => false,
         };
-        let Ok(told) = serde_json::to_value(&self) else { return self };
-        let mut masked = told.clone();
-        mask_json(&mut masked);
-        if by_people || masked == told {
+        if by_people {
             return self;
         }
-        serde_json::from_value(masked).unwrap_or_else(|error| {
+        without_secrets(self).unwrap_or_else(|error| {
             tracing::error!("an entry of a plan's journal cannot be masked: {error}");
-            Self::Said {
-                level: Level::Warning,
-                text: "something happened that cannot be told without a secret in it".into(),
-            }
+            Self::Said { level: Level::Warning, text: UNSPEAKABLE.into() }
         })
     }
+}
+
+/// Said instead of what cannot be masked.
+pub(crate) const UNSPEAKABLE: &str = "something happened that cannot be told without a secret in it";
+
+/// An entry of a journal, every text in it without what looks like a secret.
+pub(crate) fn without_secrets<E: Serialize + DeserializeOwned>(entry: E) -> Result<E, serde_json::Error> {
+    let Ok(told) = serde_json::to_value(&entry) else { return Ok(entry) };
+    let mut masked = told.clone();
+    mask_json(&mut masked);
+    if masked == told { Ok(entry) } else { serde_json::from_value(masked) }
 }

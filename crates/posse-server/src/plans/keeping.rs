@@ -1,4 +1,5 @@
-//! What runs of plans leave behind, and what of it goes: by itself when it is old or too much, and when somebody asks.
+//! What runs of plans leave behind, and what of it goes: by itself when it is old or too much, and when somebody asks. Of
+//! pipelines the same, item by item (`auto::keeping`); the gigabyte is for both.
 //! What may go is decided in `posse_core::plan::retention`; whether work is merged, git says (`areas`).
 
 use std::collections::HashSet;
@@ -14,27 +15,46 @@ use super::areas::Sweep;
 use super::keep::KeptWork;
 use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
+use crate::api::App;
 use crate::api::types::{CleanItem, CleanView, CleanWhat};
+use crate::auto::keeping as items;
 
 /// More runs than anybody has.
-const ALL: usize = i32::MAX as usize;
+pub(crate) const ALL: usize = i32::MAX as usize;
+
+/// Whose files they are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Plan(RunId),
+    Item(items::ItemOf),
+}
+
+/// Removes the files of runs and items that are old, or too much. When the daemon starts and when a run ends, so nothing waits
+/// for a clock.
+pub(crate) async fn tidy(app: &App) {
+    let (Ok(plans), Ok(autos)) = (app.plans.list(ALL).await, app.autos.list(ALL).await) else { return };
+    let (state, autos_state) = (app.plans.state.clone(), app.places.autos());
+    let tidied = tokio::task::spawn_blocking(move || {
+        let mut all: Vec<Run<Of>> = on_disk(&state, &plans).into_iter().map(|run| named(run, Of::Plan)).collect();
+        all.extend(items::on_disk(&autos_state, &autos).into_iter().map(|run| named(run, Of::Item)));
+        let stays = retention::stays(&all, |file| Path::new(file).exists());
+        for of in retention::surplus(&all, &stays, crate::now()) {
+            match of {
+                Of::Plan(id) => remove(&state, id),
+                Of::Item(item) => items::remove(&autos_state, &item),
+            }
+        }
+        remove_strangers(&state, &plans);
+    });
+    let _ = tidied.await;
+}
+
+fn named<I, J>(run: Run<I>, name: impl FnOnce(I) -> J) -> Run<J> {
+    let Run { id, file, begun, changed, over, success, holds_work, bytes } = run;
+    Run { id: name(id), file, begun, changed, over, success, holds_work, bytes }
+}
 
 impl Plans {
-    /// Removes the files of runs that are old, or too much. When the daemon starts and when a run ends, so nothing waits for
-    /// a clock.
-    pub(crate) async fn tidy(&self) {
-        let (Ok(views), state) = (self.list(ALL).await, self.state.clone()) else { return };
-        let tidied = tokio::task::spawn_blocking(move || {
-            let runs = on_disk(&state, &views);
-            let stays = retention::stays(&runs, |file| Path::new(file).exists());
-            for id in retention::surplus(&runs, &stays, crate::now()) {
-                remove(&state, id);
-            }
-            remove_strangers(&state, &views);
-        });
-        let _ = tidied.await;
-    }
-
     /// What may go of what runs left behind, and what may not; of all plans, or of this one. With `remove` it goes.
     pub(crate) async fn clean_all(&self, file: Option<&str>, remove: bool) -> Result<CleanView, PlanError> {
         // Nobody begins a run meanwhile.
@@ -81,7 +101,7 @@ impl Plans {
         Ok(found)
     }
 
-    async fn measured(&self, views: &[PlanView]) -> Result<Vec<Run>, PlanError> {
+    async fn measured(&self, views: &[PlanView]) -> Result<Vec<Run<RunId>>, PlanError> {
         let (state, views) = (self.state.clone(), views.to_vec());
         tokio::task::spawn_blocking(move || on_disk(&state, &views)).await.map_err(|_| PlanError::Stopping)
     }
@@ -89,7 +109,7 @@ impl Plans {
 
 /// All runs, with what there is of them on disk. Those of which nothing is left count too: how the newest run of a plan
 /// ended says whether the plan is at its end.
-fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run> {
+fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run<RunId>> {
     let run = |view: &PlanView| {
         let directory = state.join(view.id.as_str());
         Run {
@@ -99,11 +119,16 @@ fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run> {
             changed: Wall(view.changed.as_millisecond()),
             over: view.status == PlanRunStatus::Over,
             success: view.outcome.is_some_and(RunOutcome::is_success),
-            holds_work: !is_empty(&directory.join("worktrees")) || !is_empty(&directory.join("areas")),
+            holds_work: holds_work(&directory),
             bytes: size(&directory),
         }
     };
     views.iter().map(run).collect()
+}
+
+/// Work areas are left in it.
+pub(crate) fn holds_work(directory: &Path) -> bool {
+    !is_empty(&directory.join("worktrees")) || !is_empty(&directory.join("areas"))
 }
 
 /// No file is below it. What cannot be looked at may hold anything.
@@ -118,7 +143,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 /// What logs take. Work trees, which may be as large as the project, are no logs, and go when their work is merged.
-fn size(directory: &Path) -> u64 {
+pub(crate) fn size(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {
@@ -152,7 +177,7 @@ fn remove_strangers(state: &Path, views: &[PlanView]) {
             .metadata()
             .and_then(|found| found.modified())
             .is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > retention::AGE));
-        if old && is_empty(&directory.join("worktrees")) && is_empty(&directory.join("areas")) {
+        if old && !holds_work(&directory) {
             remove(state, id);
         }
     }

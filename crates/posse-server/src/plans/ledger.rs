@@ -10,6 +10,7 @@ use posse_core::plan::{PlanProblems, TaskId};
 use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
+use crate::journal::Replay;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -63,17 +64,6 @@ impl Ledger {
             begun: at,
             changed: at,
         })
-    }
-
-    /// From a journal. Nothing if it does not begin as one does.
-    pub(crate) fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let (at, Entry::Created { spec }) = journal.next()? else { return None };
-        let mut ledger = Self::new(*spec, at).ok()?;
-        for (at, entry) in journal {
-            ledger.take(&entry, at);
-        }
-        Some(ledger)
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
@@ -148,6 +138,20 @@ impl Ledger {
         };
         self.total.add(&line);
         self.lines.push(line);
+    }
+}
+
+impl Replay for Ledger {
+    type Entry = Entry;
+
+    fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let mut ledger = Self::new(*spec, at).ok()?;
+        for (at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
     }
 }
 

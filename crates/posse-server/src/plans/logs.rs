@@ -1,4 +1,5 @@
-//! What sessions of plans left behind, for people to read: what they were asked, did and said.
+//! What sessions left behind, for people to read: what they were asked, did and said. The same for those of plans and of
+//! pipelines.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,17 +18,7 @@ const LONGEST: u64 = 32 << 20;
 impl Plans {
     /// What a session was asked and left behind. Nothing of what is gone.
     pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, PlanError> {
-        let directory = self.session_directory(run, session).await?;
-        blocking(move || {
-            let read = |name: &str| Some(masked(&std::fs::read_to_string(directory.join(name)).ok()?).into_owned());
-            SessionFiles {
-                prompt: read("prompt.md"),
-                report: read("result/result.json"),
-                stderr: masked(&session::end_of(&directory.join("stderr.log"))).into_owned(),
-                directory: directory.to_string_lossy().into_owned(),
-            }
-        })
-        .await
+        files_in(self.session_directory(run, session).await?).await
     }
 
     /// What it did and said after this place: whole lines only.
@@ -38,15 +29,33 @@ impl Plans {
         after: u64,
         raw: bool,
     ) -> Result<SessionLines, PlanError> {
-        let name = if raw { "stream.jsonl" } else { said::NAME };
-        let path = self.session_directory(run, session).await?.join(name);
-        blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
+        lines_in(&self.session_directory(run, session).await?, after, raw).await
     }
 
     async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, PlanError> {
         self.show(run).await?;
         Ok(self.state_of(run).join("sessions").join(session))
     }
+}
+
+/// What there is in the directory of a session. Nothing of what is gone.
+pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, PlanError> {
+    blocking(move || {
+        let read = |name: &str| Some(masked(&std::fs::read_to_string(directory.join(name)).ok()?).into_owned());
+        SessionFiles {
+            prompt: read("prompt.md"),
+            report: read("result/result.json"),
+            stderr: masked(&session::end_of(&directory.join("stderr.log"))).into_owned(),
+            directory: directory.to_string_lossy().into_owned(),
+        }
+    })
+    .await
+}
+
+/// What the session of this directory did and said after this place: whole lines only.
+pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> Result<SessionLines, PlanError> {
+    let path = directory.join(if raw { "stream.jsonl" } else { said::NAME });
+    blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
 }
 
 async fn blocking<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, PlanError> {

@@ -44,7 +44,7 @@ impl PlanFile {
         let prepared = prepare(&self.path, text)?;
         self.known.push(text.to_owned());
         let noted = serde_json::to_vec(&self.known)?;
-        crate::serve::write_private(&self.note, &noted)?;
+        crate::serve::write_private_unsynced(&self.note, &noted)?;
         // As late as can be: between this look and the next line nothing can be seen.
         if self.foreign().is_some() {
             self.known.pop();

@@ -110,7 +110,7 @@ impl Sessions {
         let ended = self.follow(terminal, &order, &mut stream, &mut stop, &mut heard).await;
         // Before it goes: one that is gone without a note would be started again.
         let text = serde_json::to_vec(&Note { ended: ended.clone() }).unwrap_or_default();
-        if let Err(error) = crate::serve::write_private(&note, &text) {
+        if let Err(error) = crate::serve::write_private_unsynced(&note, &text) {
             tracing::warn!("the end of session {} is not written down: {error}", order.name);
         }
         self.end(terminal, &ended).await;
@@ -227,7 +227,7 @@ fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item 
         "directory": spawn.directory,
         "environment": variables.collect::<Vec<_>>(),
     });
-    if let Err(error) = crate::serve::write_private(&files.join("command.json"), told.to_string().as_bytes()) {
+    if let Err(error) = crate::serve::write_private_unsynced(&files.join("command.json"), told.to_string().as_bytes()) {
         tracing::warn!("how a session was started is not written down: {error}");
     }
 }

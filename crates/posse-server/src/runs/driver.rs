@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Effect, Entry, Happened, Ledger, Run};
@@ -24,12 +23,10 @@ use super::view::{self, RunView};
 use super::{Command, Means};
 use crate::api::App;
 use crate::hub;
+use crate::journal;
 use crate::record::LogEvent;
 use crate::store::{JournalEntry, Kind, RunRow};
 use crate::watched_files::{Changed, WatchedFiles};
-
-/// How long before the journal is tried again when the disk refuses it.
-const DISK_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
     run: Run,
@@ -209,15 +206,7 @@ impl Driver {
         }
         self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
-        loop {
-            let (entry, told) = (Box::new(journal.clone()), told.clone());
-            match self.app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-                Ok(Ok(())) => return true,
-                Ok(Err(why)) => tracing::warn!(run = %self.id, "the journal cannot be written, the run waits: {why}"),
-                Err(_) => return false,
-            }
-            tokio::time::sleep(DISK_RETRY).await;
-        }
+        journal::write_surely(&self.app, journal, told).await.is_ok()
     }
 
     /// Follows this terminal from now on, and no other; and the response file of the turn.
@@ -301,14 +290,14 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> Journal
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry).unwrap_or_default(),
-        row: RunRow {
+        row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,
             view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
-        },
+        }),
         usage: None,
     }
 }

@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// One entry of a run's journal, and what the run is after it.
+/// One entry of a run's journal, and what the run is after it if that is worth it.
 #[derive(Clone, Debug)]
 pub(crate) struct JournalEntry {
     pub(crate) run: RunId,
@@ -37,7 +37,7 @@ pub(crate) struct JournalEntry {
     pub(crate) at: Wall,
     /// JSON.
     pub(crate) entry: String,
-    pub(crate) row: RunRow,
+    pub(crate) row: Option<RunRow>,
     /// What a session has used, if the entry tells of the end of one.
     pub(crate) usage: Option<Line>,
 }
@@ -59,18 +59,19 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
     // Not "or replace": two drivers of one run must not overwrite each other.
     let insert = "INSERT INTO journal (run, seq, at, entry) VALUES (?1, ?2, ?3, ?4)";
     transaction.prepare_cached(insert)?.execute(params![entry.run.as_str(), entry.seq, entry.at.0, entry.entry])?;
-    let put = "INSERT OR REPLACE INTO runs (id, kind, status, state_file, created, changed, view)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let row = &entry.row;
-    transaction.prepare_cached(put)?.execute(params![
-        row.id.as_str(),
-        row.kind.as_str(),
-        row.status,
-        row.state_file,
-        row.created.0,
-        entry.at.0,
-        row.view
-    ])?;
+    if let Some(row) = &entry.row {
+        let put = "INSERT OR REPLACE INTO runs (id, kind, status, state_file, created, changed, view)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        transaction.prepare_cached(put)?.execute(params![
+            row.id.as_str(),
+            row.kind.as_str(),
+            row.status,
+            row.state_file,
+            row.created.0,
+            entry.at.0,
+            row.view
+        ])?;
+    }
     super::usage::append(transaction, entry)
 }
 

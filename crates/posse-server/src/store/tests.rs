@@ -157,14 +157,14 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
     let (writer, _) = open(&path).unwrap();
     let id = |number: u32| posse_core::ids::RunId::from_random(number);
     let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
-        let row = RunRow {
+        let row = Some(RunRow {
             id: id(run),
             kind: Kind::Plan,
             status: "running".into(),
             state_file: plan.into(),
             created: Wall(0),
             view: "{}".into(),
-        };
+        });
         let line = posse_core::plan::budget::Line {
             at: Wall(at),
             run: id(run).to_string(),

@@ -51,6 +51,6 @@ async fn answer(terminal: &str, verb: &str, body: &AnswerIn, ui: &Ui) -> Result<
     let mut client = Client::connect().await?;
     let terminal = client.find(terminal).await?;
     let done: Answered = client.post(&format!("/terminals/{}/{verb}", terminal.id), body, Repeat::Never).await?;
-    ui.answer(&done, String::new);
+    ui.done(&done, String::new);
     Ok(Exit::Ok)
 }

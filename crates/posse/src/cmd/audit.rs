@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             ui.answer(&entries, || text(&entries, ui));
             let verdict: AuditVerdict = client.get("/audit/verify").await?;
             if !verdict.intact {
-                ui.say("this is not as it was written: `posse audit verify` says what was changed");
+                ui.warn("this is not as it was written: `posse audit verify` says what was changed");
             } else if entries.is_empty() {
                 ui.say("no dialog was answered");
             }
@@ -70,7 +70,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         }
         Command::Verify => {
             let verdict: AuditVerdict = client.get("/audit/verify").await?;
-            ui.answer(&verdict, || judged(&verdict, ui));
+            let silent = verdict.intact && ui.quiet();
+            ui.answer(&verdict, || if silent { String::new() } else { judged(&verdict, ui) });
             Ok(if verdict.intact { Exit::Ok } else { Exit::Failed })
         }
     }

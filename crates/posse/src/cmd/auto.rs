@@ -4,6 +4,8 @@ mod draw;
 mod dry_run;
 mod follow;
 pub(super) mod items;
+mod log;
+mod news;
 mod run;
 mod show;
 mod words;
@@ -13,8 +15,11 @@ use std::path::PathBuf;
 
 use posse_core::backlog::Slug;
 use posse_core::plan::config::{Backlog, Config};
+use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
+use posse_server::plans::view::PlanView;
 
+use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -39,9 +44,10 @@ Examples:
   posse auto --item 7-empty-export  this item only
   posse auto --detach               all night, without this window; `posse auto follow` comes back to it
   posse auto why 7-empty-export     how an item stands, and everything that was decided about it
+  posse auto log 7-empty-export     what its sessions were asked, did and said
   posse auto stop                   let what runs finish, and begin nothing more
 
-Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one
+Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one \
 works here, 7 waits for an answer, 69 no agent installed, 70 it went in circles, 75 out of quota with --no-wait, 130 Ctrl-C."
 )]
 pub(crate) struct Args {
@@ -60,7 +66,8 @@ enum Command {
     Status(Where),
     #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
     Why(show::WhyArgs),
-    /// Follow a pipeline that was begun with --detach, or in another window
+    Log(log::Args),
+    /// Look on while a pipeline works that was begun with --detach, or in another window; Ctrl-C leaves it alone
     #[command(after_help = "Examples:\n  posse auto follow")]
     Follow(Where),
     #[command(after_help = "Examples:\n  posse auto stop        let what runs finish\n  posse auto stop now    end it")]
@@ -104,6 +111,15 @@ impl Where {
     }
 }
 
+/// The plans that are carried out.
+async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
+    let mut plans = Vec::new();
+    for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
+        plans.push(client.get(&format!("/plans/{run}")).await?);
+    }
+    Ok(plans)
+}
+
 /// An item by its name or by its file.
 fn slug(typed: &str) -> Result<Slug, Error> {
     let name = typed.rsplit('/').next().unwrap_or(typed);
@@ -125,6 +141,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Items(args) => super::on_runtime(items::run(args, ui)),
         Command::Status(place) => super::on_runtime(show::status(place, ui)),
         Command::Why(args) => super::on_runtime(show::why(args, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
         Command::Follow(place) => super::on_own_signals(show::follow(place, ui)),
         Command::Stop(args) => super::on_runtime(show::stop(args, ui)),
         Command::Retry(args) => super::on_runtime(show::retry(args, ui)),

@@ -20,6 +20,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::Cli::command(), "posse", &mut script);
-    ui.print(&String::from_utf8_lossy(&script));
+    let text = String::from_utf8_lossy(&script).into_owned();
+    ui.answer(&serde_json::json!({ "shell": args.shell.to_string(), "text": text }), || text.clone());
     Exit::Ok
 }

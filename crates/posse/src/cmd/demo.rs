@@ -13,7 +13,8 @@ use posse_term::places::Places;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
-use super::loop_run::follow::{self, Onlooker};
+use super::follow::Follower;
+use super::loop_run::follow::{LoopRun, Onlooker};
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui};
@@ -50,6 +51,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         };
         // Whatever happened, nothing stays behind.
         let tidied = end(&stage.places).await;
+        if tidied.is_ok() && result.is_err() && args.keep.is_none() {
+            ui.say("the demo is over, and nothing of it stays behind");
+        }
         let ending = result?;
         tidied?;
         if let Some(ending) = ending {
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 /// Plays it to its PASS. Anything else is an error: it is our own play.
 async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let began = Instant::now();
-    if !ui.json() {
+    if !ui.json() && !ui.quiet() {
         ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));
     }
     let mut client = Client::connect_to(stage.places.clone()).await?;
@@ -71,8 +75,10 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
     let mut audience = Client::connect_to(stage.places.clone()).await?;
     audience.only_running();
-    let mut narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
-    let view = follow::with_onlooker(client, view.id, means, &mut narrator, ui).await?;
+    let narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
+    let mut follower = Follower::new(client, LoopRun::new(&view, means, narrator), ui);
+    let view = follower.until_over().await?;
+    let mut narrator = follower.followed().onlooker;
     if view.status != RunStatus::Passed {
         let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
         return Err(Error::failed(format!("the demo did not pass: {why}")));
@@ -135,7 +141,7 @@ impl Onlooker for Narrator<'_> {
 impl Narrator<'_> {
     /// Below the text of an entry.
     fn remark(&self, text: &str) -> String {
-        format!("          {} {text}", self.ui.paint("▸", Colour::Blue))
+        format!("          {} {text}\n", self.ui.paint("▸", Colour::Blue))
     }
 
     /// Kills the daemon without any warning, and makes sure that its agents did not notice. The keeper brings it back.

@@ -22,7 +22,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let terminal = client.find(&args.terminal).await?;
     let asked: Success = client.post(&format!("/terminals/{}/exit", terminal.id), &(), Repeat::Safe).await?;
-    ui.answer(&asked, String::new);
+    ui.done(&asked, String::new);
     if ui.interactive() {
         ui.say(&format!("asked {} to leave; `posse wait {} --until exited` waits for it", terminal.name, terminal.id));
     }

@@ -44,11 +44,11 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     for terminal in chosen {
         let deleted: Deleted = client.delete(&format!("/terminals/{}{grace}", terminal.id)).await?;
         if deleted.processes_left > 0 {
-            ui.say(&format!("{}: {} processes could not be ended", terminal.name, deleted.processes_left));
+            ui.warn(&format!("{}: {} processes could not be ended", terminal.name, deleted.processes_left));
         }
         killed.push(Killed { id: terminal.id, deleted });
     }
-    ui.answer(&killed, String::new);
+    ui.done(&killed, String::new);
     let all = killed.iter().all(|killed| killed.deleted.processes_left == 0);
     Ok(if all { Exit::Ok } else { Exit::Failed })
 }

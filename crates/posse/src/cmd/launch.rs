@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     attach: bool,
     /// The program and its arguments; after an agent, more arguments for it
-    #[arg(last = true, required_unless_present = "provider", value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -91,6 +91,12 @@ pub(crate) fn tmux_server(text: &str) -> Result<TmuxServer, String> {
 }
 
 pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.provider.is_none() && args.command.is_empty() {
+        return Err(Error::UsageHint {
+            message: "there is nothing to launch".into(),
+            hint: "name an agent, like `posse launch claude_code`, or a program, like `posse launch -- bash`".into(),
+        });
+    }
     if args.yolo {
         (args.mode, args.trust) = (Some(Mode::Bypass), true);
     }

@@ -16,6 +16,8 @@ use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
 use posse_server::tmux_server::TmuxServer;
 
+use self::follow::{LoopRun, Nobody};
+use super::follow::Follower;
 use super::{asked_to_end, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
@@ -142,7 +144,9 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
         }
         Known::Over(status) => {
             let (exit, word) = if status { (Exit::Ok, "PASS") } else { (Exit::Failed, "FAIL") };
-            ui.say(&format!("{} says that this run is over: {word}", wanted.state_file.display()));
+            ui.answer(&serde_json::json!({ "state_file": wanted.state_file, "verdict": word }), || {
+                format!("{} says that this run is over: {word}\n", wanted.state_file.display())
+            });
             Ok(Course::Done(exit))
         }
         Known::Running { run, prompt, text } => {
@@ -213,7 +217,8 @@ async fn finish(following: Following, args: &Args, ui: &Ui) -> Result<Exit, Erro
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, &view, means, ui).await?;
+    let run = LoopRun::new(&view, means, Nobody);
+    let view = Follower::new(client, run, ui).run_its_course().await?;
     over(&view, ui)
 }
 
@@ -223,7 +228,7 @@ fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
     if ui.json() {
         ui.item(view, String::new);
     } else if view.turns > 0 {
-        ui.say(&words::ending(view));
+        ui.line(&words::ending(view));
     }
     match (view.status, &view.stopped) {
         (RunStatus::Passed, _) => Ok(Exit::Ok),

@@ -1,12 +1,12 @@
 //! `posse ls`: the terminals there are. Also what plain `posse` shows.
 
 use clap::CommandFactory;
-use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::status::{Exit, StatusKind, WaitingKind};
 use posse_server::api::types::{Terminal, Usage};
 use posse_server::record::COMMAND;
 
 use crate::client::Client;
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit as ExitCode};
 use crate::ui::{Cell, Colour, Ui, age, bytes, colour_of};
 
 /// List the terminals
@@ -31,7 +31,7 @@ struct Everything {
     usage: Usage,
 }
 
-pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<ExitCode, Error> {
     let mut client = Client::connect().await?;
     let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
     if let Some(session) = &args.session {
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         let usage: Usage = client.get("/usage").await?;
         let everything = Everything { terminals, usage };
         ui.answer(&everything, || format!("{}\n{}", table(&everything.terminals, ui), figures(&everything.usage)));
-        return Ok(Exit::Ok);
+        return Ok(ExitCode::Ok);
     }
     ui.answer(&terminals, || {
         if terminals.is_empty() {
@@ -57,11 +57,11 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if let Some(how) = how_to_answer(&terminals) {
         ui.say(&how);
     }
-    Ok(Exit::Ok)
+    Ok(ExitCode::Ok)
 }
 
 /// `posse` alone: help, and what runs now. Starts nothing.
-pub(crate) fn overview(ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn overview(ui: &Ui) -> Result<ExitCode, Error> {
     let terminals = super::on_runtime(async {
         if let Some(mut client) = Client::connect_if_running().await? {
             let terminals: Vec<Terminal> = client.get("/terminals").await?;
@@ -73,15 +73,15 @@ pub(crate) fn overview(ui: &Ui) -> Result<Exit, Error> {
                     ui.print(&format!("Running now:\n{}", table(&terminals, ui)));
                 }
             }
-            return Ok(Exit::Ok);
+            return Ok(ExitCode::Ok);
         }
-        Ok(Exit::Failed)
+        Ok(ExitCode::Failed)
     });
-    if !matches!(terminals, Ok(Exit::Ok)) {
+    if !matches!(terminals, Ok(ExitCode::Ok)) {
         let none: [Terminal; 0] = [];
         ui.answer(&none, || format!("{}\n", super::Cli::command().render_help()));
     }
-    Ok(Exit::Ok)
+    Ok(ExitCode::Ok)
 }
 
 fn figures(usage: &Usage) -> String {
@@ -131,10 +131,21 @@ fn how_to_answer(terminals: &[Terminal]) -> Option<String> {
     ))
 }
 
+/// The status of a terminal for people. A program that has ended is no error to them, as long as its end was seen.
+pub(super) fn status_of(terminal: &Terminal) -> (&'static str, Colour) {
+    let status = terminal.status.status;
+    match terminal.exit {
+        Some(Exit::Code(0)) => ("exited", Colour::Dim),
+        Some(Exit::Code(_) | Exit::Signal(_)) => ("exited", Colour::Red),
+        Some(Exit::Lost) | None => (status.as_str(), colour_of(status)),
+    }
+}
+
 pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
     let rows: Vec<Vec<Cell>> = terminals
         .iter()
         .map(|t| {
+            let (word, colour) = status_of(t);
             let asked = asked(t);
             let what = if let Some(asked) = asked {
                 asked
@@ -149,7 +160,7 @@ pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
                 Cell::new(t.id.to_string(), Some(Colour::Bold)),
                 Cell::from(t.name.to_string()),
                 Cell::from(t.session_name.to_string()),
-                Cell::new(t.status.status.to_string(), Some(colour_of(t.status.status))),
+                Cell::new(word, Some(colour)),
                 Cell::from(age(t.status.since)),
                 Cell::new(t.status.reason.clone(), Some(Colour::Dim)),
                 Cell::from(what),

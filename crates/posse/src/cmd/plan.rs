@@ -8,13 +8,13 @@ mod flags;
 mod follow;
 mod init;
 pub(super) mod live;
-mod log;
-mod news;
+pub(super) mod log;
+pub(super) mod news;
 mod run;
-mod said;
+pub(super) mod said;
 mod usage;
 mod why;
-mod words;
+pub(super) mod words;
 
 pub(super) use run::{amount, exit};
 
@@ -201,7 +201,7 @@ async fn stop(file: PathBuf, now: bool, ui: &Ui) -> Result<Exit, Error> {
     let how = Some(if now { StopHow::Now } else { StopHow::AfterTask });
     let path = format!("/plans/{}/stop", view.id);
     let stopped: Success = client.post(&path, &StopPlan { how }, Repeat::Safe).await?;
-    ui.answer(&stopped, String::new);
+    ui.done(&stopped, String::new);
     ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
     Ok(Exit::Ok)
 }
@@ -209,14 +209,14 @@ async fn stop(file: PathBuf, now: bool, ui: &Ui) -> Result<Exit, Error> {
 async fn answer(file: PathBuf, task: String, answer: String, ui: &Ui) -> Result<Exit, Error> {
     let body = TaskAnswerIn { file: client::absolute(&file)?, task, answer };
     let taken: Success = Client::connect().await?.post("/plans/answer", &body, Repeat::Never).await?;
-    ui.answer(&taken, String::new);
+    ui.done(&taken, String::new);
     say_how_to_go_on(&file, ui).await
 }
 
 async fn retry(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
     let body = RetryIn { file: client::absolute(&file)?, task };
     let taken: Success = Client::connect().await?.post("/plans/retry", &body, Repeat::Safe).await?;
-    ui.answer(&taken, String::new);
+    ui.done(&taken, String::new);
     say_how_to_go_on(&file, ui).await
 }
 
@@ -262,7 +262,7 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
             shown.extend(config_problems.iter().map(|problem| draw(problem, "error")));
             shown.extend(config_warnings.iter().map(|warning| draw(warning, "warning")));
         }
-        if in_order {
+        if in_order && !ui.quiet() {
             shown.push_str(&format!("{name} is in order: {tasks} tasks\n"));
         }
         shown

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             });
             ui.answer(&answer, || written.text.clone());
             if let Some(problem) = problem {
-                ui.say(&problem);
+                ui.warn(&problem);
                 return Ok(Exit::Failed);
             }
             Ok(Exit::Ok)

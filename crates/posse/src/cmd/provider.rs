@@ -96,7 +96,7 @@ fn checked(listed: &[Listed], ui: &Ui) -> String {
         None => format!("{} {} ({})\n", ui.paint("sound ", Colour::Green), listed.id, listed.from.join(" + ")),
         Some(problem) => format!("{} {}\n{}\n", ui.paint("broken", Colour::Red), listed.id, indent(problem)),
     };
-    listed.iter().map(line).collect()
+    listed.iter().filter(|listed| listed.problem.is_some() || !ui.quiet()).map(line).collect()
 }
 
 fn indent(text: &str) -> String {

@@ -89,7 +89,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop { run } => {
             let view = find(&mut client, &run).await?;
             let why = Some("`posse run stop`".to_owned());
-            let _: Success = client.post(&format!("/runs/{}/stop", view.id), &StopRun { why }, Repeat::Safe).await?;
+            let stopped: Success =
+                client.post(&format!("/runs/{}/stop", view.id), &StopRun { why }, Repeat::Safe).await?;
+            ui.done(&stopped, String::new);
             ui.say(&format!("`posse loop --resume {}` goes on with it", view.id));
         }
         Command::Logs { run, follow, all } => {
@@ -115,21 +117,14 @@ async fn logs(client: &mut Client, id: RunId, follow: bool, all: bool, ui: &Ui) 
                 if ui.json() || all {
                     ui.line(&serde_json::to_string(entry).unwrap_or_default());
                 } else if let Some(line) = words::line(entry, ui) {
-                    ui.line(&line);
+                    ui.print(&line);
                 }
             }
             let view: RunView = client.get(&format!("/runs/{id}")).await?;
             if !follow || !matches!(view.status, RunStatus::Running | RunStatus::Parked) {
                 return Ok(Exit::Ok);
             }
-            let concerns = loop {
-                match events.next().await {
-                    Some(event) if event.kind == "run" && event.data["run"] == id.as_str() => break true,
-                    Some(_) => {}
-                    None => break false,
-                }
-            };
-            if !concerns {
+            if !events.until(|event| event.kind == "run" && event.data["run"] == id.as_str()).await {
                 break;
             }
         }

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let terminal = client.find(&args.terminal).await?;
     let sent: Success = client.post(&format!("/terminals/{}/input", terminal.id), &input, Repeat::Safe).await?;
-    ui.answer(&sent, String::new);
+    ui.done(&sent, String::new);
     Ok(Exit::Ok)
 }
 

@@ -90,8 +90,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         });
         ui.answer(&value, || {
             let (socket, log) = (places.daemon_socket(), places.log());
-            let mut text =
-                format!("the daemon runs (process {pid})\nsocket  {}\nlog     {}\n", socket.display(), log.display());
+            let mut text = match ui.quiet() {
+                true => String::new(),
+                false => format!(
+                    "the daemon runs (process {pid})\nsocket  {}\nlog     {}\n",
+                    socket.display(),
+                    log.display()
+                ),
+            };
             if let Some(Listening { address: Some(address), token_file }) = &listening {
                 text.push_str(&format!("http    http://{address}\n"));
                 if let Some(file) = token_file {

@@ -4,9 +4,10 @@ use posse_core::screen::Screen;
 use posse_server::api::types::Terminal;
 use serde::Serialize;
 
+use super::ls::status_of;
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, age, colour_of, plain};
+use crate::ui::{Colour, Ui, age, plain};
 
 /// Show a terminal: what is known of it, and its screen
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 fn text(shown: &Shown, ui: &Ui) -> String {
     let t = &shown.terminal;
-    let status = ui.paint(t.status.status.as_str(), colour_of(t.status.status));
+    let (status, colour) = status_of(t);
+    let status = ui.paint(status, colour);
     let mut facts = vec![
         ("id", t.id.to_string()),
         ("name", t.name.to_string()),

@@ -28,11 +28,11 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         (None, _) => None,
     };
     let Some(mut client) = client else {
-        ui.answer(&Stopped { running: vec![] }, || "no daemon is running\n".into());
+        ui.done(&Stopped { running: vec![] }, || "no daemon is running\n".into());
         return Ok(Exit::Ok);
     };
     let stopped = client.stop(args.all).await?;
-    ui.answer(&stopped, || {
+    ui.done(&stopped, || {
         let mut text = "the daemon has stopped\n".to_owned();
         if !stopped.running.is_empty() {
             text.push_str(

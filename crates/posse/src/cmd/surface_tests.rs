@@ -77,6 +77,17 @@ fn every_command_takes_json_and_quiet() {
     }
 }
 
+/// clap breaks lines to fit the window; a break of ours in the middle would show.
+#[test]
+fn exit_codes_are_one_paragraph() {
+    let mut command = Cli::command();
+    command.build();
+    for (path, command) in commands().into_iter().chain([("posse".to_owned(), command)]) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.lines().skip_while(|line| !line.starts_with("Exit codes:")).count() <= 1, "{path}: {help}");
+    }
+}
+
 #[test]
 fn every_option_says_what_it_does() {
     for (path, command) in commands() {
@@ -122,6 +133,32 @@ fn what_the_documentation_mentions_exists() {
         }
     }
     assert!(count > 50, "{count}");
+}
+
+/// Somebody who has never seen the code finds where to change something.
+#[test]
+fn where_to_change_what_names_files_that_exist() {
+    let text =
+        docs::files().into_iter().find(|(file, _)| file == "docs/architecture.md").map(|(_, text)| text).unwrap();
+    let (_, table) = text.split_once("## Where to change what\n").unwrap();
+    let table = table.split("\n## ").next().unwrap();
+    let roots = ["", "crates/posse-core/src", "crates/posse/src", "crates/posse-server/src", "crates/posse-agents"];
+    let exists = |path: &str| roots.iter().any(|root| docs::root().join(root).join(path).exists());
+    let is_path = |code: &String| code.contains('/') || code.ends_with(".rs");
+    // Capitals and stars stand for something else.
+    let is_pattern = |code: &String| code.contains(|c: char| c.is_ascii_uppercase() || c == '*' || c == ' ');
+    let paths: Vec<String> = docs::code(table).into_iter().filter(is_path).filter(|code| !is_pattern(code)).collect();
+    let missing: Vec<&String> = paths.iter().filter(|path| !exists(path)).collect();
+    assert!(missing.is_empty() && paths.len() > 40, "{missing:?} of {}", paths.len());
+    for asked in [
+        "a rule that reads a screen",
+        "the key that accepts",
+        "a timer of a turn",
+        "a field of plans",
+        "an option of a command",
+    ] {
+        assert!(table.lines().any(|line| line.starts_with(&format!("| {asked}"))), "{asked}");
+    }
 }
 
 #[test]

@@ -74,7 +74,10 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             Err(_) => return Err(Error::failed(format!("{} did not get there within {timeout:?}", args.terminal))),
         },
     };
-    ui.answer(&terminal, || format!("{} ({})\n", terminal.status.status, plain(&terminal.status.reason)));
+    ui.answer(&terminal, || match &terminal.exit {
+        Some(exit) => format!("{exit}\n"),
+        None => format!("{} ({})\n", terminal.status.status, plain(&terminal.status.reason)),
+    });
     Ok(Exit::Ok)
 }
 
@@ -93,14 +96,7 @@ async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Res
                 let message = format!("{} {} and will not get there", terminal.name, terminal.status.reason);
                 return Err(Error::failed(message));
             }
-            let concerns = loop {
-                match events.next().await {
-                    Some(event) if event.terminal == Some(terminal.id) && event.seq.is_some() => break true,
-                    Some(_) => {}
-                    None => break false,
-                }
-            };
-            if !concerns {
+            if !events.until(|event| event.terminal == Some(terminal.id) && event.seq.is_some()).await {
                 sleep(AGAIN).await;
                 break; // The daemon went away; the next one is listened to.
             }

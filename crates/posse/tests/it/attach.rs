@@ -129,11 +129,11 @@ fn attached(env: &TestEnv) -> Pid {
 fn a_signal_gives_the_window_back() {
     let env = env();
     let id = env.launch(&["sh", "-c", "echo ready; exec sleep 1000"]);
-    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+    for (signal, code, word) in [(Signal::TERM, 143, "terminated"), (Signal::HUP, 129, "the window was closed")] {
         let seat = sit(&env, &["attach", id.as_str()], SMALL);
         seat.until(shows("ready"));
         kill_process(attached(&env), signal).unwrap();
-        let screen = seat.until(|screen| !screen.alternate && screen.text().contains("error"));
+        let screen = seat.until(|screen| !screen.alternate && screen.text().contains(word));
         assert!(screen.cursor.is_some(), "{screen:?}");
         assert_eq!(seat.exit_code(), Some(code));
     }

@@ -1,11 +1,14 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
 mod checkout;
-mod cli;
+pub(crate) mod cli;
+mod example;
+mod log;
 mod money;
 mod together;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -17,7 +20,7 @@ use crate::env;
 use crate::loop_actor::when;
 
 /// A planner that does what it is told: one task, named after the item.
-const PLANNER: &str = r##"
+pub(crate) const PLANNER: &str = r##"
 design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
 case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
 mkdir -p docs/plans .posse/plans
@@ -46,14 +49,28 @@ const VERIFIED: &str = r"words='[PASS] S1: tried, gone\n[PASS] AC1: tried, holds
 const WANTING: &str = r"words='[FAIL] S1: it is still there\n**Verdict: FAIL**'";
 
 /// A project with one commit and a backlog, and who works through it.
-struct Scene {
-    claude: ScriptedClaude,
+pub(crate) struct Scene {
+    pub(crate) claude: ScriptedClaude,
     /// Goes last: it ends all that runs.
-    env: TestEnv,
+    pub(crate) env: TestEnv,
 }
 
 impl Scene {
-    fn new(items: &[&str]) -> Self {
+    pub(crate) fn new(items: &[&str]) -> Self {
+        let scene = Self::of(|work| {
+            fs::write(work.join("README"), "one\n").unwrap();
+            for directory in ["docs/defect-backlog", "docs/feature-backlog"] {
+                fs::create_dir_all(work.join(directory)).unwrap();
+            }
+            items.iter().for_each(|item| add(work, item));
+        });
+        scene.claude.play("plan", PLANNER);
+        scene.claude.play("verify", VERIFIED);
+        scene
+    }
+
+    /// A project as somebody makes it, with a first commit.
+    fn of(make: impl FnOnce(&Path)) -> Self {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -62,32 +79,19 @@ impl Scene {
         scene.git(&["init", "-q", "-b", "main"]);
         scene.git(&["config", "user.name", "U"]);
         scene.git(&["config", "user.email", "u@example.org"]);
-        fs::write(scene.env.work().join("README"), "one\n").unwrap();
-        for directory in ["docs/defect-backlog", "docs/feature-backlog"] {
-            fs::create_dir_all(scene.env.work().join(directory)).unwrap();
-        }
-        for item in items {
-            scene.add(item);
-        }
+        make(&scene.env.work());
         scene.git(&["add", "-A"]);
         scene.git(&["commit", "-q", "-m", "first"]);
-        scene.claude.play("plan", PLANNER);
-        scene.claude.play("verify", VERIFIED);
         scene.env.run(["ls"]).ok();
         scene
     }
 
-    /// An item; those with `bug` in their names are defects.
-    fn add(&self, item: &str) {
-        let kind = if item.contains("bug") { "defect" } else { "feature" };
-        let text = format!(
-            "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
-        );
-        fs::write(self.env.work().join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
+    pub(crate) fn add(&self, item: &str) {
+        add(&self.env.work(), item);
     }
 
     /// Whoever works on this item does it, and is found to have done it.
-    fn does(&self, item: &str) {
+    pub(crate) fn does(&self, item: &str) {
         self.claude.play(&format!("do-{item}.1"), &format!("commit {item} done\nreport completed done"));
         self.claude.play(&format!("do-{item}"), VALID);
     }
@@ -101,7 +105,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -114,7 +118,7 @@ impl Scene {
 
     /// Begins a pipeline and gives its id.
     #[track_caller]
-    fn begin(&self, more: &Value) -> String {
+    pub(crate) fn begin(&self, more: &Value) -> String {
         let mut body = json!({ "directory": self.env.work(), "mode": "drain", "means": self.means() });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let answer = self.env.http().post("/auto", &body).unwrap();
@@ -128,7 +132,7 @@ impl Scene {
 
     /// Waits until it is over: how it ended, and why. Events tell when to look.
     #[track_caller]
-    fn ended(&self, id: &str) -> (String, String) {
+    pub(crate) fn ended(&self, id: &str) -> (String, String) {
         let give_up = Instant::now() + Duration::from_secs(120);
         loop {
             let events = self.env.http().events(None);
@@ -187,6 +191,15 @@ impl Scene {
             (answer.status == 200).then_some(())
         });
     }
+}
+
+/// An item; those with `bug` in their names are defects.
+fn add(work: &Path, item: &str) {
+    let kind = if item.contains("bug") { "defect" } else { "feature" };
+    let text = format!(
+        "# {item}\n\n## Actual Behavior\nThe file is empty, whatever one does.\n\n## Acceptance Criteria\n- {item} is there\n"
+    );
+    fs::write(work.join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_terminal_from_launch_to_kill() {
 
     env.run(["send", "shell", "exit 3"]).ok();
     let waited = env.run(["wait", "shell", "--until", "exited", "--timeout", "30s"]).ok();
-    assert_eq!(waited, "error (exited with 3)\n");
+    assert_eq!(waited, "exited with 3\n");
     let listed = env.run(["ls", "--json"]).json();
     assert_eq!(listed[0]["status"], "error");
     assert_eq!(listed[0]["exit"]["code"], 3);
@@ -72,7 +72,7 @@ fn exit_asks_and_kill_does_not() {
     text_when(&env, polite, |text| text.contains("ready"));
     env.run(["exit", polite.as_str()]).ok();
     let waited = env.run(["wait", polite.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
-    assert_eq!(waited, "error (exited with 5)\n");
+    assert_eq!(waited, "exited with 5\n");
 
     let stubborn = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.05; done"]);
     text_when(&env, stubborn, |text| text.contains("ready"));

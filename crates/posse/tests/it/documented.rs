@@ -21,6 +21,7 @@ use rustix::process::{Signal, kill_process};
 use crate::cli::pid;
 use crate::env;
 use crate::loop_actor::when;
+use crate::plan_example::copy;
 
 /// How long a command may take: the longest is a whole run of the loop.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -29,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
     ("docs/plans.md", "posse plan run plan.yaml", 7),  // Task 2.1 asks.
     ("docs/plans.md", "posse plan stop plan.yaml", 1), // It does not run any more.
+    ("docs/auto.md", "posse auto --item 03-export-is-empty", 7), // It is too vague.
 ];
 
 /// An agent that asks before it acts.
@@ -111,9 +113,25 @@ impl Scene {
                 fs::copy(docs::root().join("examples/loop/prompt.md"), work.join("task.md")).unwrap();
             }
             "docs/plans.md" => fs::write(work.join("plan.yaml"), PLAN).unwrap(),
+            "docs/auto.md" => self.backlog(),
             "docs/adding-an-agent.md" => self.mole(),
             _ => {}
         }
+    }
+
+    /// The example, and who works through it.
+    fn backlog(&self) {
+        copy(&docs::root().join("examples/plan"), &self.env.work());
+        assert!(self.env.shell("git add -A && git commit -q -m example").status().unwrap().success());
+        let claude = ScriptedClaude::install(&self.outside.join("plans"));
+        claude.play("plan", PLANNER);
+        claude.play("verify", VERIFIER);
+        // Whoever comes second looks at the work of the first.
+        claude.play(
+            "1.1",
+            "if [ $((number % 2)) = 1 ]; then commit work-$number done; report completed done\n\
+             else words='[PASS] it is there\\n**Verdict: PASS**'; fi",
+        );
     }
 
     /// The agent that is taught there, by the very manifest that stands there.
@@ -178,7 +196,9 @@ impl Scene {
         if line.starts_with("posse attach") {
             return self.attach(&line, &place);
         }
-        let follows = line.split(' ').any(|word| word == "-f" || word == "--follow");
+        // What does not end by itself is ended as people do it.
+        let follows = ["posse auto", "posse auto follow"].contains(&line.as_str())
+            || line.split(' ').any(|word| word == "-f" || word == "--follow");
         // A signal is for the command, not for the shell.
         let exec = if line.starts_with("posse ") { "exec " } else { "" };
         let mut command = self.shell(&format!("{exec}{line}"));
@@ -192,6 +212,9 @@ impl Scene {
         if follows {
             stdout.read_line(&mut shown).unwrap();
             assert!(!shown.is_empty(), "{place} shows nothing");
+            if line == "posse auto" {
+                self.is_through();
+            }
             // It may be over already.
             let _ = kill_process(pid(&child), Signal::INT);
         }
@@ -203,6 +226,13 @@ impl Scene {
         let expected = other.map_or(0, |(_, _, code)| *code);
         let stopped = follows && code == Some(130);
         assert!(code == Some(expected) || stopped, "{place} ends with {code:?}\n{shown}\n{said}");
+    }
+
+    /// Waits until the backlog is empty: nobody stops it before.
+    fn is_through(&self) {
+        let defects = self.env.work().join("docs/defect-backlog");
+        let is_empty = || fs::read_dir(&defects).unwrap().next().is_none().then_some(());
+        when_changed(&defects, "an empty backlog", PATIENCE, is_empty);
     }
 
     /// In a window, which is left with Ctrl-].
@@ -226,6 +256,40 @@ sections:
       - {id: '2.1', name: Paint it}
 ";
 
+/// What it is asked stands in the last word: where the design and the plan go, and which criteria there are.
+const PLANNER: &str = r##"
+for asked; do :; done
+of() { printf '%s\n' "$asked" | sed -n "$1" | head -n 1; }
+design=$(of 's/.*Write the design document \([^:]*\):.*/\1/p') plan=$(of 's/.*Write the plan \([^,]*\),.*/\1/p')
+mkdir -p "$(dirname "$design")" "$(dirname "$plan")"
+echo "# Design of $POSSE_ITEM" > "$design"
+cat > "$plan" <<END
+meta:
+  name: $POSSE_ITEM
+  plan_doc: $design
+  source_item: $(of 's/^- Item: //p')
+  validation: {enabled: true, run_after: [shell-coder], validators: [reviewer]}
+sections:
+  - id: s
+    tasks:
+      - id: '1.1'
+        name: Do it
+        agent: shell-coder
+        target_acs: [$(printf '%s\n' "$asked" | sed -n 's/^\(AC[0-9]*\): .*/\1,/p' | sort -u | tr -d '\n')]
+        description: As the design says.
+END
+report completed planned
+"##;
+/// Says of every point that it is as it should be.
+const VERIFIER: &str = r#"
+for asked; do :; done
+words=
+for point in $(printf '%s\n' "$asked" | sed -n 's/^\(AC[0-9]*\|S[0-9]*\): .*/\1/p' | sort -u); do
+  words="$words[PASS] $point: tried\n"
+done
+words="$words**Verdict: PASS**"
+"#;
+
 /// One test for each document, and each document has one.
 macro_rules! documents {
     ($($test:ident: $file:literal,)*) => {
@@ -242,6 +306,7 @@ macro_rules! documents {
 documents! {
     the_readme: "README.md",
     adding_an_agent: "docs/adding-an-agent.md",
+    auto: "docs/auto.md",
     configuration: "docs/configuration.md",
     the_loop: "docs/loop.md",
     permissions: "docs/permissions.md",

@@ -1,6 +1,5 @@
-//! What one does first on a machine: the version, the doctor, the configuration. And that every command speaks JSON.
+//! What one does first on a machine: the version, the doctor, the configuration.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -11,7 +10,6 @@ use posse_testkit::seat::Seat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::{actor, wait};
 use crate::env;
 
 /// The doctor's word on something.
@@ -156,110 +154,4 @@ fn nobody_gets_colours_who_does_not_want_them() {
         assert!(shown("", line, until).contains("\x1b["), "{line} has colours on a terminal");
         assert!(!shown("1", line, until).contains("\x1b["), "{line} has none with NO_COLOR");
     }
-}
-
-/// The commands that `--help` lists.
-fn listed(env: &TestEnv, path: &[&str]) -> Vec<String> {
-    let help = env.run([path, &["--help"]].concat()).ok();
-    let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = rows.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
-    names.filter_map(|rest| rest.split(' ').next().map(str::to_owned)).filter(|name| name != "help").collect()
-}
-
-/// What is not run here: it needs a window, is a script for shells, or has a test of its own that reads its JSON.
-const ELSEWHERE: &[&str] = &[
-    "attach",
-    "completions",
-    "demo",
-    "loop",
-    "run show",
-    "run stop",
-    "run logs",
-    "plan run",
-    "plan stop",
-    "plan answer",
-    "plan retry",
-    "plan log",
-    "plan clean",
-    "auto items",
-    "auto status",
-    "auto why",
-    "auto follow",
-    "auto stop",
-    "auto retry",
-    "auto new",
-    "auto answer",
-    "provider check",
-];
-
-#[test]
-fn every_command_answers_in_json() {
-    let env = env();
-    actor(
-        &env,
-        "claude_code",
-        "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \"ls\" } }]\n",
-    );
-    env.run(["launch", "claude_code", "--name", "agent"]).ok();
-    let ask = || {
-        env.run(["send", "agent", "go"]).ok();
-        wait(&env, "agent", "waiting_user_answer");
-    };
-    let cases: &[&[&str]] = &[
-        &["launch", "--name", "here", "--", "cat"],
-        &["ls"],
-        &["show", "here"],
-        &["send", "here", "hello"],
-        &["output", "here"],
-        &["logs"],
-        &["approve", "agent"],
-        &["deny", "agent"],
-        &["explain", "agent"],
-        &["audit", "show"],
-        &["audit", "verify"],
-        &["runs"],
-        &["profile", "list"],
-        &["profile", "show", "tester"],
-        &["provider", "list"],
-        &["doctor"],
-        &["config", "show"],
-        &["config", "default"],
-        &["config", "init"],
-        &["plan", "init", "plan.yaml"],
-        &["plan", "check", "plan.yaml"],
-        &["plan", "status", "plan.yaml"],
-        &["plan", "why", "plan.yaml", "1.1"],
-        &["plan", "flags", "coder"],
-        &["plan", "config"],
-        &["plan", "usage"],
-        &["serve"],
-        &["exit", "here"],
-        &["wait", "here", "--until", "exited", "--timeout", "20s"],
-        &["kill", "here"],
-        &["stop", "--all"],
-    ];
-    for arguments in cases {
-        if matches!(arguments[0], "approve" | "deny") {
-            ask();
-        }
-        let ran = env.run([&["--json"][..], arguments].concat());
-        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:#?}");
-        let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
-        assert!(is_json(&ran.stdout) || ran.stdout.lines().all(is_json), "{arguments:?}: {}", ran.stdout);
-        assert!(!ran.stdout.is_empty() && ran.stderr.is_empty(), "{arguments:?}: {ran:#?}");
-    }
-    let mut leaves = BTreeSet::new();
-    for name in listed(&env, &[]) {
-        let below = listed(&env, &[&name]);
-        leaves.extend(below.iter().map(|leaf| format!("{name} {leaf}")));
-        if below.is_empty() {
-            leaves.insert(name);
-        }
-    }
-    let is_run = |leaf: &&String| {
-        let words: Vec<&str> = leaf.split(' ').collect();
-        cases.iter().any(|arguments| arguments.starts_with(&words)) || ELSEWHERE.contains(&leaf.as_str())
-    };
-    let missing: Vec<&String> = leaves.iter().filter(|leaf| !is_run(leaf)).collect();
-    assert!(missing.is_empty(), "nobody has looked at the JSON of {missing:?}");
 }

@@ -46,14 +46,14 @@ const TURNS: [&str; 9] = [
 ];
 
 /// A project, and agents that play their roles in it.
-struct Play {
-    env: TestEnv,
+pub(crate) struct Play {
+    pub(crate) env: TestEnv,
     log: PathBuf,
 }
 
 impl Play {
     /// All roles are played as this scenario says.
-    fn new(scenario: &str) -> Self {
+    pub(crate) fn new(scenario: &str) -> Self {
         let env = env();
         let log = actor(&env, "codex", &format!("look = \"codex\"\nplay = \"loop\"\n{scenario}"));
         fs::write(env.work().join("task.md"), TASK).unwrap();
@@ -112,7 +112,7 @@ impl Play {
         runs.get(0).cloned().unwrap_or_else(|| panic!("there is no run"))
     }
 
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.shown()["id"].as_str().unwrap().to_owned()
     }
 

@@ -34,6 +34,7 @@ mod privacy;
 mod profiles;
 mod recordings;
 mod reviewed;
+mod surface;
 mod survival;
 mod tcp;
 mod tmux_server;

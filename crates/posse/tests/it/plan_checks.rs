@@ -1,6 +1,9 @@
 //! Checks of a plan as a whole, and what becomes of work that failed.
 
 use std::fs;
+use std::time::Duration;
+
+use posse_testkit::process;
 
 use crate::loop_actor::when;
 use crate::plan_run::{ONE, Scene, ended};
@@ -76,6 +79,100 @@ fn the_daemon_dies_while_the_plan_is_checked() {
     let (code, text) = ended(run);
     assert_eq!((code, scene.claude.sessions(), starts()), (0, 1, 2), "{text}");
     assert!(text.contains("verified: every task is done"), "{text}");
+}
+
+/// A plan with a check that goes on for ever where `where_` is so, and until the file `ok` is there. It says through a pipe
+/// which processes it has.
+fn with_a_slow_check(where_: &str, more: &str) -> Scene {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("pids");
+    let (ok, pids) = (scene.plan.with_file_name("ok"), scene.plan.with_file_name("pids"));
+    let command =
+        format!("! {where_} || test -e {} || {{ sleep 600 & echo $$ $! > {}; wait; }}", ok.display(), pids.display());
+    let gates = format!("backoff_base: 1, gates: [{{name: slow, cmd: '{command}'{more}}}]");
+    fs::write(&scene.plan, ONE.replace("backoff_base: 1", &gates)).unwrap();
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene
+}
+
+/// T85, for a check: it is ended with all it started, and costs nothing. The next run does what is left.
+#[test]
+fn t85_stop_now_ends_a_check_that_runs() {
+    for (where_, more, says, sessions) in [
+        // Of the task; and of what it gives together with what was committed meanwhile, which only the bench has.
+        ("test -e a", "", "task t: its checks were ended", 2),
+        ("test -e a -a -e b", "", "task t: the checks of the merged result were ended", 2),
+        // Of the plan as a whole: its tasks are done.
+        ("test -e a", ", when: after_plan", "the checks of the whole plan were ended", 1),
+    ] {
+        let scene = with_a_slow_check(where_, more);
+        if where_.contains(" b") {
+            scene.claude.gate("gate");
+            scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+        }
+        let run = scene.begin(&[]);
+        if where_.contains(" b") {
+            when("the session", || scene.claude.waits("t", 1).then_some(()));
+            fs::write(scene.env.work().join("b"), "b\n").unwrap();
+            scene.git(&["add", "b"]);
+            scene.git(&["commit", "-qm", "by hand"]);
+            scene.claude.open_gate("gate");
+        }
+        let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
+        let (code, text) = scene.plan("stop", &["now"]);
+        assert_eq!(code, 0, "{text}");
+        let (code, text) = ended(run);
+        assert!(code == 3 && text.contains(says), "{code}: {text}");
+        for pid in pids.split_whitespace() {
+            assert!(process::ends_within(pid.parse().unwrap(), Duration::from_secs(10)), "{pid} lives on: {text}");
+        }
+        let (plan, done) = (scene.text(), sessions == 1);
+        assert!(plan.contains("status: stopped") && !plan.contains("in_progress"), "{plan}");
+        assert_eq!((plan.contains("verified"), plan.contains("attempts: 1")), (done, done), "{plan}");
+        assert_eq!(scene.file("a").is_some(), done);
+
+        fs::write(scene.plan.with_file_name("ok"), "").unwrap();
+        let (code, text) = scene.plan("run", &[]);
+        assert_eq!((code, scene.claude.sessions()), (0, sessions), "{text}");
+        assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
+    }
+}
+
+/// In the user's checkout the checks are run before the first session too.
+#[test]
+fn stop_now_ends_a_check_before_the_first_session() {
+    let scene = with_a_slow_check("true", "");
+    fs::write(&scene.plan, scene.text().replace("backoff_base", "isolation: in_place, backoff_base")).unwrap();
+    let run = scene.begin(&[]);
+    let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    let (code, text) = ended(run);
+    assert_eq!((code, scene.claude.sessions()), (3, 0), "{text}");
+    for pid in pids.split_whitespace() {
+        assert!(process::ends_within(pid.parse().unwrap(), Duration::from_secs(10)), "{pid} lives on: {text}");
+    }
+    fs::write(scene.plan.with_file_name("ok"), "").unwrap();
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+}
+
+/// The daemon dies between the stop and the end of the check: the next one does not begin it again.
+#[test]
+fn a_check_that_was_stopped_is_not_begun_again_after_a_crash() {
+    let scene = with_a_slow_check("test -e a", "");
+    // It does not listen, and is killed only after a while.
+    fs::write(&scene.plan, scene.text().replace("sleep 600 &", "trap \"\" TERM; sleep 600 &")).unwrap();
+    let run = scene.begin(&[]);
+    let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
+    assert_eq!(scene.plan("stop", &["now"]).0, 0);
+    scene.env.kill_daemon();
+    let (code, text) = ended(run);
+    assert_eq!(code, 3, "{text}");
+    for pid in pids.split_whitespace() {
+        assert!(process::ends_within(pid.parse().unwrap(), Duration::from_secs(10)), "{pid} lives on: {text}");
+    }
+    let plan = scene.text();
+    assert!(plan.contains("status: stopped") && !plan.contains("attempts"), "{plan}");
 }
 
 /// The branch of an attempt that failed is kept, also when the next one was merged, and when the daemon starts anew.

@@ -94,7 +94,7 @@ fn a_newcomer_runs_it() {
     assert_eq!(code, 0, "{text}");
     assert_eq!(scene.claude.sessions(), 6, "{text}");
     assert!(text.contains(&format!("task 1.2: refused: Write {}", outside.display())), "{text}");
-    assert!(text.contains("task 1.2: check tests failed") && text.contains("task 1.1: PASS"), "{text}");
+    assert!(text.contains("task 1.2: check test failed") && text.contains("task 1.1: PASS"), "{text}");
     let tests = Command::new("sh").arg("tests/run").current_dir(scene.env.work()).output().unwrap();
     let said = String::from_utf8_lossy(&tests.stdout);
     assert!(

@@ -26,7 +26,7 @@ use posse_server::plans::entry::Entry;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 use posse_testkit::{env, process};
 
-use crate::loop_kills::{Random, first_seed};
+use crate::loop_kills::{Random, first_seed, until_killed};
 use crate::plan_run::Scene;
 
 /// How long one run may take, however often it is disturbed.
@@ -472,16 +472,11 @@ fn an_undisturbed_plan_gives_what_the_others_are_compared_with() {
 /// T86, T87, at moments that nobody chose.
 #[test]
 fn whoever_is_killed_the_plan_comes_to_the_same_end() {
-    assert!(play(first_seed(), KILLS_PER_RUN) > 3, "too few kills to prove anything");
+    until_killed(4, |seed| play(seed, KILLS_PER_RUN));
 }
 
 #[test]
 #[ignore = "takes minutes: see the top of this file"]
 fn two_hundred_kills_and_every_plan_comes_to_the_same_end() {
-    let (mut kills, mut seed) = (0, first_seed());
-    while kills < 200 {
-        kills += play(seed, KILLS_PER_RUN);
-        seed += 1;
-    }
-    println!("{kills} kills in {} plans", seed - first_seed());
+    until_killed(200, |seed| play(seed, KILLS_PER_RUN));
 }

@@ -177,8 +177,14 @@ impl Pipeline {
     /// Why an item of the backlog may not be begun.
     pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
         let other = |only: &Slug| *only != candidate.item;
-        if self.settings.item.as_ref().is_some_and(other) || self.once.as_ref().is_some_and(other) {
-            return Some("another item was asked for".into());
+        let not_this = match (self.settings.item.as_ref().is_some_and(other), self.once.as_ref().is_some_and(other)) {
+            (true, _) => Some("another item was asked for"),
+            (false, true) => Some("only one item was asked for"),
+            (false, false) => None,
+        };
+        if let Some(not_this) = not_this {
+            // What the backlog says holds also without us.
+            return Some(candidate.held.clone().unwrap_or_else(|| not_this.into()));
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
             && !released(parked, candidate)
@@ -217,8 +223,9 @@ impl Pipeline {
             why = "; its author has changed it";
         }
         match memory.ended.take() {
-            // It was taken out of the backlog once. What is there is the same again: it only has to go.
-            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash => {
+            // It was taken out of the backlog once, and what is there is the same again: it only has to go. Where the archive does
+            // not have it, somebody wants it to be done again, or this is another project than it was.
+            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash && candidate.archived => {
                 let reason = "it is done already".to_owned();
                 memory.leaving = Some(Leaving { outcome, reason, hash });
                 why = "; it was done already, and is in the backlog again";

@@ -162,6 +162,21 @@ fn what_is_not_shown_is_not_archived() {
     bench.retired(ItemOutcome::Failed);
 }
 
+/// Somebody has taken it out of the archive, or the project is another one than before: what is remembered is no evidence.
+#[test]
+fn what_is_back_and_not_in_the_archive_is_done_again() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    let back = bench.backlog.clone();
+    bench.retired(ItemOutcome::Completed);
+    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+}
+
 #[test]
 fn t93_what_is_done_is_not_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
@@ -170,7 +185,8 @@ fn t93_what_is_done_is_not_done_again() {
     bench.checked(valid());
     bench.gathered(good());
     // The source is still there though it was moved.
-    let back = bench.backlog.clone();
+    let mut back = bench.backlog.clone();
+    back.iter_mut().for_each(|candidate| candidate.archived = true);
     bench.retired(ItemOutcome::Completed);
     let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
     bench.intake();

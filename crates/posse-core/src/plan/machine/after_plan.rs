@@ -57,6 +57,13 @@ impl Run {
         }
     }
 
+    pub(super) fn plan_check_stopped(&mut self) {
+        if self.checks_plan() {
+            self.outstanding.retain(|effect| *effect != Effect::CheckPlan);
+            self.after_plan = AfterPlan::Due;
+        }
+    }
+
     /// Every task is done, and none has failed.
     pub(super) fn complete(&mut self) {
         match &self.after_plan {

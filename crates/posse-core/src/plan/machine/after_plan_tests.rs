@@ -102,6 +102,20 @@ fn a_stop_comes_before_them() {
 }
 
 #[test]
+fn stop_now_ends_them() {
+    let mut table = table();
+    table.tell(Event::Stop(StopHow::Now));
+    assert_eq!(table.wants, [Effect::CheckPlan, Effect::EndChecks]);
+    table.tell(Event::PlanCheckStopped);
+    table.ended(RunOutcome::Stopped);
+    assert!(
+        table.finished.as_ref().unwrap().1.ends_with("the checks of the whole plan are not"),
+        "{:?}",
+        table.finished
+    );
+}
+
+#[test]
 fn what_they_said_before_holds_until_something_is_done() {
     let begun = |status: &str| {
         let meta = format!("{GATES}, status: {status}");

@@ -479,9 +479,18 @@ fn every_run_comes_to_an_end() {
     for outcome in ["Verified", "CompletedWithWarnings", "Failed", "Deadlocked", "Suspended", "Stopped"] {
         assert!(ends.contains(outcome), "no {outcome} in {ends:?}");
     }
-    for event in
-        ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "area_failed", "interrupted"]
-    {
+    for event in [
+        "answered",
+        "retry",
+        "plan_edited",
+        "stop",
+        "not_now",
+        "limited",
+        "fail",
+        "area_failed",
+        "interrupted",
+        "check_stopped",
+    ] {
         assert!(seen.contains(event), "no {event} in {seen:?}");
     }
     let dying: BTreeSet<&str> =
@@ -499,6 +508,9 @@ fn kind(event: &Event) -> &'static str {
         Event::Stop(_) => "stop",
         Event::AreaFailed { .. } => "area_failed",
         Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } => "not_now",
+        Event::GatesStopped { .. }
+        | Event::MergeEnded { result: MergeResult::Stopped, .. }
+        | Event::PlanCheckStopped => "check_stopped",
         Event::ValidatorEnded { judgement, outcome: Outcome::Done(_), .. } if judgement.verdict == Verdict::Fail => {
             "fail"
         }

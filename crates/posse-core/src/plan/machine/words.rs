@@ -70,6 +70,10 @@ pub enum Event {
         run: RunId,
         failed: Option<GateFailure>,
     },
+    /// They were ended before they were through, because the run is to stop.
+    GatesStopped {
+        run: RunId,
+    },
     MergeEnded {
         run: RunId,
         result: MergeResult,
@@ -78,6 +82,8 @@ pub enum Event {
     PlanChecked {
         checks: Vec<PlanCheck>,
     },
+    /// They were ended before they were through, because the run is to stop.
+    PlanCheckStopped,
     /// The plan file is not as we left it (`ours`) any more.
     PlanEdited {
         ours: String,
@@ -139,6 +145,8 @@ pub enum MergeResult {
     NotNow {
         why: String,
     },
+    /// The checks were ended before they were through, because the run is to stop. Nothing was merged.
+    Stopped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -166,7 +174,7 @@ pub enum Effect {
     EndSession {
         run: RunId,
     },
-    /// Answered by `GatesEnded`.
+    /// Answered by `GatesEnded`, or `GatesStopped`.
     RunGates {
         run: RunId,
     },
@@ -174,8 +182,11 @@ pub enum Effect {
     Merge {
         run: RunId,
     },
-    /// Run the commands that look at the plan as a whole. Answered by `PlanChecked`.
+    /// Run the commands that look at the plan as a whole. Answered by `PlanChecked`, or
+    /// `PlanCheckStopped`.
     CheckPlan,
+    /// End the commands that check something, and begin no more. Whoever waits for them is answered; this is not.
+    EndChecks,
     /// The plan file is behind: write `Run::mirror` into it. Not answered; several may be done at once.
     WritePlan,
     Notify(Notice),

@@ -160,7 +160,7 @@ pub struct PlanJournalView {
     pub entry: Entry,
 }
 
-/// What a session of a plan was asked and left behind. Tokens of well-known shapes are masked.
+/// What a session was asked and left behind. Tokens of well-known shapes are masked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SessionFiles {
     /// What it was asked. Nothing if its files are gone.
@@ -208,7 +208,7 @@ pub struct CleanIn {
     pub remove: bool,
 }
 
-/// What runs of plans left behind.
+/// What runs of plans and pipelines left behind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CleanView {
     /// What may go, or has gone.
@@ -227,7 +227,7 @@ pub struct CleanItem {
     /// The run it is of.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// The plan.
+    /// The plan, or the item.
     pub file: String,
     pub why: String,
 }
@@ -239,4 +239,6 @@ pub enum CleanWhat {
     Run,
     /// A work tree and its branch.
     WorkTree,
+    /// Prompts and streams of those who planned and verified an item.
+    Item,
 }

@@ -8,24 +8,38 @@ use posse_core::plan::gates::{GateRun, GateVerdict, compare};
 use posse_core::plan::machine::{GateFailure, PlanCheck};
 
 use super::gates::{Base, Place};
-use super::{AreaError, Areas, Gates, note};
+use super::{AreaError, Areas, Gates, Stopped, note};
 
 impl Areas {
-    /// All of them, one after the other. `base`: the commit that the plan began with. A check that we could not make is red.
+    #[cfg(test)]
     pub async fn check_plan(&self, base: Option<&str>, gates: &Gates) -> Vec<PlanCheck> {
+        self.check_plan_unless_stopped(base, gates).await.expect("nobody stops it")
+    }
+
+    /// All of them, one after the other. `base`: the commit that the plan began with. A check that we could not make is red. An
+    /// error is that they were stopped.
+    pub async fn check_plan_unless_stopped(
+        &self,
+        base: Option<&str>,
+        gates: &Gates,
+    ) -> Result<Vec<PlanCheck>, Stopped> {
         let mut checks = Vec::new();
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
             let said = match self.isolation {
                 Isolation::Worktree => self.check_branch(base, gate, gates).await,
                 Isolation::InPlace => self.check_checkout(gate, gates).await,
             };
-            let verdict = said.unwrap_or_else(|error| {
-                let message = format!("it could not be run: {error}");
-                GateVerdict::Red(GateFailure { gate: gate.name.clone(), message, output: String::new() })
-            });
+            let verdict = match said {
+                Ok(verdict) => verdict,
+                Err(AreaError::Stopped(stopped)) => return Err(stopped),
+                Err(error) => {
+                    let message = format!("it could not be run: {error}");
+                    GateVerdict::Red(GateFailure { gate: gate.name.clone(), message, output: String::new() })
+                }
+            };
             checks.push(PlanCheck { gate: gate.name.clone(), verdict });
         }
-        checks
+        Ok(checks)
     }
 
     async fn check_branch(&self, base: Option<&str>, gate: &Gate, gates: &Gates) -> Result<GateVerdict, AreaError> {

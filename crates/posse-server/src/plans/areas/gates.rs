@@ -17,6 +17,7 @@ use posse_core::plan::machine::GateFailure;
 use posse_core::plan::names::CommitWords;
 use posse_core::secrets::masked;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 use super::merge::at_fault;
 use super::note::{self, Landing};
@@ -31,6 +32,11 @@ const KEPT: usize = 1 << 20;
 /// A check of the whole plan that cannot be made (its server does not run, for example) exits with this, as test suites do.
 const NOT_RUN: i32 = 77;
 
+/// The commands were ended before they were through, because the run is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the checks were stopped")]
+pub struct Stopped;
+
 #[derive(Clone, Debug)]
 pub struct Gates {
     pub commands: Vec<Gate>,
@@ -38,6 +44,24 @@ pub struct Gates {
     pub limit: Duration,
     /// All that the commands get. The daemon's own environment is none of their business.
     pub environment: Vec<(String, String)>,
+    /// As soon as this says so, what runs is ended and nothing more is run.
+    pub stop: Option<watch::Receiver<bool>>,
+}
+
+impl Gates {
+    fn look_at_tasks(&self) -> bool {
+        self.commands.iter().any(|gate| gate.when == GateWhen::AfterTask)
+    }
+
+    /// Comes when they are to be ended.
+    async fn stopped(&self) {
+        if let Some(mut stop) = self.stop.clone()
+            && stop.wait_for(|stop| *stop).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Where a command is run.
@@ -57,23 +81,37 @@ pub(super) enum Base<'a> {
 }
 
 impl Areas {
-    /// Checks the work in an area, which ends it (`seal`). What was red before does not count.
+    #[cfg(test)]
     pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
+        self.check_unless_stopped(area, words, gates).await.expect("nobody stops it")
+    }
+
+    /// Checks the work in an area, which ends it (`seal`). What was red before does not count. An error is that it was stopped.
+    pub async fn check_unless_stopped(
+        &self,
+        area: &Area,
+        words: &CommitWords,
+        gates: &Gates,
+    ) -> Result<Option<GateFailure>, Stopped> {
         let checked = async {
             let sealed = self.seal(area, words).await?;
             if self.isolation == Isolation::InPlace {
                 return self.check_in_place(area, gates).await;
             }
+            if !gates.look_at_tasks() {
+                return Ok(None);
+            }
             let tree = self.tree_of(&sealed).await?;
             self.first_red(&tree, Base::Commit(&area.base), gates, Place::Area(&area.directory)).await
         };
         match checked.await {
-            Ok(failure) => failure,
-            Err(error) => Some(at_fault(&error).unwrap_or_else(|| GateFailure {
+            Ok(failure) => Ok(failure),
+            Err(AreaError::Stopped(stopped)) => Err(stopped),
+            Err(error) => Ok(Some(at_fault(&error).unwrap_or_else(|| GateFailure {
                 gate: "posse".into(),
                 message: format!("the work could not be checked: {error}"),
                 output: String::new(),
-            })),
+            }))),
         }
     }
 
@@ -83,6 +121,9 @@ impl Areas {
         landing: &Landing,
         gates: &Gates,
     ) -> Result<Option<GateFailure>, AreaError> {
+        if !gates.look_at_tasks() {
+            return Ok(None);
+        }
         let tree = self.tree_of(&landing.result).await?;
         self.first_red(&tree, Base::Commit(&landing.onto), gates, Place::Bench(&landing.result)).await
     }
@@ -143,7 +184,7 @@ impl Areas {
 
     pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
         let commit = match place {
-            Place::Area(directory) => return Ok(self.run_in(gate, gates, directory).await),
+            Place::Area(directory) => return self.run_in(gate, gates, directory).await,
             Place::Bench(commit) => commit,
         };
         let _bench = self.bench.lock().await;
@@ -157,15 +198,15 @@ impl Areas {
         // By force: what a command has changed in these files is nobody's work.
         Running::in_directory(&self.state, &directory).end().await;
         git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
-        Ok(self.run_in(gate, gates, &directory).await)
+        self.run_in(gate, gates, &directory).await
     }
 
-    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> GateRun {
+    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> Result<GateRun, AreaError> {
         let running = Running::in_directory(&self.state, directory);
         running.end().await;
         let done = run(gate, gates, directory, &running.words()).await;
         running.over();
-        done
+        Ok(done?)
     }
 
     pub(super) fn bench_directory(&self) -> PathBuf {
@@ -190,8 +231,11 @@ impl Areas {
 }
 
 /// Runs a command of the user's. What it started ends with it.
-async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) -> GateRun {
-    let done = |result, output| GateRun { gate: gate.name.clone(), result, output };
+async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) -> Result<GateRun, Stopped> {
+    let done = |result, output| Ok(GateRun { gate: gate.name.clone(), result, output });
+    if gates.stop.as_ref().is_some_and(|stop| *stop.borrow()) {
+        return Err(Stopped);
+    }
     if gate.command.trim().is_empty() {
         return done(GateResult::NotRun("there is no command".into()), String::new());
     }
@@ -200,7 +244,7 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) ->
     command.args(["-c", &format!("exec 2>&1\n{first_words}{}", gate.command)]).current_dir(directory).env_clear();
     let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
     command.envs(variables.map(|(name, value)| (name, value)));
-    match child::run(command, b"", gates.limit, Leftovers::End).await {
+    match child::run_until(command, b"", gates.limit, Leftovers::End, gates.stopped()).await {
         Ok(ended) => {
             let output = String::from_utf8_lossy(&ended.stdout);
             let output = masked(&output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..]).into_owned();
@@ -215,6 +259,7 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) ->
             };
             done(result, output)
         }
+        Err(ChildError::Stopped { .. }) => Err(Stopped),
         Err(ChildError::Late { limit, .. }) => {
             let text = format!("did not end within {} s", limit.as_secs());
             done(GateResult::Failed(text), String::new())

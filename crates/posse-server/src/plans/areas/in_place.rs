@@ -359,7 +359,7 @@ impl Areas {
         let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
         let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
         let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
-        let mut files = self.changed(&area.base, &head).await?;
+        let mut files = self.changed(&area.base, &head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();

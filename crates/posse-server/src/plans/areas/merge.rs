@@ -8,7 +8,7 @@ use std::path::Path;
 
 use posse_core::aftermath::GitPath;
 use posse_core::plan::file::Isolation;
-use posse_core::plan::landing::{in_the_way, together, worktrees};
+use posse_core::plan::landing::{Apart, Difference, apart, in_the_way, together, worktrees};
 use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
@@ -32,7 +32,8 @@ enum Landed {
 
 /// What two sides give.
 enum Joined {
-    Commit(String),
+    /// The commit that has both, and what the user's branch gets with it.
+    Commit(String, Difference),
     Conflict(Vec<GitPath>),
 }
 
@@ -41,6 +42,7 @@ impl Areas {
     pub async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
         match self.try_to_merge(area, words, gates).await {
             Ok(result) => result,
+            Err(AreaError::Stopped(_)) => MergeResult::Stopped,
             // The work is not fit to be committed: its author can mend that, nobody else.
             Err(error) => match at_fault(&error) {
                 Some(failure) => MergeResult::RedTogether(failure),
@@ -57,19 +59,23 @@ impl Areas {
         let _merging = self.merging.lock().await;
         for _ in 0..TRIES {
             let tip = self.tip().await?;
-            if self.has(&tip, &sealed).await? {
+            let apart = self.apart(&tip, &sealed).await?;
+            if apart.right.is_empty() {
                 return Ok(MergeResult::Merged { commits: self.merged_commits(area, &tip, &sealed).await? });
             }
             let mut note = self.known(&area.run)?;
-            let landing = match note.landing.take() {
+            let (landing, difference) = match note.landing.take() {
                 // Somebody was here before us, and has perhaps written half of it.
-                Some(landing) if landing.onto == tip => landing,
-                _ => match self.join(&tip, &sealed, words).await? {
+                Some(landing) if landing.onto == tip => {
+                    let difference = self.changed(&landing.onto, &landing.result).await?;
+                    (landing, difference)
+                }
+                _ => match self.join(&tip, &sealed, &apart, words).await? {
                     Joined::Conflict(paths) => {
                         let paths = paths.iter().map(ToString::to_string).collect();
                         return Ok(MergeResult::Conflict { paths });
                     }
-                    Joined::Commit(result) => Landing { onto: tip, result },
+                    Joined::Commit(result, difference) => (Landing { onto: tip, result }, difference),
                 },
             };
             if let Some(failure) = self.check_result(&landing, gates).await? {
@@ -77,9 +83,16 @@ impl Areas {
             }
             note.landing = Some(landing.clone());
             self.write_note(&area.run, &note)?;
-            match self.land(&landing, words).await? {
+            match self.land(&landing, &difference, words).await? {
                 Landed::Yes => {
-                    return Ok(MergeResult::Merged { commits: self.commits(&landing.onto, &landing.result).await? });
+                    if self.is_simple(&landing.onto) && !difference.repositories {
+                        self.found_simple(&landing.result);
+                    }
+                    let commits = match landing.result == sealed {
+                        true => apart.right,
+                        false => self.commits(&landing.onto, &landing.result).await?,
+                    };
+                    return Ok(MergeResult::Merged { commits });
                 }
                 Landed::Moved => {}
                 Landed::NotNow(why) => return Ok(MergeResult::NotNow { why }),
@@ -87,6 +100,15 @@ impl Areas {
         }
         let why = format!("{} moves all the time; wait until nobody commits to it", self.target);
         Ok(MergeResult::NotNow { why })
+    }
+
+    /// How the user's branch and the work stand to each other.
+    async fn apart(&self, tip: &str, sealed: &str) -> Result<Apart, AreaError> {
+        let both = format!("{tip}...{sealed}");
+        let said =
+            git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
+        let words = || "it said something else than commits".to_owned();
+        Ok(apart(&said).ok_or_else(|| GitError::Failed { command: "rev-list".into(), words: words() })?)
     }
 
     /// What came with a merge that is done already: by us before a crash, or by somebody's hand.
@@ -100,13 +122,13 @@ impl Areas {
     }
 
     /// The commit that has both. Where one side has all of the other already, that is the commit itself.
-    async fn join(&self, tip: &str, sealed: &str, words: &CommitWords) -> Result<Joined, AreaError> {
-        let mut ours_differs = false;
-        if let Some(file) = &self.plan_file {
-            ours_differs = self.entry(tip, file).await? != self.entry(sealed, file).await?;
-        }
-        if !ours_differs && self.has(sealed, tip).await? {
-            return Ok(Joined::Commit(sealed.to_owned()));
+    async fn join(&self, tip: &str, sealed: &str, apart: &Apart, words: &CommitWords) -> Result<Joined, AreaError> {
+        let is_plan = |path: &GitPath| self.plan_file.as_ref() == Some(path);
+        if apart.left.is_empty() {
+            let difference = self.changed(tip, sealed).await?;
+            if !difference.paths.iter().any(is_plan) {
+                return Ok(Joined::Commit(sealed.to_owned(), difference));
+            }
         }
         let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, sealed];
         let (_, said) = git::hear_either(&self.root, &arguments).await?;
@@ -114,12 +136,16 @@ impl Areas {
             let words = "it said nothing".to_owned();
             return Err(GitError::Failed { command: "merge-tree".into(), words }.into());
         };
-        if let Some(file) = &self.plan_file {
-            both.conflicts.retain(|path| path != file);
-            both.tree = self.with_entry_of(&both.tree, tip, file).await?;
-        }
+        both.conflicts.retain(|path| !is_plan(path));
         if !both.conflicts.is_empty() {
             return Ok(Joined::Conflict(both.conflicts));
+        }
+        let mut difference = self.changed(tip, &both.tree).await?;
+        if let Some(file) = &self.plan_file
+            && difference.paths.contains(file)
+        {
+            both.tree = self.with_entry_of(&both.tree, tip, file).await?;
+            difference.paths.retain(|path| path != file);
         }
         let message = words.message();
         let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", sealed, "-m", message.trim_end()];
@@ -127,7 +153,7 @@ impl Areas {
         if matches!(git::hear_either(&self.root, &signs).await?, (true, said) if said.trim_ascii() == b"true") {
             arguments.push("-S");
         }
-        Ok(Joined::Commit(git::ask(&self.root, &arguments).await?))
+        Ok(Joined::Commit(git::ask(&self.root, &arguments).await?, difference))
     }
 
     /// Mode, kind and id of a file in a commit; empty if it is not there.
@@ -155,13 +181,13 @@ impl Areas {
     }
 
     /// Moves the user's branch, with whatever checkout it is in.
-    async fn land(&self, landing: &Landing, words: &CommitWords) -> Result<Landed, AreaError> {
+    async fn land(&self, landing: &Landing, difference: &Difference, words: &CommitWords) -> Result<Landed, AreaError> {
         let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
         let mut checkout: Option<WorkTree> = None;
         for found in worktrees(&list).into_iter().filter(|found| !found.gone) {
             let path = on_disk(Path::new("/"), &found.path);
             let here = found.branch.as_ref() == Some(&self.target);
-            let tree = match WorkTree::find(&path).await {
+            let tree = match self.tree_at(&path).await {
                 Ok(Some(tree)) => tree,
                 // Broken, or bare, and not our concern.
                 _ if !here => continue,
@@ -179,7 +205,7 @@ impl Areas {
             }
         }
         match checkout {
-            Some(checkout) => self.land_in(&checkout, landing).await,
+            Some(checkout) => self.land_in(&checkout, landing, &difference.paths).await,
             None => {
                 let log = format!("posse: task {}", words.task);
                 let arguments = ["update-ref", "-m", &log, &self.target, &landing.result, &landing.onto];
@@ -192,7 +218,7 @@ impl Areas {
         }
     }
 
-    async fn land_in(&self, checkout: &WorkTree, landing: &Landing) -> Result<Landed, AreaError> {
+    async fn land_in(&self, checkout: &WorkTree, landing: &Landing, written: &[GitPath]) -> Result<Landed, AreaError> {
         let place = checkout.root.display();
         if let Some(what) = checkout.under_way() {
             return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));
@@ -200,8 +226,8 @@ impl Areas {
         let _alone = checkout.alone().await;
         checkout.unlocked().await?;
         // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
-        let users = self.in_the_way(checkout, landing).await?;
-        if !users.is_empty() && !self.take_up(checkout, landing, &users).await? {
+        let users = self.in_the_way(checkout, written).await?;
+        if !users.is_empty() && !self.take_up(checkout, landing, written, &users).await? {
             let mut names: Vec<String> = users.iter().take(NAMED).map(ToString::to_string).collect();
             if users.len() > NAMED {
                 names.push(format!("and {} more", users.len() - NAMED));
@@ -211,6 +237,9 @@ impl Areas {
             return Ok(Landed::NotNow(format!("in {place} {text}: {}", names.join(", "))));
         }
         let arguments = [
+            // Git has looked after its store when the work was committed.
+            "-c",
+            "maintenance.auto=false",
             "merge",
             "--ff-only",
             "--quiet",
@@ -230,8 +259,7 @@ impl Areas {
     }
 
     /// What of the user's would be written over.
-    async fn in_the_way(&self, checkout: &WorkTree, landing: &Landing) -> Result<Vec<GitPath>, AreaError> {
-        let written = self.changed(&landing.onto, &landing.result).await?;
+    async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>, AreaError> {
         let (changes, mut ignored) = checkout.status_and_ignored().await?;
         // Of an ignored directory git tells only the name. Other files in it may stay where they are.
         let there = |path: &GitPath| on_disk(&checkout.root, path).symlink_metadata().is_ok();
@@ -240,14 +268,19 @@ impl Areas {
             within.peek().is_some() && !within.any(there)
         };
         ignored.retain(|path| !harmless(path));
-        Ok(in_the_way(&written, &changes, &ignored))
+        Ok(in_the_way(written, &changes, &ignored))
     }
 
     /// A git that was killed while it took the checkout forward has written some of the files, and nothing into the index.
     /// To git they look like changes of the user's. If all that is in the way is already as it will be, it is entered in
     /// the index, and git goes on from there. Otherwise nothing is done.
-    async fn take_up(&self, checkout: &WorkTree, landing: &Landing, users: &[GitPath]) -> Result<bool, AreaError> {
-        let written = self.changed(&landing.onto, &landing.result).await?;
+    async fn take_up(
+        &self,
+        checkout: &WorkTree,
+        landing: &Landing,
+        written: &[GitPath],
+        users: &[GitPath],
+    ) -> Result<bool, AreaError> {
         let found = |path: &&GitPath| on_disk(&checkout.root, path).symlink_metadata();
         if users.iter().any(|path| !written.contains(path) || found(&path).is_ok_and(|found| found.is_dir())) {
             return Ok(false);

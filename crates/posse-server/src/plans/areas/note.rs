@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::in_place::Start;
 use super::{AreaError, Areas, work_of};
+use crate::serve::write_private_unsynced;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
@@ -57,7 +58,14 @@ impl Areas {
 
     pub(super) fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
         let path = self.note_path(run);
-        write(&path, note).map_err(|error| AreaError::Write { path, error })
+        // Until something of the user's is at stake, all of it can be found out again or done anew.
+        let written = match note.landing.is_some() || note.in_place.is_some() {
+            true => write(&path, note),
+            false => {
+                serde_json::to_vec(note).map_err(io::Error::from).and_then(|text| write_private_unsynced(&path, &text))
+            }
+        };
+        written.map_err(|error| AreaError::Write { path, error })
     }
 
     /// Knows this area too, which an earlier run of the plan has made. Both runs have the note then: the work is there as long

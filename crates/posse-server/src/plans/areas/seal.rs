@@ -5,7 +5,7 @@ use posse_core::aftermath::Step;
 use posse_core::plan::names::CommitWords;
 
 use super::{Area, AreaError, Areas, nothing_of_the_users};
-use crate::aftermath::git_commit;
+use crate::aftermath::commit_in;
 use crate::git;
 
 impl Areas {
@@ -33,21 +33,23 @@ impl Areas {
             return Err(unfinished(what));
         }
         let quarantine = self.state.join("quarantine").join(area.run.to_string());
-        let before = nothing_of_the_users(&tree);
-        let step = git_commit(&area.directory, &words.message(), &quarantine, Some(&before)).await;
-        match step {
-            Step::Done(text) => tracing::debug!("{}: {text}", area.run),
-            Step::Skipped(text) if tree.status().await?.iter().any(|change| change.unmerged) => {
-                tracing::debug!("{}: {text}", area.run);
-                return Err(unfinished("a merge with conflicts"));
-            }
-            Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
+        let nothing = nothing_of_the_users(&tree);
+        let committed = commit_in(&tree, &words.message(), &quarantine, Some(&nothing)).await;
+        match committed.step {
             Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
+            Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
         }
-        let Some(head) = tree.head().await? else {
+        if committed.before.changes.iter().any(|change| change.unmerged) {
+            return Err(unfinished("a merge with conflicts"));
+        }
+        // Nothing was committed, and nobody knows why.
+        let Some(head) = committed.head else {
             return Err(AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() });
         };
-        self.lead_branch(area, &head).await?;
+        // What is committed on the area's branch is there already.
+        if committed.before.branch.as_ref() != Some(&area.branch) {
+            self.lead_branch(area, &head).await?;
+        }
         Ok(head)
     }
 

@@ -123,6 +123,7 @@ pub(crate) fn gates(commands: &[&str]) -> Gates {
         commands: commands.iter().map(gate).collect(),
         limit: Duration::from_secs(20),
         environment: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+        stop: None,
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::plan::State;
 use posse_core::plan::keep::{Attempt, Fate, fate};
+use posse_core::plan::landing::worktrees;
 use posse_core::plan::machine::RunId;
 use posse_core::plan::names::CommitWords;
 use posse_core::time::Wall;
@@ -99,8 +100,8 @@ impl Areas {
                 fate,
             };
             // Before it is looked at: what comes on top meanwhile is not removed.
-            let last = self.last(&note).await?;
-            let why = self.why_kept(&note, &tip).await?;
+            let held = self.held(&note, &tip).await?;
+            let why = self.why_kept(&note, &held, &tip).await?;
             let fate = match (&why, keeping) {
                 (Some(why), Some(keeping)) => Some(self.fate(&note, why, keeping, sweep).await?),
                 (None, Some(_)) => Some(Fate::Goes),
@@ -112,7 +113,7 @@ impl Areas {
                 continue;
             }
             if sweep == Sweep::Remove {
-                match self.remove(&note, last.as_deref()).await {
+                match self.remove(&note, held.last.as_deref()).await {
                     Ok(()) => forget(file)?,
                     Err(AreaError::Git(error @ GitError::Failed { .. })) => {
                         kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
@@ -138,51 +139,89 @@ impl Areas {
     pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
         // What was done in the user's checkout is looked at when nobody works there any more.
         let Some(note) = self.note(run)?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
-        let tip = self.tip().await?;
         let _list = self.list.lock().await;
-        let last = self.last(&note).await?;
-        if let Some(why) = self.why_kept(&note, &tip).await? {
-            return Ok(Some(Kept { directory: note.directory, branch: note.branch, why: why.to_string(), fate: None }));
+        let held = self.held(&note, &self.target).await?;
+        let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
+        let mut refused = None;
+        if why.is_none() {
+            // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
+            match self.remove(&note, held.last.as_deref()).await {
+                Ok(()) => return forget(self.note_path(run)).map(|()| None),
+                Err(error) => refused = Some(error),
+            }
         }
-        self.remove(&note, last.as_deref()).await?;
-        forget(self.note_path(run)).map(|()| None)
+        match (uncommitted(tree.as_ref()).await?.or(why), refused) {
+            (None, Some(error)) => Err(error),
+            (why, _) => {
+                let why = why.map(|why| why.to_string());
+                Ok(why.map(|why| Kept { directory: note.directory, branch: note.branch, why, fate: None }))
+            }
+        }
     }
 
-    async fn why_kept(&self, note: &Note, tip: &str) -> Result<Option<Why>, AreaError> {
-        if let Some(start) = &note.in_place {
-            let name = start.saved();
-            let needed = exists(&self.root, name).await? && !self.has(tip, name).await?;
-            return Ok(needed.then_some(Why::Saved));
+    async fn why_kept(&self, note: &Note, held: &Held, tip: &str) -> Result<Option<Why>, AreaError> {
+        if note.in_place.is_some() {
+            return Ok((!held.merged).then_some(Why::Saved));
         }
-        let odd = |text: &str| Ok(Some(Why::Odd(text.to_owned())));
-        let branch = note.kept_at();
-        let merged = !exists(&self.root, &branch).await? || self.has(tip, &branch).await?;
+        let (tree, why) = self.why_needed(note, held, tip).await?;
+        Ok(uncommitted(tree.as_ref()).await?.or(why))
+    }
+
+    /// Why an area is kept whatever its files are like, and its work tree, if it is one.
+    async fn why_needed(
+        &self,
+        note: &Note,
+        held: &Held,
+        tip: &str,
+    ) -> Result<(Option<WorkTree>, Option<Why>), AreaError> {
+        let odd = |text: &str| Ok((None, Some(Why::Odd(text.to_owned()))));
+        let not_merged = (!held.merged).then_some(Why::NotMerged);
         if !note.directory.join(".git").is_file() {
             return match note.directory.exists() {
                 true => odd("it is not a work area any more, but something is there"),
-                false => Ok((!merged).then_some(Why::NotMerged)),
+                false => Ok((None, not_merged)),
             };
         }
-        let tree = WorkTree::find(&note.directory).await?;
-        let Some(tree) = tree.filter(|tree| tree.root == note.directory) else {
+        let Some(tree) = self.tree_in(&note.directory).await? else {
             return odd("git does not know it any more");
         };
         if let Some(what) = tree.under_way() {
             return odd(&format!("{what} is under way in it"));
         }
         // The session may have gone to a branch of its own, or to none.
-        let head = tree.head().await?;
-        let here = match &head {
-            Some(head) => self.has(tip, head).await? || self.has(&branch, head).await.unwrap_or(false),
-            None => true,
-        };
+        let here = held.checked_out
+            || match &tree.head().await? {
+                Some(head) => self.has(tip, head).await? || self.has(&note.kept_at(), head).await.unwrap_or(false),
+                None => true,
+            };
         if !here {
             return odd("what is checked out in it is not merged");
         }
-        if let Some(change) = tree.status().await?.first() {
-            return Ok(Some(Why::Uncommitted(change.path.to_string())));
+        Ok((Some(tree), not_merged))
+    }
+
+    /// What git knows of the ref that holds the work, asked for at once, in the area if it is one.
+    async fn held(&self, note: &Note, tip: &str) -> Result<Held, AreaError> {
+        let tree = self.home.beside(&note.directory);
+        let directory = tree.as_ref().map_or(&self.root, |tree| &tree.root);
+        let (name, merged) = (note.kept_at(), format!("--merged={tip}"));
+        let arguments = ["for-each-ref", "--format=%(HEAD) %(objectname) %(refname)", &merged, &name];
+        let said = git::hear(directory, None, &arguments, b"").await?;
+        for line in String::from_utf8_lossy(&said).lines() {
+            let mut words = line.rsplit(' ');
+            if words.next() == Some(&*name) {
+                let last = words.next().map(str::to_owned);
+                return Ok(Held { last, merged: true, checked_out: line.starts_with('*') });
+            }
         }
-        Ok((!merged).then_some(Why::NotMerged))
+        match exists(&self.root, &name).await? {
+            true => {
+                let last = git::ask(&self.root, &["rev-parse", "--verify", &name]).await?;
+                Ok(Held { last: Some(last), merged: false, checked_out: false })
+            }
+            // There is nothing that could be lost.
+            false => Ok(Held { last: None, merged: true, checked_out: false }),
+        }
     }
 
     /// What becomes of work that is not merged. What is not committed is, before its time is over; then it begins anew.
@@ -228,30 +267,44 @@ impl Areas {
         self.commit_leftovers(&area, &words).await.map(drop)
     }
 
-    /// The last commit of what is kept.
-    async fn last(&self, note: &Note) -> Result<Option<String>, AreaError> {
-        let name = note.kept_at();
-        match exists(&self.root, &name).await? {
-            true => Ok(Some(git::ask(&self.root, &["rev-parse", "--verify", &name]).await?)),
-            false => Ok(None),
-        }
-    }
-
     /// Git looks once more whether the directory is clean, and whether this is still the last commit.
     async fn remove(&self, note: &Note, last: Option<&str>) -> Result<(), AreaError> {
-        if note.in_place.is_none() {
-            let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
-            let known = posse_core::plan::landing::worktrees(&list);
-            let directory = text(&note.directory)?;
-            if known.iter().any(|found| found.path.0 == directory.as_bytes()) {
-                git::write_files(&self.root, &["worktree", "remove", "--", directory]).await?;
-            }
+        if note.in_place.is_none() && self.knows(&note.directory).await? {
+            // The user may not want to be told of new files. They are work all the same.
+            let all = "status.showUntrackedFiles=all";
+            let arguments = ["-c", all, "worktree", "remove", "--", text(&note.directory)?];
+            git::write_files(&self.root, &arguments).await?;
         }
         if let Some(last) = last {
             git::ask(&self.root, &["update-ref", "-d", &note.kept_at(), last]).await?;
         }
         Ok(())
     }
+
+    /// Whether git has a record of this work tree, which may be gone.
+    async fn knows(&self, directory: &Path) -> Result<bool, AreaError> {
+        if self.home.beside(directory).is_some() {
+            return Ok(true);
+        }
+        let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
+        let directory = text(directory)?;
+        Ok(worktrees(&list).iter().any(|found| found.path.0 == directory.as_bytes()))
+    }
+}
+
+async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>, AreaError> {
+    let Some(tree) = tree else { return Ok(None) };
+    Ok(tree.status().await?.first().map(|change| Why::Uncommitted(change.path.to_string())))
+}
+
+/// The ref that holds the work of an area.
+struct Held {
+    /// Its last commit.
+    last: Option<String>,
+    /// All of it is in the branch that gathers the results.
+    merged: bool,
+    /// It is what is checked out in the area. If that is not known, it is not.
+    checked_out: bool,
 }
 
 /// The end of a note. Somebody else may have been here too.

@@ -2,12 +2,16 @@
 
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
+use posse_core::backlog::ItemOutcome;
 use posse_core::plan::TaskStatus;
-use posse_server::auto::view::{AutoView, DoingView, ItemView, WhyView};
+use posse_core::plan::machine::RunOutcome;
+use posse_server::auto::view::{AutoView, DoingView, ItemView};
 use posse_server::backlog::Other;
+use posse_server::plans::outcome_word;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 
 use super::items::Row as Listed;
+use super::show::Why;
 use crate::cmd::plan;
 use crate::foot::Row;
 use crate::ui::{Cell, Colour, Ui, age, plain};
@@ -54,14 +58,32 @@ fn cells(row: &Listed<'_>) -> Vec<Cell> {
 }
 
 /// A sign for how an item stands.
-fn mark(standing: Standing) -> (&'static str, Option<Colour>) {
-    match standing {
+fn mark(item: &ItemView) -> (&'static str, Option<Colour>) {
+    match item.standing {
+        Standing::Ended if failed(item) => ("✗", Some(Colour::Red)),
         Standing::Waiting => ("○", None),
         Standing::Held => ("–", Some(Colour::Dim)),
         Standing::InProgress => ("▸", Some(Colour::Blue)),
         Standing::Parked => ("?", Some(Colour::Yellow)),
         Standing::Ended => ("■", Some(Colour::Green)),
         Standing::Gone => ("·", Some(Colour::Dim)),
+    }
+}
+
+/// Whether it was given up.
+pub(super) fn failed(item: &ItemView) -> bool {
+    let outcome = ItemOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == item.reason);
+    item.standing == Standing::Ended && outcome.is_some_and(|outcome| !outcome.is_success())
+}
+
+/// How a pipeline ended. What is told of it mostly says so itself.
+pub(super) fn ended(outcome: RunOutcome, reason: &str) -> String {
+    let word = outcome_word(outcome);
+    match outcome {
+        _ if reason.is_empty() => word.to_owned(),
+        RunOutcome::Verified | RunOutcome::Suspended => plain(reason),
+        _ if reason.starts_with(word) => plain(reason),
+        _ => format!("{word}: {}", plain(reason)),
     }
 }
 
@@ -115,10 +137,15 @@ fn hold(view: &AutoView) -> Option<String> {
 
 /// For the foot of a window: what is done now, the plan that is carried out if it is the only one, what comes next.
 pub(super) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
-    let head = format!("{}  {}  {}  {}", mode(view.mode), counts(view), age(view.created), view.used.cost());
+    let empty = view.items.is_empty() && view.doing.is_empty();
+    let counts = if empty { "nothing in it yet".to_owned() } else { counts(view) };
+    let head = format!("{}  {counts}  {}  {}", mode(view.mode), age(view.created), view.used.cost());
     let mut picture: Vec<Row> = vec![vec![("═".repeat(columns), Some(Colour::Dim))], vec![(head, Some(Colour::Bold))]];
     if let Some(hold) = hold(view) {
         picture.push(vec![(hold, Some(Colour::Yellow))]);
+    }
+    if empty {
+        picture.push(vec![("`posse auto new defect TITLE` makes an item".to_owned(), Some(Colour::Dim))]);
     }
     if let Some(away) = &view.away {
         picture.push(vec![(plain(away), Some(Colour::Yellow))]);
@@ -135,10 +162,10 @@ pub(super) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns
         return picture;
     }
     let first = |standing| view.items.iter().filter(move |item| item.standing == standing);
-    for item in first(Standing::Parked).chain(first(Standing::Waiting)).take(room) {
-        let (sign, colour) = mark(item.standing);
+    for item in first(Standing::Parked).chain(first(Standing::Waiting)).chain(first(Standing::Held)).take(room) {
+        let (sign, colour) = mark(item);
         let text = format!("{}  {}", item.item, plain(item.title.as_deref().unwrap_or_default()));
-        let why = if item.standing == Standing::Parked { format!("  {}", plain(&item.reason)) } else { String::new() };
+        let why = if item.standing == Standing::Waiting { String::new() } else { format!("  {}", plain(&item.reason)) };
         picture.push(vec![(format!("{sign} "), colour), (text, None), (why, Some(Colour::Dim))]);
     }
     picture
@@ -149,9 +176,8 @@ pub(super) fn status(view: &AutoView, plans: &[PlanView], ui: &Ui) -> String {
     let mut text = match (view.status, view.outcome) {
         (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
         (PlanRunStatus::Over, outcome) => {
-            let word = outcome.map_or("over", posse_server::plans::outcome_word);
-            let reason = view.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-            format!("pipeline {} ended {} ago, {word}{reason}\n", view.id, age(view.changed))
+            let how = outcome.map(|outcome| ended(outcome, view.reason.as_deref().unwrap_or_default()));
+            format!("pipeline {} ended {} ago: {}\n", view.id, age(view.changed), how.unwrap_or_else(|| "over".into()))
         }
     };
     text.extend(hold(view).map(|hold| format!("{}\n", ui.paint(&hold, Colour::Yellow))));
@@ -176,7 +202,7 @@ pub(super) fn status(view: &AutoView, plans: &[PlanView], ui: &Ui) -> String {
 }
 
 fn item_cells(item: &ItemView) -> Vec<Cell> {
-    let (sign, colour) = mark(item.standing);
+    let (sign, colour) = mark(item);
     vec![
         Cell::new(sign, colour),
         Cell::new(item.item.as_str(), None),
@@ -186,22 +212,24 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
 }
 
 /// `posse auto why`.
-pub(super) fn why(view: &WhyView, ui: &Ui) -> String {
-    let item = &view.item;
-    let (sign, colour) = mark(item.standing);
+pub(super) fn why(why: &Why, ui: &Ui) -> String {
+    let item = &why.item;
+    let (sign, colour) = mark(item);
     let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
     let mut text = format!("{sign} {}: {}\n", item.item, plain(&item.reason));
     for (name, value) in [("title", &item.title), ("file", &item.path)] {
         text.extend(value.as_ref().map(|value| format!("  {name:<9} {}\n", plain(value))));
     }
-    text.push_str(&format!("  {:<9} {}\n", "cost", plain(&item.cost)));
+    if !item.cost.is_empty() {
+        text.push_str(&format!("  {:<9} {}\n", "cost", plain(&item.cost)));
+    }
     if item.attempts > 0 {
         text.push_str(&format!("  {:<9} {} failed\n", "attempts", item.attempts));
     }
     if item.verifications_failed > 0 {
         text.push_str(&format!("  {:<9} {} found it wanting\n", "verified", item.verifications_failed));
     }
-    for line in &view.history {
+    for line in &why.history {
         let at = line.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
         text.push_str(&format!("{}  {}\n", ui.paint(&at, Colour::Dim), plain(&line.text)));
     }

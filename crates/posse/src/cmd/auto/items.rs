@@ -77,9 +77,10 @@ impl Known {
 
     pub(super) fn queue(&self, scan: &Scan) -> Queue {
         let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
-        // What files say of an item is newer than what was known when it was put aside.
-        let asked = |slug: &&Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
-        let parked = self.parked.iter().filter(|(slug, _)| !asked(slug));
+        // What files say of an item is newer than what was known when it was put aside: it may be asked about, or answered.
+        let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
+        let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
+        let parked = self.parked.iter().filter(|(slug, why)| !asked(slug) && !was_asked(why));
         scan.queue(&unfinished, &parked.map(|(slug, why)| (slug.clone(), why.clone())).collect())
     }
 }

@@ -8,13 +8,16 @@ use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
 use posse_server::record::Backend;
 
-use super::{Where, dry_run, follow, slug};
+use super::follow::Pipeline;
+use super::news::Hears;
+use super::{Where, draw, dry_run, slug};
 use crate::client::{self, Client, Repeat};
+use crate::cmd::follow::{Follower, OnSignal};
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::{launch, plan};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui};
 
 /// Files in which projects say how things are done there.
 const CONVENTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md"];
@@ -57,6 +60,9 @@ pub(crate) struct RunArgs {
     /// End with 75 instead of waiting for the quota to come back
     #[arg(long)]
     no_wait: bool,
+    /// Show what sessions do and say, too
+    #[arg(long, short, conflicts_with = "detach")]
+    verbose: bool,
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
@@ -72,9 +78,9 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         return dry_run::run(&args, ui);
     }
     if sandbox == Sandbox::Off {
-        ui.say("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
+        ui.warn("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
     }
-    configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     let body = args.wanted(sandbox, configured, asked)?;
     let mut client = Client::connect().await?;
     let view: AutoView = match client.post("/auto", &body, Repeat::Safe).await {
@@ -89,7 +95,9 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, view.id, body.means, ui).await?;
+    let hears = if args.verbose { Hears::Everything } else { Hears::Decisions };
+    let pipeline = Pipeline::new(view.id, body.means, OnSignal::StopGently, hears);
+    let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(over(&view, ui))
 }
 
@@ -171,9 +179,12 @@ pub(super) fn over(view: &AutoView, ui: &Ui) -> Exit {
         return plan::exit(outcome);
     }
     let colour = if outcome.is_success() { Colour::Green } else { Colour::Red };
-    let reason = view.reason.as_deref().unwrap_or_default();
-    ui.line(&format!("{}: {}", ui.paint(posse_server::plans::outcome_word(outcome), colour), plain(reason)));
+    let how = draw::ended(outcome, view.reason.as_deref().unwrap_or_default());
+    ui.line(&ui.paint(&how, colour));
     ui.say(&format!("{} sessions, {}", view.used.sessions, view.used.cost()));
+    if let Some(failed) = view.items.iter().find(|item| draw::failed(item)) {
+        ui.say(&format!("`posse auto why {0}` says why, `posse auto log {0}` what was done", failed.item));
+    }
     if view.items.iter().any(|item| item.standing == posse_core::auto::Standing::Parked) {
         ui.say("`posse auto status` shows what waits for you");
     }

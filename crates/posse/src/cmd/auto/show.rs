@@ -2,16 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posse_core::backlog::queue::Standing;
+use posse_core::auto::Standing;
+use posse_core::backlog::{Slug, queue};
+use posse_core::ids::RunId;
 use posse_core::plan::machine::StopHow;
 use posse_server::api::types::{AutoRetryIn, StopPlan, Success};
-use posse_server::auto::view::{AutoView, WhyView};
+use posse_server::auto::view::{AutoView, ItemView, WhyLine, WhyView};
 use posse_server::backlog::scan;
-use posse_server::plans::view::{PlanRunStatus, PlanView};
+use posse_server::plans::view::PlanRunStatus;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{Where, draw, follow, items, no_item, run, slug};
+use super::follow::Pipeline;
+use super::news::Hears;
+use super::{Where, draw, no_item, plans_of, run, slug};
 use crate::client::{self, Client, Repeat};
+use crate::cmd::audit::encoded;
+use crate::cmd::follow::{Follower, OnSignal};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -73,64 +80,92 @@ pub(super) async fn status(place: Where, ui: &Ui) -> Result<Exit, Error> {
         None => None,
     };
     let Some((mut client, view)) = newest else {
-        ui.answer(&json!(null), String::new);
+        ui.answer(&json!({ "pipeline": null, "plans": [] }), String::new);
         ui.say("no pipeline has run in this project; `posse auto items` shows what is in the backlog");
         return Ok(Exit::Ok);
     };
-    let plans = plans(&mut client, &view).await?;
+    let plans = plans_of(&view, &mut client).await?;
     ui.answer(&json!({ "pipeline": view, "plans": plans }), || draw::status(&view, &plans, ui));
     Ok(Exit::Ok)
 }
 
-/// The plans that are carried out now.
-pub(super) async fn plans(client: &mut Client, view: &AutoView) -> Result<Vec<PlanView>, Error> {
-    let mut plans = Vec::new();
-    for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
-        plans.push(client.get(&format!("/plans/{run}")).await?);
-    }
-    Ok(plans)
+/// How an item stands, and how it came to that.
+#[derive(Serialize)]
+pub(super) struct Why {
+    /// The pipeline that knows it. Without one the files say what there is to say.
+    run: Option<RunId>,
+    pub(super) item: ItemView,
+    pub(super) history: Vec<WhyLine>,
 }
 
 pub(super) async fn why(args: WhyArgs, ui: &Ui) -> Result<Exit, Error> {
     let slug = slug(&args.item)?;
-    let project = args.place.project()?;
-    if let Some(mut client) = Client::connect_if_running().await? {
-        let directory: String = percent(&client::absolute(&project)?);
-        match client.get::<WhyView>(&format!("/auto/why?directory={directory}&item={slug}")).await {
-            Ok(view) => {
-                ui.answer(&view, || draw::why(&view, ui));
-                return Ok(Exit::Ok);
-            }
-            // No pipeline has ever seen it: the files say what there is to say.
-            Err(Error::Refused(problem)) if matches!(problem.kind.as_str(), "no_run" | "no_item") => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let found = scan(&project, &args.place.shelves()?);
-    let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());
-    let other = found.others.iter().find(|other| other.slug.as_ref() == Some(&slug));
-    if let Some(other) = other {
-        ui.answer(other, || draw::items(&[], std::slice::from_ref(other), ui));
-        return Ok(Exit::Ok);
-    }
-    let rows = items::rows(&found, &queue);
-    let row = rows.into_iter().find(|row| *row.item == slug).ok_or_else(|| no_item(&slug))?;
-    ui.answer(&row, || draw::items(std::slice::from_ref(&row), &[], ui));
-    if queue.standing(&slug) == Some(&Standing::Eligible) {
+    let known = match Client::connect_if_running().await? {
+        Some(mut client) => known(&mut client, &slug, &args.place).await?,
+        None => None,
+    };
+    let why = match known {
+        Some(WhyView { run, item, history }) => Why { run: Some(run), item, history },
+        None => Why { run: None, item: in_files(&slug, &args.place)?, history: Vec::new() },
+    };
+    ui.answer(&why, || draw::why(&why, ui));
+    if why.run.is_none() && why.item.standing == Standing::Waiting {
         ui.say("nothing is in its way; no pipeline has worked on it yet");
     }
     Ok(Exit::Ok)
 }
 
-/// As part of a query: everything that is not plainly a letter, as bytes.
-fn percent(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+/// What pipelines know of an item, if one has ever seen it.
+async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option<WhyView>, Error> {
+    let directory = encoded(&client::absolute(&place.project()?)?);
+    match client.get(&format!("/auto/why?directory={directory}&item={slug}")).await {
+        Ok(view) => Ok(Some(view)),
+        Err(Error::Refused(problem)) if matches!(problem.kind.as_str(), "no_run" | "no_item") => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the files say of an item.
+fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
+    let scan = scan(&place.project()?, &place.shelves()?);
+    let queue = scan.queue(&BTreeSet::new(), &BTreeMap::new());
+    let mut item = ItemView {
+        item: slug.clone(),
+        path: None,
+        title: None,
+        kind: None,
+        priority: None,
+        standing: Standing::Held,
+        reason: String::new(),
+        attempts: 0,
+        verifications_failed: 0,
+        cost: String::new(),
+    };
+    if let Some(other) = scan.others.iter().find(|other| other.slug.as_ref() == Some(slug)) {
+        return Ok(ItemView {
+            path: Some(other.path.clone()),
+            kind: Some(other.kind),
+            reason: other.why.clone(),
+            ..item
+        });
+    }
+    let found = scan.find(slug).ok_or_else(|| no_item(slug))?;
+    item.path = Some(found.path.clone());
+    item.title = Some(found.item.title.clone());
+    (item.kind, item.priority) = (Some(found.item.kind), Some(found.item.priority));
+    match queue.standing(slug) {
+        Some(queue::Standing::Held(held)) => item.reason = held.to_string(),
+        Some(queue::Standing::Eligible) | None => {
+            (item.standing, item.reason) = (Standing::Waiting, "it may be begun".into());
+        }
+    }
+    Ok(item)
 }
 
 pub(super) async fn follow(place: Where, ui: &Ui) -> Result<Exit, Error> {
     let Some((client, view)) = running(&place).await? else { return Err(nothing_runs()) };
-    let view = follow::to_the_end(client, view.id, run::means(), ui).await?;
+    let pipeline = Pipeline::new(view.id, run::means(), OnSignal::Leave, Hears::Decisions);
+    let view = Follower::new(client, pipeline, ui).run_its_course().await?;
     Ok(run::over(&view, ui))
 }
 
@@ -138,7 +173,7 @@ pub(super) async fn stop(args: StopArgs, ui: &Ui) -> Result<Exit, Error> {
     let Some((mut client, view)) = running(&args.place).await? else { return Err(nothing_runs()) };
     let how = Some(if args.now.is_some() { StopHow::Now } else { StopHow::AfterTask });
     let stopped: Success = client.post(&format!("/auto/{}/stop", view.id), &StopPlan { how }, Repeat::Safe).await?;
-    ui.answer(&stopped, String::new);
+    ui.done(&stopped, String::new);
     ui.say("`posse auto` goes on with it");
     Ok(Exit::Ok)
 }
@@ -153,14 +188,6 @@ pub(super) async fn retry(args: RetryArgs, ui: &Ui) -> Result<Exit, Error> {
     };
     let body = AutoRetryIn { item: item.into() };
     let taken: Success = client.post(&format!("/auto/{}/retry", view.id), &body, Repeat::Safe).await?;
-    ui.answer(&taken, String::new);
+    ui.done(&taken, String::new);
     Ok(Exit::Ok)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn queries_carry_any_path() {
-        assert_eq!(super::percent("/a b/ü&x=1"), "/a%20b/%C3%BC%26x%3D1");
-    }
 }

@@ -83,7 +83,7 @@ pub(super) fn answer(args: &AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
         EditError::Io { path, error } => Error::io(path)(error),
         other => Error::failed(other.to_string()),
     })?;
-    ui.answer(&serde_json::json!({ "path": found.path }), || format!("{}\n", found.path));
+    ui.done(&serde_json::json!({ "path": found.path }), || format!("{}\n", found.path));
     ui.say("it is open again");
     Ok(Exit::Ok)
 }

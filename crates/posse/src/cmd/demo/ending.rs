@@ -82,15 +82,19 @@ impl Ending {
         let dim = |text: &str| ui.paint(text, Colour::Dim);
         let (run, directory) = (&self.run, &self.directory);
         let listed = |what: &str, why: &str| format!("  {what:<42} {}", dim(why));
+        let verdict = format!(
+            "{} in round {}: {} turns of five agents in {:.0} s.",
+            ui.paint(self.verdict, Colour::Green),
+            run.round,
+            run.turns,
+            self.seconds
+        );
+        if ui.quiet() {
+            return verdict;
+        }
         let mut lines = vec![
             String::new(),
-            format!(
-                "{} in round {}: {} turns of five agents in {:.0} s.",
-                ui.paint(self.verdict, Colour::Green),
-                run.round,
-                run.turns,
-                self.seconds
-            ),
+            verdict,
             format!("{} permissions were accepted. All are in the audit, and it is intact:", self.accepted.len()),
         ];
         lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {

@@ -1,5 +1,5 @@
 //! The live view of a run, at the foot of a person's window: where it is, what each agent does, and the last lines of the
-//! one whose turn it is. Drawn over itself; everything above it stays.
+//! one whose turn it is.
 
 use posse_core::rounds::Role;
 use posse_core::status::StatusKind;
@@ -7,10 +7,11 @@ use posse_server::api::types::{Output, Terminal};
 use posse_server::runs::view::RunView;
 
 use crate::client::Client;
+use crate::cmd::follow::Window;
 use crate::cmd::ls::asked;
 use crate::error::Error;
-use crate::foot::{Foot, Row, size};
-use crate::ui::{Colour, Ui, age, colour_of, plain};
+use crate::foot::Row;
+use crate::ui::{Colour, age, colour_of, plain};
 
 /// Lines of the terminal whose turn it is, at most: any more are no longer taken in at a glance.
 const LINES: usize = 12;
@@ -21,34 +22,17 @@ const REST: usize = 9;
 /// Rows left, in a window that has them, for what has happened.
 const PAST: usize = 9;
 
-pub(super) struct Live<'a> {
-    foot: Foot<'a>,
-}
-
-impl<'a> Live<'a> {
-    pub(super) fn new(ui: &'a Ui) -> Self {
-        Self { foot: Foot::new(ui) }
-    }
-
-    /// Takes it away.
-    pub(super) fn clear(&mut self) {
-        self.foot.clear();
-    }
-
-    /// Lines that stay, and below them the run as it is now.
-    pub(super) async fn draw(&mut self, client: &mut Client, view: &RunView, lines: &str) -> Result<(), Error> {
-        let terminals: Vec<Terminal> = client.get("/terminals").await?;
-        let tail = match &view.turn {
-            Some(turn) => {
-                let path = format!("/terminals/{}/output?mode=tail&lines={ASKED}", turn.terminal);
-                client.get::<Output>(&path).await.map(|output| output.output).unwrap_or_default()
-            }
-            None => String::new(),
-        };
-        let (rows, columns) = size();
-        self.foot.draw(lines, &picture(view, &terminals, &tail, rows, columns));
-        Ok(())
-    }
+/// The run as it is now.
+pub(super) async fn now(view: &RunView, window: Window, client: &mut Client) -> Result<Vec<Row>, Error> {
+    let terminals: Vec<Terminal> = client.get("/terminals").await?;
+    let tail = match &view.turn {
+        Some(turn) => {
+            let path = format!("/terminals/{}/output?mode=tail&lines={ASKED}", turn.terminal);
+            client.get::<Output>(&path).await.map(|output| output.output).unwrap_or_default()
+        }
+        None => String::new(),
+    };
+    Ok(picture(view, &terminals, &tail, window.rows, window.columns))
 }
 
 fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, columns: usize) -> Vec<Row> {

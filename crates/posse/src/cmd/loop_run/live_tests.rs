@@ -4,6 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::foot::painted;
+use crate::ui::Ui;
 
 fn view() -> RunView {
     serde_json::from_value(json!({

@@ -7,14 +7,14 @@ use posse_server::runs::view::RunView;
 
 use crate::ui::{Colour, Ui, plain};
 
-/// One entry of the journal, as a line; `None` for what only posse itself needs to know.
+/// One entry of the journal, as a line with its end; `None` for what only posse itself needs to know.
 pub(crate) fn line(entry: &JournalView, ui: &Ui) -> Option<String> {
     let (text, colour) = text(&entry.entry)?;
     let time = entry.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
     let text: Vec<String> = text.lines().map(plain).collect();
     let text = text.join(&format!("\n{}", " ".repeat(10)));
     let text = colour.map_or_else(|| text.clone(), |colour| ui.paint(&text, colour));
-    Some(format!("{}  {text}", ui.paint(&time, Colour::Dim)))
+    Some(format!("{}  {text}\n", ui.paint(&time, Colour::Dim)))
 }
 
 fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {

@@ -8,13 +8,15 @@ use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, bytes, plain};
 
-/// Remove what runs left behind: work trees and branches that are merged, files of runs whose plan is done
+/// Remove what runs left behind: work trees and branches that are merged, files of runs whose plan is done, and of items that
+/// are out of the backlog
 ///
 /// Shows what may go, and removes it only with --yes. Work that is not merged always stays, and so does everything of a plan
-/// that is not at its end. By itself posse keeps the files of runs for 30 days, and a gigabyte of them.
+/// that is not at its end, or of an item that is still in the backlog. By itself posse keeps the files of runs and items for 30 days, and
+/// a gigabyte of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only what runs of this plan left behind [default: all plans]
+    /// Only what runs of this plan left behind [default: all plans and backlogs]
     file: Option<PathBuf>,
     /// Remove it
     #[arg(long, short)]
@@ -25,7 +27,10 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let file = args.file.as_deref().map(client::absolute).transpose()?;
     let mut client = Client::connect().await?;
     let found: CleanView = client.post("/plans/clean", &CleanIn { file, remove: args.yes }, Repeat::Safe).await?;
-    ui.answer(&found, || text(&found, args.yes, ui));
+    match args.yes {
+        true => ui.done(&found, || text(&found, true, ui)),
+        false => ui.answer(&found, || text(&found, false, ui)),
+    }
     if !args.yes && !found.gone.is_empty() {
         ui.say("nothing was removed; `posse plan clean --yes` does it");
     }
@@ -43,6 +48,7 @@ fn text(found: &CleanView, removed: bool, ui: &Ui) -> String {
             let what = match item.what {
                 CleanWhat::Run => "run",
                 CleanWhat::WorkTree => "work tree",
+                CleanWhat::Item => "item",
             };
             let why = ui.paint(&plain(&item.why), Colour::Dim);
             text.push_str(&format!("  {what:<9}  {}\n             {why}\n", plain(&item.name)));

@@ -125,6 +125,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         Some(file) => ui.say(&format!("from {}", file.path)),
         None => ui.say(&format!("there is no {FILE}; `posse plan init` writes one")),
     }
-    loaded.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    loaded.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     Ok(Exit::Ok)
 }

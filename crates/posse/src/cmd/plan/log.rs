@@ -111,7 +111,9 @@ impl Log<'_> {
                 // Listening before looking: what changes in between is heard.
                 let mut events = self.client.listen(None).await?;
                 let over = loop {
-                    let (view, items) = news.fetch(&mut self.client).await?;
+                    // In this order: of a run that is seen to have ended, everything is seen.
+                    let view: PlanView = self.client.get(&format!("/plans/{}", run.id)).await?;
+                    let items = news.fetch(&mut self.client).await?;
                     for item in &items {
                         if !self.concerns(item) {
                             continue;
@@ -122,14 +124,7 @@ impl Log<'_> {
                     if follow != Some(run.id) || view.status == PlanRunStatus::Over {
                         break true;
                     }
-                    let heard = loop {
-                        match events.next().await {
-                            Some(event) if news.concerns(&event) => break true,
-                            Some(_) => {}
-                            None => break false,
-                        }
-                    };
-                    if !heard {
+                    if !events.until(|event| news.concerns(event)).await {
                         break false;
                     }
                 };
@@ -162,7 +157,7 @@ impl Log<'_> {
             Item::Said(said) => {
                 match ui.json() {
                     true => ui.item(said, String::new),
-                    false => ui.print(&teller.tell(said, ui).unwrap_or_default()),
+                    false => ui.print(&teller.tell(&said.session, &said.line, ui).unwrap_or_default()),
                 }
                 return Ok(());
             }
@@ -173,7 +168,7 @@ impl Log<'_> {
             _ => None,
         };
         if let (true, Some(session)) = (self.raw, &launched) {
-            return self.stream(run, session).await;
+            return stream(&mut self.client, &format!("/plans/{run}/sessions/{session}"), ui).await;
         }
         if ui.json() {
             ui.item(entry, String::new);
@@ -184,55 +179,52 @@ impl Log<'_> {
             }
         }
         if let (true, Some(session)) = (self.task.is_some(), &launched) {
-            self.files(run, session).await?;
+            files(&mut self.client, &format!("/plans/{run}/sessions/{session}"), session, ui).await?;
         }
         Ok(())
     }
+}
 
-    /// The stream of a session, as it was printed.
-    async fn stream(&mut self, run: RunId, session: &str) -> Result<(), Error> {
-        let mut next = 0;
-        loop {
-            let path = format!("/plans/{run}/sessions/{session}/log?raw=true&after={next}");
-            let found: SessionLines = self.client.get(&path).await?;
-            if found.lines.is_empty() {
-                return Ok(());
-            }
-            next = found.next;
-            // One line of it is one line: JSON has no other control characters.
-            found.lines.iter().for_each(|line| self.ui.line(&plain(line)));
-        }
-    }
-
-    /// What a session was asked, and what it left behind.
-    async fn files(&mut self, run: RunId, session: &str) -> Result<(), Error> {
-        let files: SessionFiles = self.client.get(&format!("/plans/{run}/sessions/{session}")).await?;
-        if self.ui.json() {
-            self.ui.item(&json!({ "session": session, "files": files }), String::new);
+/// The stream of the session at this path of the API, as it was printed.
+pub(in crate::cmd) async fn stream(client: &mut Client, path: &str, ui: &Ui) -> Result<(), Error> {
+    let mut next = 0;
+    loop {
+        let found: SessionLines = client.get(&format!("{path}/log?raw=true&after={next}")).await?;
+        if found.lines.is_empty() {
             return Ok(());
         }
-        let Some(prompt) = &files.prompt else {
-            self.ui
-                .print(&indented("its files are gone: posse keeps them for 30 days, and a gigabyte of them", self.ui));
-            return Ok(());
-        };
-        let mut text = format!("files: {}\nasked:\n{}", files.directory, inner(prompt));
-        for (title, part) in [("reported:", files.report.as_deref()), ("standard error:", Some(files.stderr.as_str()))]
-        {
-            if let Some(part) = part.filter(|part| !part.trim().is_empty()) {
-                text.push_str(&format!("\n{title}\n{}", inner(part)));
-            }
-        }
-        self.ui.print(&indented(&text, self.ui));
-        Ok(())
+        next = found.next;
+        // One line of it is one line: JSON has no other control characters.
+        found.lines.iter().for_each(|line| ui.line(&plain(line)));
     }
+}
+
+/// What the session at this path of the API was asked, and what it left behind.
+pub(in crate::cmd) async fn files(client: &mut Client, path: &str, session: &str, ui: &Ui) -> Result<(), Error> {
+    let files: SessionFiles = client.get(path).await?;
+    if ui.json() {
+        ui.item(&json!({ "session": session, "files": files }), String::new);
+        return Ok(());
+    }
+    let Some(prompt) = &files.prompt else {
+        ui.print(&indented("its files are gone: posse keeps them for 30 days, and a gigabyte of them", ui));
+        return Ok(());
+    };
+    let mut text = format!("files: {}\nasked:\n{}", files.directory, inner(prompt));
+    for (title, part) in [("reported:", files.report.as_deref()), ("standard error:", Some(files.stderr.as_str()))] {
+        if let Some(part) = part.filter(|part| !part.trim().is_empty()) {
+            text.push_str(&format!("\n{title}\n{}", inner(part)));
+        }
+    }
+    ui.print(&indented(&text, ui));
+    Ok(())
 }
 
 fn inner(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn indented(text: &str, ui: &Ui) -> String {
+pub(in crate::cmd) fn indented(text: &str, ui: &Ui) -> String {
     text.lines().map(|line| format!("          {}\n", ui.paint(&plain(line), Colour::Dim))).collect()
 }
 

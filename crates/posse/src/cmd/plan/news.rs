@@ -9,7 +9,6 @@ use posse_core::plan::machine::{self, Event};
 use posse_server::api::types::{PlanJournalView, SessionLines};
 use posse_server::plans::entry::Entry;
 use posse_server::plans::said::SaidLine;
-use posse_server::plans::view::PlanView;
 use posse_server::record::LogEvent;
 use serde::Serialize;
 
@@ -18,7 +17,7 @@ use crate::error::Error;
 
 /// Which sessions are listened to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sessions {
+pub(in crate::cmd) enum Sessions {
     None,
     All,
     Of(TaskId),
@@ -27,22 +26,22 @@ pub(super) enum Sessions {
 /// Something new.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Item {
+pub(in crate::cmd) enum Item {
     Entry(Box<PlanJournalView>),
     Said(Said),
 }
 
 /// What a session did or said.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Said {
-    pub(super) session: String,
+pub(in crate::cmd) struct Said {
+    pub(in crate::cmd) session: String,
     pub(super) task: TaskId,
     #[serde(flatten)]
-    pub(super) line: SaidLine,
+    pub(in crate::cmd) line: SaidLine,
 }
 
 impl Item {
-    fn at(&self) -> Timestamp {
+    pub(in crate::cmd) fn at(&self) -> Timestamp {
         match self {
             Self::Entry(entry) => entry.at,
             Self::Said(said) => said.line.at,
@@ -50,7 +49,7 @@ impl Item {
     }
 }
 
-pub(super) struct News {
+pub(in crate::cmd) struct News {
     pub(super) run: RunId,
     sessions: Sessions,
     /// The last entry that was told.
@@ -60,14 +59,12 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(run: RunId, sessions: Sessions) -> Self {
+    pub(in crate::cmd) fn new(run: RunId, sessions: Sessions) -> Self {
         Self { run, sessions, last: 0, read: BTreeMap::new() }
     }
 
-    /// The run as it is, and what is new since the last time, in order.
-    pub(super) async fn fetch(&mut self, client: &mut Client) -> Result<(PlanView, Vec<Item>), Error> {
-        // In this order: of a run that is seen to have ended, everything is seen.
-        let view: PlanView = client.get(&format!("/plans/{}", self.run)).await?;
+    /// What is new since the last time, in order.
+    pub(in crate::cmd) async fn fetch(&mut self, client: &mut Client) -> Result<Vec<Item>, Error> {
         let path = format!("/plans/{}/journal?after={}", self.run, self.last);
         let entries: Vec<PlanJournalView> = client.get(&path).await?;
         self.last = entries.last().map_or(self.last, |entry| entry.seq);
@@ -80,16 +77,9 @@ impl News {
         }
         let mut items = Vec::new();
         for (session, (task, next)) in &mut self.read {
-            loop {
-                let path = format!("/plans/{}/sessions/{session}/log?after={next}", self.run);
-                let found: SessionLines = client.get(&path).await?;
-                *next = found.next;
-                if found.lines.is_empty() {
-                    break;
-                }
-                let said = found.lines.iter().filter_map(|line| serde_json::from_str(line).ok());
-                items.extend(said.map(|line| Item::Said(Said { session: session.clone(), task: task.clone(), line })));
-            }
+            let said = said_since(client, &format!("/plans/{}/sessions/{session}", self.run), next).await?;
+            let said = said.into_iter().map(|line| Said { session: session.clone(), task: task.clone(), line });
+            items.extend(said.map(Item::Said));
         }
         // Of what is over there will be no more.
         for ended in entries.iter().filter_map(|entry| ended(&entry.entry)) {
@@ -97,7 +87,7 @@ impl News {
         }
         items.extend(entries.into_iter().map(|entry| Item::Entry(Box::new(entry))));
         items.sort_by_key(Item::at);
-        Ok((view, items))
+        Ok(items)
     }
 
     fn hears(&self, task: &TaskId) -> bool {
@@ -109,9 +99,26 @@ impl News {
     }
 
     /// Whether it may mean that there is something new.
-    pub(super) fn concerns(&self, event: &LogEvent) -> bool {
+    pub(in crate::cmd) fn concerns(&self, event: &LogEvent) -> bool {
         let kind = event.kind == "run" || (event.kind == "session_said" && self.sessions != Sessions::None);
         kind && event.data["plan_run"] == self.run.as_str()
+    }
+}
+
+/// What the session at this path of the API did and said since the last time.
+pub(in crate::cmd) async fn said_since(
+    client: &mut Client,
+    session: &str,
+    next: &mut u64,
+) -> Result<Vec<SaidLine>, Error> {
+    let mut said = Vec::new();
+    loop {
+        let found: SessionLines = client.get(&format!("{session}/log?after={next}")).await?;
+        *next = found.next;
+        if found.lines.is_empty() {
+            return Ok(said);
+        }
+        said.extend(found.lines.iter().filter_map(|line| serde_json::from_str::<SaidLine>(line).ok()));
     }
 }
 
@@ -133,6 +140,7 @@ pub(super) fn task_of(entry: &Entry) -> Option<&TaskId> {
             | Event::SessionEnded { run, .. }
             | Event::ValidatorEnded { run, .. }
             | Event::GatesEnded { run, .. }
+            | Event::GatesStopped { run }
             | Event::MergeEnded { run, .. } => Some(&run.task),
             Event::Answered { task, .. } | Event::Retry { task } => Some(task),
             _ => None,

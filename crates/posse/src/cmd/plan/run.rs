@@ -14,9 +14,11 @@ use posse_server::plans::view::PlanView;
 use posse_server::record::Backend;
 
 use super::configuration::{self, Loaded};
-use super::follow::Display;
-use super::{dry_run, follow};
+use super::dry_run;
+use super::follow::PlanRun;
+use super::news::Sessions;
 use crate::client::{self, Client, Repeat};
+use crate::cmd::follow::Follower;
 use crate::cmd::launch;
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -42,8 +44,9 @@ Examples:
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
   posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
 
-Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or
-deadlocked, 6 runs already with other options, 7 waits for an answer, 64 wrong use, 69 no agent installed, 75 out of quota with --no-wait, 130 Ctrl-C.")]
+Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or \
+deadlocked, 6 runs already with other options, 7 waits for an answer, 64 wrong use, 69 no agent installed, 75 out of quota \
+with --no-wait, 130 Ctrl-C.")]
 pub(crate) struct Args {
     /// The plan
     file: PathBuf,
@@ -99,11 +102,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     state: Option<String>,
     /// Show what sessions do and say, too
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
-    /// On a terminal show the tasks only; elsewhere only how it ended
-    #[arg(long, short, conflicts_with = "verbose")]
-    quiet: bool,
     /// Leave out checks with `when: after_plan`; the report says so
     #[arg(long)]
     skip_smoke: bool,
@@ -140,13 +140,13 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if super::shows_problems(&args.file, &args.directory, configured.config(), ui)? {
         return Ok(Exit::Invalid);
     }
-    configured.warnings.iter().for_each(|warning| ui.say(&format!("warning: {warning}")));
+    configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     if let Some((_, view)) = super::running(&args.file).await? {
         args.join(&view)?;
         ui.say(&format!("run {} of this plan goes on already; this command follows it", view.id));
     }
     if sandbox == Sandbox::Off {
-        ui.say("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
+        ui.warn("THE SANDBOX IS OFF: sessions of this plan may do everything on this machine, and nobody is asked.");
     }
     let body = PlanIn { asked: Some(asked), ..args.wanted(sandbox, configured)? };
     let mut client = Client::connect().await?;
@@ -155,19 +155,14 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let view = follow::to_the_end(client, view.id, body, args.display(), ui).await?;
-    Ok(over(&view, ui))
+    let sessions = if args.verbose { Sessions::All } else { Sessions::None };
+    let file = args.file.display().to_string();
+    let run = PlanRun::new(view.id, body, file.clone(), sessions);
+    let view = Follower::new(client, run, ui).run_its_course().await?;
+    Ok(over(&view, &file, ui))
 }
 
 impl Args {
-    fn display(&self) -> Display {
-        match (self.quiet, self.verbose) {
-            (true, _) => Display::Quiet,
-            (false, true) => Display::Verbose,
-            (false, false) => Display::Usual,
-        }
-    }
-
     /// What is special about this run.
     fn wishes(&self) -> Vec<String> {
         let value = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
@@ -251,7 +246,7 @@ impl Args {
 }
 
 /// How a run ended, in words and as an exit code.
-fn over(view: &PlanView, ui: &Ui) -> Exit {
+fn over(view: &PlanView, file: &str, ui: &Ui) -> Exit {
     let Some(outcome) = view.outcome else { return Exit::Bug };
     if ui.json() {
         ui.item(view, String::new);
@@ -265,7 +260,7 @@ fn over(view: &PlanView, ui: &Ui) -> Exit {
         ui.say(&format!("report: {report}"));
     }
     for task in view.tasks.iter().filter(|task| task.record.question.is_some() && outcome == RunOutcome::Suspended) {
-        ui.say(&format!("`posse plan answer {} {} TEXT` answers task {}", view.file, task.id, task.id));
+        ui.say(&format!("`posse plan answer {file} {} TEXT` answers task {}", task.id, task.id));
     }
     exit(outcome)
 }

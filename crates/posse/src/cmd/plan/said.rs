@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use posse_agents::headless::Event;
 use posse_agents::headless::event::End;
+use posse_server::plans::said::SaidLine;
 
-use super::news::Said;
 use crate::ui::{Colour, Ui, plain, took};
 
 /// As much of a text as a line shows (spec §4.7).
@@ -16,7 +16,7 @@ const LONG: i64 = 5;
 
 /// How much is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(in crate::cmd) enum Extent {
     /// One line for each thing.
     Lines,
     /// Everything that was said.
@@ -24,7 +24,7 @@ pub(super) enum Extent {
 }
 
 /// Tells what sessions do. Remembers what it needs for that: when tools were begun, what it cost.
-pub(super) struct Teller {
+pub(in crate::cmd) struct Teller {
     extent: Extent,
     /// By session and id: what it was, and when.
     tools: HashMap<(String, String), (String, Timestamp)>,
@@ -32,16 +32,16 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(extent: Extent) -> Self {
+    pub(in crate::cmd) fn new(extent: Extent) -> Self {
         Self { extent, tools: HashMap::new(), costs: HashMap::new() }
     }
 
     /// One line or several, with their end; `None` for what nobody needs to read.
-    pub(super) fn tell(&mut self, said: &Said, ui: &Ui) -> Option<String> {
-        let (text, colour) = self.text(said)?;
-        let time = said.line.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
+    pub(in crate::cmd) fn tell(&mut self, session: &str, said: &SaidLine, ui: &Ui) -> Option<String> {
+        let (text, colour) = self.text(session, said)?;
+        let time = said.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
         let margin = match self.extent {
-            Extent::Lines => format!("{time}  {} │ ", said.session),
+            Extent::Lines => format!("{time}  {session} │ "),
             Extent::All => format!("{time}  │ "),
         };
         let more = format!("{}│ ", " ".repeat(margin.chars().count() - 2));
@@ -52,11 +52,11 @@ impl Teller {
         Some(lines.collect())
     }
 
-    fn text(&mut self, said: &Said) -> Option<(String, Option<Colour>)> {
-        let at = said.line.at;
-        let key = |id: &str| (said.session.clone(), id.to_owned());
+    fn text(&mut self, session: &str, said: &SaidLine) -> Option<(String, Option<Colour>)> {
+        let at = said.at;
+        let key = |id: &str| (session.to_owned(), id.to_owned());
         let yellow = |text: String| Some((text, Some(Colour::Yellow)));
-        match &said.line.event {
+        match &said.event {
             Event::Started { model, version, .. } => {
                 let part = |word: &str, value: &Option<String>| value.as_ref().map(|value| format!("{word}{value}"));
                 let parts: Vec<String> = [part("", model), part("version ", version)].into_iter().flatten().collect();
@@ -84,13 +84,13 @@ impl Teller {
             Event::ToolDenied { name, summary, why } => {
                 let tool = [name, summary].map(|part| part.as_deref().unwrap_or_default()).join(" ");
                 // It is said once: that it failed too goes without saying.
-                self.tools.retain(|(session, _), (what, _)| *session != said.session || *what != tool);
+                self.tools.retain(|(of, _), (what, _)| of != session || *what != tool);
                 let what = [name, summary].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
                 let why = if what.is_empty() { why.clone() } else { format!("{what}: {}", first(why)) };
                 yellow(format!("refused: {why}"))
             }
             Event::Cost(cost) => {
-                self.costs.extend(cost.map(|cost| (said.session.clone(), cost)));
+                self.costs.extend(cost.map(|cost| (session.to_owned(), cost)));
                 None
             }
             Event::Limit(limit) => yellow(format!("out of quota: {}", limit.text.as_deref().unwrap_or("it says so"))),
@@ -105,7 +105,7 @@ impl Teller {
             Event::Warning(text) => yellow(first(text)),
             Event::Ended(end) => {
                 let colour = if end.ok { Colour::Dim } else { Colour::Yellow };
-                Some((self.ended(&said.session, end), Some(colour)))
+                Some((self.ended(session, end), Some(colour)))
             }
             Event::Usage(_) | Event::Unknown(_) => None,
         }
@@ -134,7 +134,6 @@ fn first(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use posse_agents::headless::event::Reason;
-    use posse_server::plans::said::SaidLine;
 
     use super::*;
 
@@ -142,9 +141,9 @@ mod tests {
         let mut teller = Teller::new(extent);
         let lines = events.into_iter().filter_map(|(second, event)| {
             let at = Timestamp::from_second(second).unwrap();
-            let said = Said { session: "1.1-1".into(), task: "1.1".parse().unwrap(), line: SaidLine { at, event } };
+            let told = teller.tell("1.1-1", &SaidLine { at, event }, &Ui::dull());
             // Without the time, which depends on where one is.
-            teller.tell(&said, &Ui::dull()).map(|text| text.lines().map(|line| format!("{}\n", &line[8..])).collect())
+            told.map(|text| text.lines().map(|line| format!("{}\n", &line[8..])).collect())
         });
         lines.collect::<Vec<String>>().concat()
     }

@@ -16,7 +16,7 @@ const VALUES: usize = 8;
 
 /// One entry as a line, with its end; `None` for what only posse itself needs to know.
 /// `used` is what all sessions so far have used.
-pub(super) fn line(entry: &PlanJournalView, used: &mut Total, ui: &Ui) -> Option<String> {
+pub(in crate::cmd) fn line(entry: &PlanJournalView, used: &mut Total, ui: &Ui) -> Option<String> {
     let cost = cost(&entry.entry, used);
     let (text, colour) = text(&entry.entry)?;
     let text = format!("{text}{}", cost.unwrap_or_default());
@@ -52,7 +52,7 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
 }
 
 /// Flags as far as somebody wants to read them: of long lists the beginning.
-pub(super) fn flags(flags: &[String], agent: &str) -> String {
+pub(in crate::cmd) fn flags(flags: &[String], agent: &str) -> String {
     let (mut shown, mut values, mut left_out) = (Vec::new(), 0, 0);
     for flag in flags {
         values = if flag.starts_with("--") { 0 } else { values + 1 };
@@ -111,6 +111,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         Event::GatesEnded { run, failed: Some(gate) } => {
             yellow(format!("{}: check {} failed: {}", task(run), gate.gate, gate.message))
         }
+        Event::GatesStopped { run } => yellow(format!("{}: its checks were ended", task(run))),
         Event::MergeEnded { run, result } => match result {
             MergeResult::Merged { commits } => {
                 let what =
@@ -121,6 +122,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             MergeResult::RedTogether(gate) => {
                 yellow(format!("{}: check {} fails on the merged result: {}", task(run), gate.gate, gate.message))
             }
+            MergeResult::Stopped => yellow(format!("{}: the checks of the merged result were ended", task(run))),
             // The notice says it.
             MergeResult::NotNow { .. } => None,
         },
@@ -130,6 +132,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
             let colour = (!checks.iter().all(green)).then_some(Colour::Yellow);
             Some((said.collect::<Vec<_>>().join("; "), colour))
         }
+        Event::PlanCheckStopped => yellow("the checks of the whole plan were ended".into()),
         Event::PlanEdited { .. } => Some(("the plan was edited".into(), None)),
         Event::Stop(StopHow::AfterTask) => yellow("stopping when what runs is done".into()),
         Event::Stop(StopHow::Now) => yellow("stopping now".into()),

@@ -90,13 +90,13 @@ async fn check_all(
             continue;
         }
         let report = check(one, &provider.manifest, found, scratch, ui).await?;
-        if !ui.json() {
+        if !ui.json() && (report.differs() || !ui.quiet()) {
             ui.print(&report.text(ui));
         }
         reports.push(report);
     }
     if reports.is_empty() {
-        ui.say(&format!("none of these is installed: {}", missing.join(", ")));
+        ui.warn(&format!("none of these is installed: {}", missing.join(", ")));
     }
     Ok(reports)
 }

@@ -163,6 +163,29 @@ fn what_is_too_vague_is_asked_about() {
     scene.does("1-more");
     scene.claude.play("plan", &PLANNER.replace("        target_acs: [AC1]\n", ""));
     assert_eq!(scene.auto(&["answer", "1-more", "there", "is more"]).0, 0);
+    let (_, items) = scene.auto(&["items"]);
+    assert!(items.contains("1  1-more") && !items.contains("needs_clarification"), "{items}");
     let (code, shown) = scene.auto(&["--drain"]);
     assert_eq!(code, 0, "{shown}");
+}
+
+/// What is remembered of an item is no evidence that it is done: the archive has to say so, too.
+#[test]
+fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
+    let scene = Scene::new(&["1-more"]);
+    scene.does_again_and_again("1-more", "");
+    let first = scene.git(&["rev-parse", "HEAD"]);
+    assert_eq!(scene.auto(&["--drain"]).0, 0);
+    // Both: it only has to go.
+    scene.git(&["checkout", "-q", first.trim(), "--", "docs/feature-backlog"]);
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert!(code == 0 && shown.contains("it is done already"), "{shown}");
+    assert!(scene.claude.called("plan", 2).is_none(), "{shown}");
+    assert_eq!(scene.there("docs/feature-backlog"), Vec::<String>::new());
+    // As if it had never been done.
+    scene.git(&["reset", "-q", "--hard", first.trim()]);
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(scene.claude.called("plan", 2).is_some() && scene.file("1-more").is_some(), "{shown}");
+    assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()), "{shown}");
 }

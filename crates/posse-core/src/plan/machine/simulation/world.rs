@@ -71,6 +71,18 @@ pub(super) struct World {
     pub(super) deeds: BTreeMap<String, Vec<Deed>>,
     /// What people will do, and when.
     pub(super) acts: Vec<(i64, Act)>,
+    /// The run of the plan in which checks were ended.
+    no_more_checks: Option<usize>,
+}
+
+/// What is said instead when a check is ended.
+fn stopped(event: &Event) -> Option<Event> {
+    match event {
+        Event::GatesEnded { run, .. } => Some(Event::GatesStopped { run: run.clone() }),
+        Event::MergeEnded { run, .. } => Some(Event::MergeEnded { run: run.clone(), result: MergeResult::Stopped }),
+        Event::PlanChecked { .. } => Some(Event::PlanCheckStopped),
+        _ => None,
+    }
 }
 
 /// A second of the simulation.
@@ -78,7 +90,7 @@ const SECOND: i64 = 1000;
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        let mut world = Self { seed, deeds: BTreeMap::new(), acts: Vec::new() };
+        let mut world = Self { seed, deeds: BTreeMap::new(), acts: Vec::new(), no_more_checks: None };
         for i in 0..world.dice("acts", 5) {
             let what = match world.dice(&format!("act {i}"), 8) {
                 0 => Act::Stop(StopHow::AfterTask),
@@ -117,6 +129,7 @@ impl World {
             Effect::RunGates { run } => format!("{round} gates {run}"),
             Effect::Merge { run } => format!("{round} merge {run}"),
             Effect::CheckPlan => format!("{round} check of the plan"),
+            Effect::EndChecks => return self.end_checks(round, now),
             Effect::EndSession { run } => return self.interrupt(&format!("{round} session {run}"), now),
             Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => return,
         };
@@ -139,7 +152,9 @@ impl World {
             _ => None,
         };
         let edit = edit.map(|edit| (given(), edit));
-        let deed = Deed { event: self.answer(effect, &time, due), due, told: false, edit };
+        let event = self.answer(effect, &time, due);
+        let event = if self.no_more_checks == Some(round) { stopped(&event).unwrap_or(event) } else { event };
+        let deed = Deed { event, due, told: false, edit };
         self.deeds.entry(name).or_default().push(deed);
     }
 
@@ -153,6 +168,21 @@ impl World {
             && *outcome != Outcome::Interrupted
         {
             (*outcome, deed.edit, deed.due) = (Outcome::Interrupted, None, now + SECOND);
+        }
+    }
+
+    /// Checks that run are ended, and say so; others are not begun.
+    fn end_checks(&mut self, round: usize, now: i64) {
+        // Told once more after a crash, it changes nothing.
+        if self.no_more_checks.replace(round) == Some(round) {
+            return;
+        }
+        let of_round = format!("{round} ");
+        let deeds = self.deeds.iter_mut().filter(|(name, _)| name.starts_with(&of_round));
+        for deed in deeds.filter_map(|(_, deeds)| deeds.last_mut()).filter(|deed| !deed.told && deed.due > now) {
+            if let Some(event) = stopped(&deed.event) {
+                (deed.event, deed.due) = (event, now + SECOND);
+            }
         }
     }
 
@@ -214,7 +244,11 @@ impl World {
                 };
                 Event::PlanChecked { checks: vec![PlanCheck { gate: "e2e".into(), verdict }] }
             }
-            Effect::EndSession { .. } | Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => Event::Time,
+            Effect::EndSession { .. }
+            | Effect::EndChecks
+            | Effect::WritePlan
+            | Effect::Notify(_)
+            | Effect::Finish { .. } => Event::Time,
         }
     }
 

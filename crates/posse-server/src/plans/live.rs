@@ -1,0 +1,54 @@
+//! What people see of runs that go on.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use posse_core::ids::RunId;
+use posse_core::plan::machine;
+
+use super::lock;
+use super::view::PlanView;
+
+/// The runs that go on, as they are now. In the database a run is as it began, and when it is over as it ended: to write
+/// down all of its tasks with every entry would take longer than everything else.
+#[derive(Clone, Default)]
+pub(crate) struct Live(Arc<Mutex<HashMap<RunId, Now>>>);
+
+#[derive(Clone)]
+struct Now {
+    view: Arc<PlanView>,
+    /// What its sessions are heard to do. Nobody writes it down.
+    heard: BTreeMap<String, String>,
+}
+
+impl Live {
+    pub(super) fn put(&self, view: PlanView) {
+        let (id, view) = (view.id, Arc::new(view));
+        match lock(&self.0).entry(id) {
+            Entry::Occupied(mut now) => now.get_mut().view = view,
+            Entry::Vacant(place) => drop(place.insert(Now { view, heard: BTreeMap::new() })),
+        }
+    }
+
+    pub(super) fn get(&self, run: RunId) -> Option<PlanView> {
+        let now = lock(&self.0).get(&run).cloned()?;
+        Some(PlanView::clone(&now.view).doing(&now.heard))
+    }
+
+    pub(super) fn remove(&self, run: RunId) {
+        lock(&self.0).remove(&run);
+    }
+
+    pub(super) fn hear(&self, run: RunId, session: &machine::RunId, text: String) {
+        if let Some(now) = lock(&self.0).get_mut(&run) {
+            now.heard.insert(session.to_string(), text);
+        }
+    }
+
+    pub(super) fn forget(&self, run: RunId, session: &machine::RunId) {
+        if let Some(now) = lock(&self.0).get_mut(&run) {
+            now.heard.remove(&session.to_string());
+        }
+    }
+}

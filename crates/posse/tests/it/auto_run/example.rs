@@ -1,0 +1,229 @@
+//! The backlog in examples/plan, worked through by a scripted `claude`: from an item to the archive, as a newcomer does it.
+//! Who verifies really tries it, in the work tree it is given: a verdict here is what is so.
+
+use std::path::Path;
+
+use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
+use posse_testkit::scripted::Called;
+
+use super::*;
+use crate::plan_example::copy;
+
+const PLANNER: &str = r##"
+uses Read docs/defect-backlog/1-line-break.md
+uses Read commands/add.sh
+design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
+mkdir -p docs/plans .posse/plans
+cat > "$design" <<END
+# Line breaks in notes
+
+A note is a line, and \`commands/add.sh\` writes its text as it is. Blanks take the place of line breaks before it is written.
+END
+cat > ".posse/plans/$POSSE_ITEM.yaml" <<END
+meta:
+  name: $POSSE_ITEM
+  description: A note is one line, whatever its text
+  plan_doc: $design
+  source_item: docs/defect-backlog/$POSSE_ITEM.md
+  validation: {enabled: true, run_after: [shell-coder], validators: [reviewer]}
+sections:
+  - id: fix
+    name: The change
+    tasks:
+      - id: '1.1'
+        name: Write notes on one line
+        agent: shell-coder
+        files: [commands/add.sh, tests/line_break.test]
+        target_acs: [AC1, AC2, AC3]
+        description: As the design document says.
+END
+report completed planned
+"##;
+
+const FIX: &str = r#"
+cat > commands/add.sh <<'END'
+# notes add TEXT: writes a note down, on one line.
+[ $# -gt 0 ] || { echo "notes add: what?" >&2; exit 64; }
+printf '%s' "$*" | tr '\n' ' ' >> "$NOTES_FILE"
+echo >> "$NOTES_FILE"
+END
+cat > tests/line_break.test <<'END'
+./notes add "call Ada
+tomorrow"
+[ "$(./notes list)" = '1 call Ada tomorrow' ]
+END
+"#;
+
+/// `sed` never sees the line break, and the test does not try it.
+const NO_FIX: &str = r#"
+cat > commands/add.sh <<'END'
+# notes add TEXT: writes a note down, on one line.
+[ $# -gt 0 ] || { echo "notes add: what?" >&2; exit 64; }
+printf '%s\n' "$*" | sed 's/\n/ /g' >> "$NOTES_FILE"
+END
+echo './notes add call Ada' > tests/line_break.test
+"#;
+
+const REVIEWED: &str = r"words='[PASS] sh tests/run passes\n**Verdict: PASS**'";
+
+const VERIFIER: &str = r#"
+uses Bash 'sh tests/run'
+NOTES_FILE=$(mktemp)
+export NOTES_FILE
+./notes add 'call Ada
+tomorrow'
+seen=$(./notes list)
+rm "$NOTES_FILE"
+if [ "$seen" = '1 call Ada tomorrow' ] && sh tests/run >/dev/null; then
+  words='[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**'
+else
+  words='[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**'
+fi
+"#;
+
+fn example() -> Scene {
+    let scene = Scene::of(|work| copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), work));
+    scene.claude.play("plan", PLANNER);
+    scene.claude.play("verify", VERIFIER);
+    scene
+}
+
+/// What posse builds for this profile in the directories the session was given, and nothing but that.
+#[track_caller]
+fn has_the_flags_of(profile: &str, called: &Called) {
+    let policy = Policy { gates: vec!["sh tests/run".into()], ..Policy::default() };
+    let results = Path::new(called.variable("POSSE_RESULT_FILE").unwrap()).parent().unwrap();
+    let scope = Scope { directory: called.directory.clone(), results: Some(results.to_str().unwrap().into()) };
+    let request = Request {
+        dialect: Dialect::Claude,
+        sandbox: Sandbox::On,
+        profile: &policy.profile(profile).unwrap(),
+        scope: &scope,
+        policy: &policy,
+        abilities: Abilities::default(),
+    };
+    let flags = build_permission_flags(&request).unwrap();
+    assert_eq!(called.arguments[..flags.len()], flags[..]);
+    let rest = &called.arguments[flags.len()..];
+    assert_eq!(rest[..rest.len() - 1], ["--output-format", "stream-json", "--verbose", "--print", "--"]);
+    assert_eq!(called.stdin, "/dev/null");
+}
+
+/// The words behind a flag that takes several.
+fn values<'a>(called: &'a Called, flag: &str) -> Vec<&'a str> {
+    let after = called.arguments.iter().skip_while(|argument| *argument != flag).skip(1);
+    after.map(String::as_str).take_while(|argument| !argument.starts_with("--")).collect()
+}
+
+/// What a commit changed: its subject, then one file a line.
+fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
+    let format = "--format=%x00%s";
+    let log =
+        scene.git(&["log", "--reverse", "--no-merges", "--name-only", "--no-renames", format, &format!("{first}..")]);
+    log.split('\0').skip(1).map(|commit| commit.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
+    let scene = example();
+    scene.claude.play("1.1.1", &format!("{FIX}report completed 'a note is one line now'"));
+    scene.claude.play("1.1.2", REVIEWED);
+    // What the user is in the middle of: something staged, something not, something new.
+    let first = scene.git(&["rev-parse", "HEAD"]);
+    fs::write(scene.env.work().join("USAGE.md"), "# notes\n\nstaged\n").unwrap();
+    scene.git(&["add", "USAGE.md"]);
+    fs::write(scene.env.work().join("USAGE.md"), "# notes\n\nstaged, and more\n").unwrap();
+    fs::write(scene.env.work().join("mine.txt"), "mine\n").unwrap();
+    let staged = scene.git(&["ls-files", "--stage", "USAGE.md"]);
+
+    let (code, shown) = scene.auto(&["--once"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("\n1 done\n") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
+    assert_eq!(scene.claude.sessions(), 4, "planner, worker, reviewer, verifier");
+
+    // The work, and the item with what was found; the other one waits for its turn.
+    assert!(scene.file("tests/line_break.test").is_some() && scene.file("commands/add.sh").unwrap().contains("tr "));
+    assert_eq!(scene.there("docs/defect-backlog"), Vec::<String>::new());
+    assert_eq!(scene.there("docs/feature-backlog"), ["2-remove.md"]);
+    assert_eq!(scene.there("docs/completed-backlog/defects"), ["1-line-break.md", "1-line-break.report.md"]);
+    let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
+    for part in
+        ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "## Outcome (posse)"]
+    {
+        assert!(item.contains(part), "{part}: {item}");
+    }
+    let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
+    for part in
+        ["# Report: A note with a line break becomes two", "1.00 USD", "Write notes on one line", "4 of 4 points hold"]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    // Each commit has what it is about, and nothing else.
+    let commits = commits_since(&scene, first.trim());
+    let design = &scene.there("docs/plans")[0];
+    assert_eq!(commits.len(), 3, "{commits:#?}");
+    assert!(commits[0].ends_with(&format!("docs/plans/{design}")), "{commits:#?}");
+    assert!(commits[1].ends_with("commands/add.sh tests/line_break.test"), "{commits:#?}");
+    assert!(commits[2].contains("docs/completed-backlog/defects/1-line-break.report.md"), "{commits:#?}");
+    let work = scene.git(&["log", "-1", "--no-merges", "--format=%H", "--", "commands/add.sh"]);
+    assert!(report.contains(work.trim()), "{report}");
+
+    // What is the user's stays: the index, the checkout, the branch. Nothing is left behind but the plan.
+    assert_eq!(scene.git(&["ls-files", "--stage", "USAGE.md"]), staged);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "MM USAGE.md\n?? .posse/plans/\n?? mine.txt\n");
+    assert_eq!(scene.there(".posse/plans"), ["1-line-break.yaml"]);
+    assert!(scene.file(".posse/plans/1-line-break.yaml").unwrap().contains("status: verified"));
+    assert_eq!(scene.git(&["branch", "--format=%(refname:short)"]), "main\n");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(scene.env.run(["ls", "--json"]).json(), json!([]), "no session goes on");
+
+    // Who plans and who verifies may do what these two may, and no more; neither of them worked in the checkout.
+    let (planner, verifier) = (scene.claude.called("plan", 1).unwrap(), scene.claude.called("verify", 1).unwrap());
+    has_the_flags_of("planner", &planner);
+    has_the_flags_of("verifier", &verifier);
+    assert_eq!(values(&planner, "--tools"), ["Read", "Grep", "Glob", "Write", "Bash"]);
+    assert_eq!(values(&verifier, "--tools"), ["Read", "Grep", "Glob", "Bash"], "it cannot write");
+    assert!(values(&verifier, "--disallowedTools").starts_with(&["Write", "Edit"]), "{:?}", verifier.arguments);
+    let may_test = |called: &Called| values(called, "--allowedTools").iter().any(|rule| rule.contains("sh tests/run"));
+    assert!(may_test(&verifier) && !may_test(&planner), "{:?}", verifier.arguments);
+    for called in [&planner, &verifier] {
+        assert!(!Path::new(&called.directory).starts_with(scene.env.work()), "{}", called.directory);
+    }
+    assert_ne!(planner.directory, verifier.directory, "a fresh one");
+    assert!(
+        planner.prompt().contains("tomorrow\"") && planner.prompt().contains("`shell-coder`"),
+        "{}",
+        planner.prompt()
+    );
+    assert!(verifier.prompt().contains("commands/add.sh"), "{}", verifier.prompt());
+}
+
+#[test]
+fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
+    let scene = example();
+    scene.claude.play("1.1.1", &format!("{NO_FIX}report completed 'line breaks are replaced'"));
+    scene.claude.play("1.1.2", REVIEWED);
+    scene.claude.play("1.1.3", &format!("{FIX}report completed 'a note is one line now'"));
+    scene.claude.play("1.1.4", REVIEWED);
+    let (code, shown) = scene.auto(&["--once"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("verification 1 failed (1 of 3)") && shown.contains("verification 2: Pass"), "{shown}");
+    assert_eq!(scene.claude.sessions(), 8, "two rounds of four");
+    let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
+    let (first, second) = item.split_once("### Verification #2").unwrap();
+    assert!(first.contains("**Verdict: FAIL**") && first.contains("notes list still shows two notes"), "{item}");
+    assert!(second.contains("**Verdict: PASS**"), "{item}");
+    let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
+    assert!(
+        report.contains("| 1 | FAIL | 1 of 4 points hold |") && report.contains("| 2 | PASS | 4 of 4 "),
+        "{report}"
+    );
+    let again = scene.claude.called("plan", 2).unwrap();
+    assert!(again.prompt().contains("notes list still shows two notes"), "{}", again.prompt());
+    let again = scene.claude.called("verify", 2).unwrap();
+    assert!(again.prompt().contains("AC3: line_break.test has no line break"), "it looks again: {}", again.prompt());
+    has_the_flags_of("verifier", &again);
+    assert_eq!(scene.there(".posse/plans/old"), ["1-line-break-1.yaml"], "the plan that was not enough is kept");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/plans/\n");
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+}
