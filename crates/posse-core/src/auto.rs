@@ -10,7 +10,7 @@
 //! - `guards` bound everything that could go round in circles.
 //! - `session` says what came of a planner's or verifier's session.
 //!
-//! One item is worked on at a time.
+//! Items are worked on one at a time, or a few at once; never two of them are the same.
 
 pub mod evidence;
 pub mod guards;

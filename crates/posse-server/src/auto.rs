@@ -20,10 +20,11 @@ pub mod view;
 mod watching;
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use posse_core::auto::Standing;
 use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
@@ -35,11 +36,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
 use crate::journal::{self, NotWritten};
-use crate::plans::PlanError;
 use crate::plans::areas::AreaError;
 use crate::plans::session::Sessions;
+use crate::plans::{Account, PlanError};
 use crate::runs::Means;
-use crate::store::{self, Kind, StoreError, UsageOf};
+use crate::store::{self, Kind, StoreError};
 use crate::watched_files::WatchedFiles;
 pub(crate) use begin::Wanted;
 use doing::Doing;
@@ -48,7 +49,7 @@ use entry::Entry;
 use ledger::Ledger;
 use view::{AutoView, WhyView};
 
-/// So many pipelines are looked at for a quota that is used up.
+/// So many pipelines are looked at for a quota that is used up, or for what they know of an item.
 const REMEMBERED: usize = 20;
 
 /// What the driver of a pipeline is told by people. Answered when it is written down; a driver that has come to its end does
@@ -91,8 +92,8 @@ impl From<AreaError> for AutoError {
     }
 }
 
-/// What the session of a pipeline is heard to do. Only for who looks now.
-type AllHeard = Arc<Mutex<HashMap<RunId, String>>>;
+/// What the sessions of a pipeline are heard to do, each for an item. Only for who looks now.
+type AllHeard = Arc<Mutex<HashMap<RunId, BTreeMap<Slug, String>>>>;
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -135,14 +136,13 @@ impl Autos {
         let retries = wanted.retry.clone();
         let lock = self.lock(&directory, &wanted.config.state_dir).await?;
         let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
-        if let Some(window) = spec.settings.window {
-            let since =
-                Wall(crate::now().0.saturating_sub(i64::try_from(window.within.as_millis()).unwrap_or(i64::MAX)));
-            let lines = app.plans.usage(UsageOf { since: Some(since), ..UsageOf::default() }).await?;
-            spec.carried.spent = lines.iter().filter_map(|line| Some((line.at, line.usage.cost_usd?))).collect();
-        }
         let (id, state) = (spec.id, self.state_of(spec.id));
-        spec.branch = Some(begin::branch(&spec, &state).await?);
+        begin::branches(&mut spec, &state).await?;
+        let run = id.to_string();
+        let account = Account { run: &run, file: None, item: None, project: &spec.directory };
+        for level in &mut spec.settings.levels {
+            level.spent = app.plans.spent_by(level, &account).await?;
+        }
         let ledger = Ledger::new(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
         let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
@@ -252,15 +252,30 @@ impl Autos {
 
     fn with_doing(&self, view: AutoView) -> AutoView {
         let heard = guard(&self.heard);
-        let heard = heard.get(&view.id);
-        view.hearing(heard)
+        match heard.get(&view.id) {
+            Some(heard) => view.hearing(heard),
+            None => view,
+        }
     }
 
     /// Why an item stands as it does, as the newest pipeline of this project knows it.
     pub(crate) async fn why(&self, directory: &str, item: &str) -> Result<WhyView, AutoError> {
         let directory = begin::project(Path::new(directory))?;
-        let last = self.last(&directory).await?.ok_or(AutoError::Never(directory))?;
-        view::why(&last, &slug(item)?).ok_or_else(|| AutoError::NoItem(item.to_owned()))
+        let last = self.last(&directory).await?.ok_or_else(|| AutoError::Never(directory.clone()))?;
+        let item = slug(item)?;
+        let mut why = view::why(&last, &item).ok_or_else(|| AutoError::NoItem(item.to_string()))?;
+        // Of what has ended a pipeline hands on only how; who did it knows the rest.
+        if why.item.standing == Standing::Ended && why.history.len() <= 1 {
+            let of_project = self.list(REMEMBERED).await?.into_iter().filter(|view| view.directory == directory);
+            for before in of_project.filter(|view| view.id != last.spec.id) {
+                let known = self.load(before.id).await.ok().and_then(|(ledger, _)| view::why(&ledger, &item));
+                if let Some(known) = known.filter(|known| known.history.len() > 1) {
+                    why.history = known.history;
+                    break;
+                }
+            }
+        }
+        Ok(why)
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, AutoError> {
@@ -309,7 +324,9 @@ impl Autos {
         let (app, of_all, heard) = (app.clone(), app.clone(), self.heard.clone());
         let (spec, files) = (&ledger.spec, &app.plans.stop_files);
         let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
-        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files };
+        let others = app.plans.listen(id);
+        let parts =
+            driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files, others };
         let driver = Driver::new(parts);
         guard(&self.driven).insert(id, commands);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());

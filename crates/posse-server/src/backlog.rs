@@ -4,6 +4,7 @@
 pub mod archive;
 #[cfg(test)]
 mod archive_tests;
+pub(crate) mod checkout;
 #[cfg(test)]
 mod tests;
 
@@ -73,7 +74,7 @@ impl Shelves {
         }
     }
 
-    fn archives(&self) -> [(String, Shelf); 4] {
+    pub(crate) fn archives(&self) -> [(String, Shelf); 4] {
         [
             (self.completed.clone(), Shelf::Completed),
             (self.archive(Kind::Defect, Shelf::Completed), Shelf::Completed),

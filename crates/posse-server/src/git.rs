@@ -3,15 +3,17 @@
 
 mod places;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignored};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
 
@@ -95,6 +97,17 @@ impl Draft {
     }
 }
 
+/// What shows that something was begun and not finished.
+const UNDER_WAY: [(&str, &str); 7] = [
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("sequencer", "a sequence of picks"),
+    ("BISECT_LOG", "a bisection"),
+];
+
 impl WorkTree {
     pub(crate) async fn status(&self) -> Result<Vec<Change>, GitError> {
         Ok(changes(&success(self.git(None, &STATUS, b"").await?)?)?)
@@ -120,16 +133,27 @@ impl WorkTree {
 
     /// What the user has begun and not finished: a commit now would become part of it.
     pub(crate) fn under_way(&self) -> Option<&'static str> {
-        let signs = [
-            ("MERGE_HEAD", "a merge"),
-            ("CHERRY_PICK_HEAD", "a cherry-pick"),
-            ("REVERT_HEAD", "a revert"),
-            ("rebase-merge", "a rebase"),
-            ("rebase-apply", "a rebase"),
-            ("sequencer", "a sequence of picks"),
-            ("BISECT_LOG", "a bisection"),
-        ];
-        signs.into_iter().find_map(|(file, what)| self.directory.join(file).exists().then_some(what))
+        UNDER_WAY.into_iter().find_map(|(file, what)| self.directory.join(file).exists().then_some(what))
+    }
+
+    /// Where git keeps what belongs to this work tree alone.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether a file of this name in that directory says what is checked out, or that something is under way.
+    pub(crate) fn tells_of_checkout(name: &OsStr) -> bool {
+        name == "HEAD" || UNDER_WAY.iter().any(|(file, _)| name == *file)
+    }
+
+    /// Nobody else of this daemon writes to this checkout as long as this lives: git does not wait for others, it fails.
+    pub(crate) async fn alone(&self) -> OwnedMutexGuard<()> {
+        static CHECKOUTS: std::sync::Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = std::sync::Mutex::new(BTreeMap::new());
+        let lock = {
+            let mut checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+            checkouts.entry(self.directory.clone()).or_default().clone()
+        };
+        lock.lock_owned().await
     }
 
     /// Waits until no other git holds the index. There is nothing to be told by, so it is looked at now and then.
@@ -331,7 +355,10 @@ impl WorkTree {
             command.env("LC_ALL", language);
         }
         command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
-        success(Call { command: "commit".into(), ended: self::run(command, message.as_bytes(), COMMIT).await? })?;
+        let ended = self::run(command, message.as_bytes(), COMMIT).await?;
+        if let Err(error) = success(Call { command: "commit".into(), ended }) {
+            return Err(if self.head().await? == draft.base { error } else { GitError::Moved });
+        }
         self.head().await?.ok_or(GitError::Moved)
     }
 

@@ -56,8 +56,10 @@ use driver::{Driver, Ended};
 use entry::Entry;
 pub use keep::KeptWork;
 use ledger::Ledger;
+pub(crate) use ledger::verdict_word;
 use live::Live;
 use others::Shared;
+pub(crate) use others::{Listening, News};
 use session::Sessions;
 use stop_file::StopFiles;
 use view::{PlanRunStatus, PlanView};
@@ -107,6 +109,15 @@ pub(crate) enum PlanError {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whose sessions count on a level of money.
+pub(crate) struct Account<'a> {
+    pub(crate) run: &'a str,
+    /// The plan's file.
+    pub(crate) file: Option<&'a str>,
+    pub(crate) item: Option<&'a str>,
+    pub(crate) project: &'a str,
 }
 
 /// The runs of plans that go on.
@@ -333,20 +344,28 @@ impl Plans {
 
     /// What was spent on a level so far, by all that count.
     async fn spent(&self, level: &Level, spec: &entry::Spec) -> Result<Total, PlanError> {
+        let run = spec.id.to_string();
+        let of = Account { run: &run, file: Some(&spec.file), item: spec.item.as_deref(), project: &spec.directory };
+        self.spent_by(level, &of).await
+    }
+
+    /// The same, for whoever has an account.
+    pub(crate) async fn spent_by(&self, level: &Level, account: &Account<'_>) -> Result<Total, PlanError> {
         let nothing = UsageOf::default();
+        let project = || Some(account.project.to_owned());
         let of = match level.of {
-            Of::Run => UsageOf { run: Some(spec.id.to_string()), ..nothing },
-            Of::Plan => UsageOf { plan: Some(spec.file.clone()), ..nothing },
-            // A plan that is for no item has spent nothing on one.
-            Of::Item if spec.item.is_none() => return Ok(Total::default()),
-            Of::Item => UsageOf { item: spec.item.clone(), ..nothing },
-            Of::Project => UsageOf { project: Some(spec.directory.clone()), ..nothing },
+            Of::Run => UsageOf { run: Some(account.run.to_owned()), ..nothing },
+            Of::Plan => UsageOf { plan: account.file.map(str::to_owned), ..nothing },
+            // What is for no item has spent nothing on one.
+            Of::Item if account.item.is_none() => return Ok(Total::default()),
+            Of::Item => UsageOf { item: account.item.map(str::to_owned), project: project(), ..nothing },
+            Of::Backlog | Of::Project => UsageOf { project: project(), ..nothing },
             Of::Everything => nothing,
         };
         let window = level.window.map(|window| i64::try_from(window.as_millis()).unwrap_or(i64::MAX));
-        let since = window.map(|window| Wall(crate::now().0.saturating_sub(window)));
-        let lines = self.usage(UsageOf { since, ..of }).await?;
-        Ok(Total::of(&lines))
+        let window = window.map(|window| Wall(crate::now().0.saturating_sub(window)));
+        let lines = self.usage(UsageOf { since: level.since.max(window), ..of }).await?;
+        Ok(Total::of(lines.iter().filter(|line| level.of != Of::Backlog || line.item.is_some())))
     }
 
     /// What sessions have used, oldest first.
@@ -362,6 +381,11 @@ impl Plans {
         };
         let view = self.show(id).await?;
         Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
+    }
+
+    /// Somebody who is no run of a plan and spends money as well.
+    pub(crate) fn listen(&self, run: RunId) -> Listening {
+        self.shared.listen(run)
     }
 
     /// No session of this provider before then: somebody outside of plans has found out.

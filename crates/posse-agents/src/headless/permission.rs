@@ -185,11 +185,29 @@ impl Policy {
         } else {
             (self.profile(READ_ONLY)?, Because::Unknown)
         };
-        let narrow = listed.map_or_else(|| profile.clone(), |tools| self.narrowed(&profile, tools));
-        if narrow.tools.is_empty() {
-            return Err(FlagError::NothingLeft { agent: agent.into(), profile: profile.name });
-        }
+        let narrow = self.as_listed(agent, &profile, listed)?;
         Ok(Granted { narrowed: narrow != profile, profile: narrow, because })
+    }
+
+    /// What a session of the pipeline gets: the profile of its work, unless the user has given its agent another one. Its
+    /// file, which may be the project's own, can only narrow that.
+    pub fn grant_work(&self, work: &str, file: &AgentFile) -> Result<PermissionProfile, FlagError> {
+        let profile = self.profile(self.agents.get(work).map_or(work, String::as_str))?;
+        self.as_listed(work, &profile, file.tools.as_deref())
+    }
+
+    /// A profile, as far as an agent lists its tools.
+    fn as_listed(
+        &self,
+        agent: &str,
+        profile: &PermissionProfile,
+        listed: Option<&[String]>,
+    ) -> Result<PermissionProfile, FlagError> {
+        let narrow = listed.map_or_else(|| profile.clone(), |tools| self.narrowed(profile, tools));
+        match narrow.tools.is_empty() {
+            true => Err(FlagError::NothingLeft { agent: agent.into(), profile: profile.name.clone() }),
+            false => Ok(narrow),
+        }
     }
 
     fn covering(&self, tools: &[String]) -> Option<PermissionProfile> {

@@ -51,6 +51,25 @@ fn a_profile_that_does_not_exist_is_an_error() {
     assert!(matches!(nothing, Err(FlagError::NothingLeft { .. })), "{nothing:?}");
 }
 
+/// T06, T12, for the two that the pipeline starts itself: whatever a project writes into their files.
+#[test]
+fn planners_and_verifiers_get_the_profile_of_their_work_and_no_more() {
+    let ours = Policy::default();
+    let user = Policy { agents: [("verifier".to_owned(), READ_ONLY.to_owned())].into(), ..Policy::default() };
+    for (policy, work, fields, profile, tools) in [
+        (&ours, "planner", "profile: WRITE", "planner", "Read Grep Glob Write Bash"),
+        (&ours, "planner", "tools: Read, Write, Edit, WebFetch", "planner", "Read Write"),
+        (&ours, "verifier", "tools: '*'", "verifier", "Read Grep Glob Bash"),
+        (&ours, "verifier", "profile: WRITE\ntools: Read, Write, Bash", "verifier", "Read Bash"),
+        (&user, "verifier", "profile: WRITE", READ_ONLY, "Read Grep Glob Bash"),
+    ] {
+        let granted = policy.grant_work(work, &file(fields)).unwrap();
+        assert_eq!((granted.name.as_str(), granted.tools.join(" ").as_str()), (profile, tools), "{work} {fields}");
+    }
+    assert!(matches!(ours.grant_work("archiver", &file("profile: WRITE")), Err(FlagError::UnknownProfile { .. })));
+    assert!(matches!(ours.grant_work("verifier", &file("tools: Write")), Err(FlagError::NothingLeft { .. })));
+}
+
 #[test]
 fn the_user_comes_first() {
     let text = r#"

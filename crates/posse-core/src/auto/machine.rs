@@ -5,8 +5,10 @@
 //! it can be killed at any moment. Times are of the wall clock, because pauses, holds and guards outlive the process.
 //!
 //! The way of an item: intake, plan, execution, verification (defects), the gate, the archive. Nothing goes on by absence.
+//! Several items may be on their way at once; each is worked on once.
 
 mod choose;
+mod money;
 mod phases;
 mod show;
 
@@ -19,14 +21,14 @@ use super::settings::Settings;
 use super::words::{Candidate, DeedId, Effect, Event, Notice, NoticeKind, Repair};
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::ids::RunId;
-use crate::plan::budget::{Level as Limit, Total, Usage};
+use crate::plan::budget::Total;
 use crate::plan::limits::{Hold, longer};
 use crate::plan::machine::{RunOutcome, StopHow};
 use crate::plan::retry::INFRA_MAX;
 use crate::time::Wall;
 use crate::turn::Level;
 
-pub use show::Why;
+pub use show::{Doing, Why};
 
 #[derive(Clone, Debug)]
 pub struct Pipeline {
@@ -35,8 +37,8 @@ pub struct Pipeline {
     now: Wall,
     backlog: BTreeMap<Slug, Candidate>,
     carried: Carried,
-    /// The item that is worked on.
-    job: Option<Job>,
+    /// The items that are worked on.
+    jobs: BTreeMap<Slug, Job>,
     /// How many things were done for an item in this run: no name is used twice.
     deeds: BTreeMap<Slug, u32>,
     streak: Streak,
@@ -46,12 +48,16 @@ pub struct Pipeline {
     parked: Vec<Slug>,
     /// With `once`: the item it is.
     once: Option<Slug>,
-    /// The backlog may have changed since it was looked at.
+    /// The backlog may have changed since somebody was asked to look at it.
     stale: bool,
+    /// Why nothing in the user's checkout may be read or written now: it is not what it was when the pipeline began.
+    away: Option<String>,
     probes: u32,
     /// What this run has spent.
     total: Total,
     stop: Option<StopHow>,
+    /// How it will end, as soon as what runs has come to its end.
+    closing: Option<(RunOutcome, String)>,
     outcome: Option<(RunOutcome, String)>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
@@ -175,16 +181,18 @@ impl Pipeline {
             now: Wall(i64::MIN),
             backlog: BTreeMap::new(),
             carried,
-            job: None,
+            jobs: BTreeMap::new(),
             deeds: BTreeMap::new(),
             streak: Streak::default(),
             handled: Vec::new(),
             parked: Vec::new(),
             once: None,
             stale: true,
+            away: None,
             probes: 0,
             total: Total::default(),
             stop: None,
+            closing: None,
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
@@ -214,12 +222,13 @@ impl Pipeline {
     fn take_in(&mut self, event: Event) {
         match event {
             Event::Started | Event::Time => {}
-            Event::Scanned { changed, gone } => self.scanned(changed, &gone),
+            Event::Scanned { changed, gone, away } => self.scanned(changed, &gone, away),
+            Event::Spent { levels } => self.counted(levels),
             Event::Stop(how) => self.stop_requested(how),
             Event::Retry { item } => self.retry(&item),
             Event::PlanBegun { id, run } => {
                 if self.awaits(&id)
-                    && let Some(job) = &mut self.job
+                    && let Some(job) = self.jobs.get_mut(&id.item)
                 {
                     job.run = Some(run);
                 }
@@ -235,10 +244,12 @@ impl Pipeline {
             | Event::EvidenceFound { ref id, .. }
             | Event::Retired { ref id, .. }
             | Event::NotRetired { ref id, .. }
+            | Event::NotNow { ref id, .. }
             | Event::DeedFailed { ref id, .. } => {
-                if self.awaits(id) && self.fits(&event) {
-                    self.outstanding.retain(|effect| matches!(effect, Effect::Scan));
-                    self.answered(event);
+                if self.awaits(id) && self.fits(&id.item, &event) {
+                    let item = id.item.clone();
+                    self.outstanding.retain(|effect| effect.item() != Some(&item));
+                    self.answered(&item, event);
                 }
             }
         }
@@ -246,17 +257,16 @@ impl Pipeline {
 
     /// Whether this is the answer that is awaited. What is late, repeated or of another time is none.
     fn awaits(&self, id: &DeedId) -> bool {
-        self.job
-            .as_ref()
-            .is_some_and(|job| job.item == id.item && job.number == id.number && matches!(job.stage, Stage::Doing(_)))
+        let job = self.jobs.get(&id.item);
+        job.is_some_and(|job| job.number == id.number && matches!(job.stage, Stage::Doing(_)))
     }
 
-    /// Whether it is an answer to what is done.
-    fn fits(&self, event: &Event) -> bool {
-        let Some(Job { stage: Stage::Doing(step), .. }) = &self.job else { return false };
+    /// Whether it is an answer to what is done for this item.
+    fn fits(&self, item: &Slug, event: &Event) -> bool {
+        let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item) else { return false };
         matches!(
             (step, event),
-            (_, Event::DeedFailed { .. })
+            (_, Event::DeedFailed { .. } | Event::NotNow { .. })
                 | (Step::Intake, Event::IntakeEnded { .. })
                 | (Step::Mark { .. }, Event::Marked { .. })
                 | (Step::Check { .. }, Event::PlanChecked { .. })
@@ -270,9 +280,9 @@ impl Pipeline {
         )
     }
 
-    fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug]) {
+    fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug], away: Option<String>) {
         self.outstanding.retain(|effect| *effect != Effect::Scan);
-        self.stale = false;
+        self.checkout_is(away);
         for item in gone {
             self.backlog.remove(item);
         }
@@ -281,19 +291,43 @@ impl Pipeline {
         }
     }
 
-    fn stop_requested(&mut self, how: StopHow) {
-        self.stop = self.stop.max(Some(how));
-        let Some(Job { item, number, stage: Stage::Doing(step), .. }) = &self.job else { return };
-        let id = DeedId { item: item.clone(), number: *number };
-        match (step, how) {
-            (Step::Execute, how) => self.effects.push(Effect::StopPlan { id, how }),
-            (Step::Plan { .. } | Step::Verify, StopHow::Now) => self.effects.push(Effect::EndSession { id }),
-            _ => {}
+    /// Whether the checkout is what it was when the pipeline began. `Some`: why not.
+    fn checkout_is(&mut self, away: Option<String>) {
+        let notice = match (&self.away, &away) {
+            (None, Some(why)) => Some((NoticeKind::CheckoutAway, Level::Warning, why.clone())),
+            (Some(_), None) => Some((NoticeKind::Step, Level::Info, "the checkout is as it was: going on".into())),
+            _ => None,
+        };
+        self.away = away;
+        let Some((what, level, text)) = notice else { return };
+        self.effects.push(Effect::Tell(Notice { what, level, item: None, text: text.clone(), message: None }));
+        let now = self.now;
+        for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
+            self.memory(&item).note(now, text.clone());
         }
     }
 
+    fn stop_requested(&mut self, how: StopHow) {
+        self.stop = self.stop.max(Some(how));
+        self.stop_what_runs(how);
+    }
+
+    /// What runs is asked to come to its end. Sessions of our own may finish, unless it is to be now.
+    fn stop_what_runs(&mut self, how: StopHow) {
+        let jobs = self.jobs.values();
+        let effects = jobs.filter_map(|Job { item, number, stage, .. }| {
+            let id = DeedId { item: item.clone(), number: *number };
+            match (stage, how) {
+                (Stage::Doing(Step::Execute), how) => Some(Effect::StopPlan { id, how }),
+                (Stage::Doing(Step::Plan { .. } | Step::Verify), StopHow::Now) => Some(Effect::EndSession { id }),
+                _ => None,
+            }
+        });
+        self.effects.extend(effects.collect::<Vec<_>>());
+    }
+
     fn retry(&mut self, item: &Slug) {
-        if self.job.as_ref().is_some_and(|job| job.item == *item) {
+        if self.jobs.contains_key(item) {
             return;
         }
         let Some(memory) = self.carried.items.get_mut(item) else { return };
@@ -312,53 +346,59 @@ impl Pipeline {
 
     /// Tells people, and remembers it with the item.
     fn say(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String) {
+        self.say_with(what, level, item, text, None);
+    }
+
+    /// The same; who is not looking is told in other words.
+    fn say_with(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String, message: Option<String>) {
         let now = self.now;
         self.memory(item).note(now, text.clone());
-        self.effects.push(Effect::Tell(Notice { what, level, item: Some(item.clone()), text }));
+        self.effects.push(Effect::Tell(Notice { what, level, item: Some(item.clone()), text, message }));
     }
 
     fn step(&mut self, item: &Slug, text: impl Into<String>) {
         self.say(NoticeKind::Step, Level::Info, item, text.into());
     }
 
-    /// Does this for the item that is worked on.
-    fn begin(&mut self, step: Step) {
-        let Some(job) = &mut self.job else { return };
-        let number = self.deeds.entry(job.item.clone()).or_default();
+    /// Does this for an item that is worked on.
+    fn begin(&mut self, item: &Slug, step: Step) {
+        let Some(job) = self.jobs.get_mut(item) else { return };
+        let number = self.deeds.entry(item.clone()).or_default();
         *number += 1;
         (job.number, job.began) = (*number, self.now);
         job.stage = Stage::Doing(step.clone());
-        let id = DeedId { item: job.item.clone(), number: job.number };
-        let deed = self.deed(step);
+        let id = DeedId { item: item.clone(), number: *number };
+        let deed = self.deed(item, step);
         self.effects.push(Effect::Do { id, deed });
     }
 
     /// This is next. Whether it may be begun is decided when everything else is.
-    fn ready(&mut self, step: Step) {
-        if let Some(job) = &mut self.job {
+    fn ready(&mut self, item: &Slug, step: Step) {
+        if let Some(job) = self.jobs.get_mut(item) {
             job.stage = Stage::Ready(step);
         }
     }
 
-    /// The item that was worked on is not worked on any more, for now or for ever.
-    fn leave(&mut self) {
-        self.job = None;
+    /// The item is not worked on any more, for now or for ever.
+    fn leave(&mut self, item: &Slug) {
+        self.jobs.remove(item);
         self.stale = true;
     }
 
-    fn park(&mut self, why: ParkedWhy, reason: String) {
-        let Some(job) = self.job.clone() else { return };
-        let level = Level::Warning;
-        self.say(NoticeKind::ItemParked, level, &job.item, format!("{why}: {reason}"));
-        self.memory(&job.item).parked = Some(Parked { why, reason, hash: job.hash });
-        self.parked.push(job.item);
-        self.leave();
+    fn park(&mut self, item: &Slug, why: ParkedWhy, reason: String) {
+        let Some(job) = self.jobs.get(item) else { return };
+        let hash = job.hash.clone();
+        let limit_usd = self.backlog.get(item).and_then(|candidate| candidate.limit_usd);
+        self.say(NoticeKind::ItemParked, Level::Warning, item, format!("{why}: {reason}"));
+        self.memory(item).parked = Some(Parked { why, reason, hash, limit_usd });
+        self.parked.push(item.clone());
+        self.leave(item);
     }
 
     /// It could not be tried properly. Again after a pause, but not for ever.
-    fn infra(&mut self, step: Step, why: &str) -> Infra {
+    fn infra(&mut self, item: &Slug, step: Step, why: &str) -> Infra {
         let (now, backoff) = (self.now, self.settings.backoff);
-        let Some(job) = &mut self.job else { return Infra::GiveUp };
+        let Some(job) = self.jobs.get_mut(item) else { return Infra::GiveUp };
         job.infra += 1;
         if job.infra >= INFRA_MAX {
             return Infra::GiveUp;
@@ -366,65 +406,19 @@ impl Pipeline {
         let word = step.word();
         let pause = backoff.pause(job.infra);
         job.stage = Stage::Resting(step, later(now, pause));
-        let item = job.item.clone();
-        self.step(&item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
+        self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
         Infra::Again
     }
 
-    fn spent(&mut self, usage: &Usage) {
-        let mut used = Total::default();
-        used.add_usage(usage);
-        self.spent_total(&used);
-    }
-
-    fn spent_total(&mut self, used: &Total) {
-        let now = self.now;
-        self.total.add_total(used);
-        if used.cost_usd > 0.0 && self.settings.window.is_some() {
-            self.carried.spent.push((now, used.cost_usd));
-        }
-        let Some(job) = &mut self.job else { return };
-        job.spent.add_total(used);
-        let item = job.item.clone();
-        self.memory(&item).spent.add_total(used);
-    }
-
-    fn hold_begins(&mut self, hold: Hold) {
+    /// A session of this item has found out that the quota is used up.
+    fn hold_begins(&mut self, item: &Slug, hold: Hold) {
         self.probes = if hold.known { 0 } else { self.probes + 1 };
         let text = format!("no session is started for now: {}", hold.reason);
-        let item = self.job.as_ref().map(|job| job.item.clone());
-        let notice =
-            Notice { what: NoticeKind::HoldBegins, level: Level::Warning, item: item.clone(), text: text.clone() };
-        self.effects.push(Effect::Tell(notice));
-        if let Some(item) = item {
-            let now = self.now;
-            self.memory(&item).note(now, text);
-        }
+        self.say(NoticeKind::HoldBegins, Level::Warning, item, text);
         self.carried.hold = Some(match self.carried.hold.take() {
             Some(other) => longer(other, hold),
             None => hold,
         });
-    }
-
-    /// What all that is spent counts against.
-    fn levels(&self) -> Vec<Limit> {
-        let mut levels = vec![level("this run".into(), self.settings.cap_usd, self.total.clone())];
-        if let Some(window) = self.settings.window {
-            let since = Wall(self.now.0.saturating_sub(millis(window.within)));
-            let recent = self.carried.spent.iter().filter(|(at, _)| *at > since);
-            let spent = Total { cost_usd: recent.map(|(_, cost)| cost).sum(), ..Total::default() };
-            let name = format!("the last {} h", window.within.as_secs() / 3600);
-            levels.push(level(name, Some(window.limit_usd), spent));
-        }
-        levels
-    }
-
-    /// What counts against the item that is worked on.
-    fn item_level(&self) -> Option<Limit> {
-        let job = self.job.as_ref()?;
-        let limit_usd = self.backlog.get(&job.item)?.limit_usd;
-        let spent = self.carried.items.get(&job.item).map(|memory| memory.spent.clone()).unwrap_or_default();
-        Some(level("this item".into(), limit_usd, spent))
     }
 }
 
@@ -432,10 +426,6 @@ impl Pipeline {
 enum Infra {
     Again,
     GiveUp,
-}
-
-fn level(name: String, limit_usd: Option<f64>, spent: Total) -> Limit {
-    Limit { name, limit_usd, spent, ..Limit::default() }
 }
 
 fn later(now: Wall, by: Duration) -> Wall {

@@ -21,8 +21,6 @@ const HISTORY: usize = 100;
 pub struct Carried {
     pub items: BTreeMap<Slug, Memory>,
     pub starts: Starts,
-    /// What was spent when, for limits on a stretch of time.
-    pub spent: Vec<(Wall, f64)>,
     pub hold: Option<Hold>,
 }
 
@@ -55,6 +53,9 @@ pub struct Memory {
     pub planned: Option<Planned>,
     pub executed: Option<Executed>,
     pub verified: Option<Verified>,
+    /// The branch that its work went to.
+    #[serde(default)]
+    pub branch: Option<String>,
     /// What came of the attempt before, for the next planner.
     pub before: Option<String>,
     /// It has come to its end, but is still in the backlog.
@@ -98,12 +99,15 @@ pub struct Verified {
     pub findings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parked {
     pub why: ParkedWhy,
     pub reason: String,
     /// What its author had written then.
     pub hash: String,
+    /// What might be spent on it then.
+    #[serde(default)]
+    pub limit_usd: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,9 +174,15 @@ impl Memory {
         self.history.push(Line { at: now, text });
     }
 
-    /// As if nothing had happened, but for what is remembered of it. Counters of its log come back from its log.
+    /// As if nothing had happened, but for what is remembered of it and what it has cost. Counters of its log come back
+    /// from its log.
     pub(super) fn anew(&mut self) {
-        let history = std::mem::take(&mut self.history);
-        *self = Self { history, ..Self::default() };
+        let (history, spent) = (std::mem::take(&mut self.history), std::mem::take(&mut self.spent));
+        *self = Self { history, spent, ..Self::default() };
+    }
+
+    /// Whether something of it is done that the next one who works on it goes on from.
+    pub(super) fn is_begun(&self) -> bool {
+        self.planned.is_some() || self.leaving.is_some()
     }
 }

@@ -22,6 +22,7 @@ use crate::time::Wall;
 
 const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
+const AWAY: &str = "something else is checked out";
 
 /// Where the process dies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +75,8 @@ struct World {
     /// The run of the pipeline: names are of one run.
     run: u32,
     clock: i64,
+    /// Somebody has checked something else out.
+    away: bool,
 }
 
 impl World {
@@ -85,13 +88,18 @@ impl World {
             (thing.candidate.item.clone(), thing)
         });
         let things = things.collect();
-        Self { seed, things, deeds: BTreeMap::new(), sessions: BTreeMap::new(), run: 0, clock: 0 }
+        Self { seed, things, deeds: BTreeMap::new(), sessions: BTreeMap::new(), run: 0, clock: 0, away: false }
     }
 
     fn dice(&self, what: &str, sides: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.seed, self.run, what).hash(&mut hasher);
         hasher.finish() % sides
+    }
+
+    /// What somebody sees who looks.
+    fn look(&self, pipeline: &Pipeline) -> Event {
+        pipeline.difference(self.backlog(), self.away.then(|| AWAY.into()))
     }
 
     fn backlog(&self) -> Vec<Candidate> {
@@ -109,6 +117,10 @@ impl World {
         let name = format!("{}/{id}", self.run);
         if let Some(answer) = self.deeds.get(&name) {
             return Some(answer.clone());
+        }
+        let session = matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. });
+        if self.away && !session {
+            return Some(Event::NotNow { id: id.clone(), why: AWAY.into() });
         }
         let answer = self.answer(id, deed, &name);
         self.deeds.insert(name, answer.clone());
@@ -252,7 +264,7 @@ impl World {
                 assert_eq!(thing.place, Shelf::Backlog, "{item} is moved twice");
                 thing.moves += 1;
                 thing.place = if retirement.outcome.is_success() { Shelf::Archive } else { Shelf::Failed };
-                Event::Retired { id, place: format!("{:?}", thing.place) }
+                Event::Retired { id, place: format!("{:?}", thing.place), message: String::new() }
             }
         }
     }
@@ -297,28 +309,47 @@ struct Night {
     settings: Settings,
     journal: Vec<(Event, Wall)>,
     carried: Carried,
+    /// What the last run began with.
+    carried_in: Carried,
 }
 
 impl Night {
-    fn new(seed: u64, items: u32) -> Self {
-        let settings = Settings { mode: Mode::Drain, items_per_hour: 1000, ..Settings::default() };
-        Self { world: World::new(seed, items), settings, journal: Vec::new(), carried: Carried::default() }
+    fn new(seed: u64, items: u32, parallel: u32) -> Self {
+        let settings = Settings { mode: Mode::Drain, items_per_hour: 1000, parallel, ..Settings::default() };
+        let (journal, carried, carried_in) = Default::default();
+        Self { world: World::new(seed, items), settings, journal, carried, carried_in }
     }
 
-    /// Also how many events it took. `dies` is asked at every event, `stops` too.
-    fn run(&mut self, dies: impl Fn(&World, usize) -> Option<Dies>, stops: bool) -> (Pipeline, usize) {
+    /// Also how many events it took. `dies` is asked at every event; `people` stop it and check things out.
+    fn run(&mut self, dies: impl Fn(&World, usize) -> Option<Dies>, people: bool) -> (Pipeline, usize) {
         self.world.run += 1;
         self.journal.clear();
         let mut pipeline = Pipeline::new(self.settings.clone(), self.carried.clone());
         let mut queue = VecDeque::from([Event::Started]);
+        self.world.away = false;
         while pipeline.outcome().is_none() {
             assert!(self.journal.len() < 20_000, "it does not come to an end");
             let at = self.journal.len();
-            let stop = stops && self.world.dice(&format!("stop {at}"), 400) == 0;
+            let person = if people { self.world.dice(&format!("people {at}"), 400) } else { 400 };
             let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
-            let next = if stop { Some(Event::Stop(how)) } else { queue.pop_front() };
-            let event = match next {
+            // Of several that have come to their end, any may be told first.
+            let any = self.world.dice(&format!("first {at}"), queue.len().max(1) as u64) as usize;
+            let event = match person {
+                0 => Some(Event::Stop(how)),
+                1..5 if !self.world.away => {
+                    self.world.away = true;
+                    Some(self.world.look(&pipeline))
+                }
+                _ => queue.remove(any),
+            };
+            let event = match event {
                 Some(event) => event,
+                // Everything waits for somebody to come back.
+                None if pipeline.away().is_some() => {
+                    self.world.away = false;
+                    self.world.clock += 20 * MINUTE;
+                    self.world.look(&pipeline)
+                }
                 None => {
                     let deadline = pipeline.deadline();
                     let deadline =
@@ -358,13 +389,13 @@ impl Night {
             }
         }
         self.explained(&pipeline);
-        self.carried = pipeline.carried().clone();
+        self.carried_in = std::mem::replace(&mut self.carried, pipeline.carried().for_the_next());
         (pipeline, self.journal.len())
     }
 
     fn act(&mut self, pipeline: &Pipeline, effect: &Effect) -> Option<Event> {
         match effect {
-            Effect::Scan => Some(pipeline.difference(self.world.backlog())),
+            Effect::Scan => Some(self.world.look(pipeline)),
             effect => self.world.perform(effect),
         }
     }
@@ -414,7 +445,9 @@ fn check(pipeline: &Pipeline) {
             _ => None,
         })
         .collect();
-    assert!(doing.len() <= 1, "one thing at a time: {doing:?}");
+    let items: BTreeSet<&Slug> = doing.iter().map(|id| &id.item).collect();
+    assert_eq!(items.len(), doing.len(), "one thing at a time for an item: {doing:?}");
+    assert!(items.len() <= pipeline.settings().parallel as usize, "too many items: {doing:?}");
     for (item, memory) in &pipeline.carried().items {
         assert!(memory.attempts <= 2, "{item} was tried {} times", memory.attempts);
         assert!(memory.wanting <= 3, "{item} was found wanting {} times", memory.wanting);
@@ -422,6 +455,15 @@ fn check(pipeline: &Pipeline) {
     if let Some(at) = pipeline.deadline() {
         assert!(pipeline.outcome().is_none() && at.0 > 0);
     }
+}
+
+/// Whether the plans of two items were carried out at the same time.
+fn together_once(night: &Night) -> bool {
+    let mut pipeline = Pipeline::new(night.settings.clone(), night.carried_in.clone());
+    night.journal.iter().any(|(event, at)| {
+        pipeline.handle(event.clone(), *at);
+        pipeline.doing().iter().filter(|doing| doing.step == "executing").count() > 1
+    })
 }
 
 /// Nothing is left that could be begun.
@@ -435,9 +477,19 @@ fn is_through(pipeline: &Pipeline) -> bool {
 
 #[test]
 fn two_hundred_items_and_a_process_that_dies_all_night() {
+    all_night(1, 0..3, ["Stopped", "Suspended"]);
+}
+
+#[test]
+fn the_same_with_three_at_once() {
+    all_night(3, 3..5, ["Stopped", "Failed"]);
+}
+
+fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
     let (mut outcomes, mut kills) = (BTreeSet::new(), 0);
-    for seed in 0..3 {
-        let mut night = Night::new(seed, 200);
+    let (mut away, mut together) = (false, false);
+    for seed in seeds.clone() {
+        let mut night = Night::new(seed, 200, parallel);
         let died = std::cell::Cell::new(0);
         let dies = |world: &World, at: usize| {
             let dice = world.dice(&format!("dies {at}"), 150);
@@ -450,6 +502,8 @@ fn two_hundred_items_and_a_process_that_dies_all_night() {
             assert!(run < 100, "seed {seed}: it does not come to an end");
             let (pipeline, _) = night.run(dies, true);
             outcomes.insert(format!("{:?}", pipeline.outcome().unwrap().0));
+            away |= night.journal.iter().any(|(event, _)| matches!(event, Event::NotNow { .. }));
+            together |= together_once(&night);
             // Somebody comes in the morning.
             night.world.clock += 60 * MINUTE;
             if is_through(&pipeline) {
@@ -478,8 +532,8 @@ fn two_hundred_items_and_a_process_that_dies_all_night() {
             assert!(*sessions <= 60, "{item} took {sessions} sessions");
         }
     }
-    assert!(kills > 60, "{kills}");
-    for outcome in ["Stopped", "Suspended"] {
+    assert!(kills > 20 * seeds.count() && away && together == (parallel > 1), "{kills} {away} {together}");
+    for outcome in ends {
         assert!(outcomes.contains(outcome), "{outcomes:?}");
     }
 }
@@ -488,7 +542,7 @@ fn two_hundred_items_and_a_process_that_dies_all_night() {
 type End = (RunOutcome, Vec<(Slug, Shelf, BTreeMap<u32, Verdict>)>, Vec<String>);
 
 fn small(seed: u64, dies: Option<(usize, Dies)>) -> (End, usize) {
-    let mut night = Night::new(seed, 5);
+    let mut night = Night::new(seed, 5, 1);
     let (pipeline, events) = night.run(|_, at| dies.filter(|(when, _)| *when == at).map(|(_, how)| how), false);
     let things =
         night.world.things.values().map(|thing| (thing.candidate.item.clone(), thing.place, thing.log.clone()));

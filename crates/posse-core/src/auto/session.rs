@@ -13,6 +13,8 @@ pub enum SessionEnd {
     Interrupted,
     /// Out of quota. Costs nothing.
     Limited(Hold),
+    /// It had spent all that it was given, which is all that was left. Costs no attempt.
+    OutOfMoney,
     /// It could not be tried properly.
     Infra(String),
     Failed(String),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Slug;
+use crate::plan::budget::Level;
 use crate::plan::retry::Backoff;
 
 /// When a pipeline is through.
@@ -44,16 +45,19 @@ pub struct Settings {
     pub backoff: Backoff,
     /// End instead of waiting for the quota to come back.
     pub no_wait: bool,
-    /// What this run may spend, in US dollars.
-    pub cap_usd: Option<f64>,
-    /// What may be spent within the last so much time, whatever the run.
-    pub window: Option<Window>,
+    /// Items at once.
+    #[serde(default = "one")]
+    pub parallel: u32,
+    /// The branch that gathers the results. What was begun for another one is not mixed with it.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Limits on money that hold for all items, with what was spent before this run.
+    #[serde(default)]
+    pub levels: Vec<Level>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Window {
-    pub within: Duration,
-    pub limit_usd: f64,
+fn one() -> u32 {
+    1
 }
 
 impl Default for Settings {
@@ -72,8 +76,9 @@ impl Default for Settings {
             verify_timeout: Duration::from_secs(15 * 60),
             backoff: Backoff::default(),
             no_wait: false,
-            cap_usd: None,
-            window: None,
+            parallel: 1,
+            branch: None,
+            levels: Vec::new(),
         }
     }
 }

@@ -59,6 +59,13 @@ pub enum Event {
     Scanned {
         changed: Vec<Candidate>,
         gone: Vec<Slug>,
+        /// Why the checkout is not the one that the pipeline began with. Then nothing is known of its backlog.
+        #[serde(default)]
+        away: Option<String>,
+    },
+    /// What was spent on levels that others spend on too, by everyone: the name of the level, the sum.
+    Spent {
+        levels: Vec<(String, Total)>,
     },
     IntakeEnded {
         id: DeedId,
@@ -110,8 +117,16 @@ pub enum Event {
     Retired {
         id: DeedId,
         place: String,
+        /// For who is not looking: what came of it, what it cost, its commits.
+        #[serde(default)]
+        message: String,
     },
     NotRetired {
+        id: DeedId,
+        why: String,
+    },
+    /// It cannot be done as long as the checkout is not what it was. Nothing was touched.
+    NotNow {
         id: DeedId,
         why: String,
     },
@@ -193,6 +208,16 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// The item that it is done for.
+    pub fn item(&self) -> Option<&Slug> {
+        match self {
+            Self::Do { id, .. } | Self::EndSession { id } | Self::StopPlan { id, .. } => Some(&id.item),
+            Self::Scan | Self::Tell(_) | Self::Finish { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deed {
     Intake,
@@ -207,10 +232,8 @@ pub enum Deed {
     SetAside,
     /// A session that writes the plan.
     Plan(Planning),
-    /// A run of the plan.
+    /// A run of the plan. It minds the limits of the backlog itself.
     Execute {
-        /// What it may spend.
-        cap_usd: Option<f64>,
         no_wait: bool,
     },
     /// A session that looks whether the symptoms are gone.
@@ -259,6 +282,8 @@ pub struct Notice {
     pub level: Level,
     pub item: Option<Slug>,
     pub text: String,
+    /// For who is not looking, if that takes other words.
+    pub message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,4 +297,6 @@ pub enum NoticeKind {
     ItemParked,
     HoldBegins,
     HoldEnds,
+    /// Something else is checked out: everything waits.
+    CheckoutAway,
 }

@@ -1,13 +1,15 @@
 //! Prompts, whole: they are read like prose when they change.
 
 use super::planner::{self, PlannerBrief};
-use super::report::{ItemReport, SessionRow, TaskRow, markdown, message};
+use super::report::{ItemReport, TaskRow, markdown, message};
 use super::verifier::{self, VerifierBrief};
 use super::{Item, ItemOutcome, Kind, edit, read};
+use crate::plan::budget::{Line, ModelUsage, Phase, Usage};
 use crate::plan::prompt::Channel;
 use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{Plan, TaskStatus};
+use crate::time::Wall;
 
 const PATH: &str = "docs/defect-backlog/07-empty-export.md";
 const DESIGN: &str = "docs/plans/2026-02-10-07-empty-export-design.md";
@@ -243,13 +245,30 @@ fn the_report_says_what_was_done() {
         attempts: 2,
         commits: vec!["abc1234".into()],
     }];
-    let sessions = [SessionRow {
-        phase: "plan".into(),
-        model: None,
-        cost: "unknown".into(),
-        duration: "2m".into(),
-        result: "planned".into(),
-    }];
+    let session = |phase, task: Option<&str>, cost_usd, seconds| Line {
+        at: Wall(0),
+        run: "r".into(),
+        project: None,
+        item: Some("07-empty-export".into()),
+        plan: None,
+        section: None,
+        task: task.map(Into::into),
+        attempt: task.map(|_| 2),
+        phase,
+        agent: "somebody".into(),
+        model: task.map(|_| "opus".into()),
+        outcome: "not_run".into(),
+        seconds,
+        usage: Usage { cost_usd, partial: cost_usd == Some(0.25), ..Usage::default() },
+    };
+    let mut sessions = [
+        session(Phase::Planning, None, None, 59.9),
+        session(Phase::Task, Some("1.1"), Some(0.25), 125.0),
+        session(Phase::Validation, Some("1.1"), Some(0.5), 3725.0),
+        session(Phase::Verification, None, Some(0.75), 0.0),
+    ];
+    sessions[0].usage.models =
+        ["haiku", "sonnet"].map(|model| ModelUsage { model: model.into(), ..Default::default() }).into();
     let warnings = ["AC2 could not be tried".to_owned()];
     let report = ItemReport { item: &item, block: &block, tasks: &tasks, sessions: &sessions, warnings: &warnings };
     insta::assert_snapshot!("report", markdown(&report));

@@ -1,10 +1,12 @@
 //! What people read when the work on an item is over: a report beside the item, and one message.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::edit::OutcomeBlock;
 use super::{Item, ItemOutcome, Kind};
 use crate::plan::TaskStatus;
+use crate::plan::budget::{Line, Phase, Total};
 
 /// The longest sentence in a message.
 const SENTENCE_MAX: usize = 300;
@@ -15,7 +17,8 @@ pub struct ItemReport<'a> {
     pub item: &'a Item,
     pub block: &'a OutcomeBlock,
     pub tasks: &'a [TaskRow],
-    pub sessions: &'a [SessionRow],
+    /// Every session that worked on it, oldest first: planners, tasks, validators, verifiers.
+    pub sessions: &'a [Line],
     /// What is still open though it is done.
     pub warnings: &'a [String],
 }
@@ -27,18 +30,6 @@ pub struct TaskRow {
     pub status: TaskStatus,
     pub attempts: u32,
     pub commits: Vec<String>,
-}
-
-/// One session, of any phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionRow {
-    /// plan, task 1.2, verify
-    pub phase: String,
-    pub model: Option<String>,
-    /// In words: unknown is not zero.
-    pub cost: String,
-    pub duration: String,
-    pub result: String,
 }
 
 pub fn markdown(report: &ItemReport<'_>) -> String {
@@ -89,21 +80,52 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
         }
     }
     if !report.sessions.is_empty() {
-        out.push_str("\n## Sessions\n\n| phase | model | duration | cost | result |\n|---|---|---|---|---|\n");
-        for session in report.sessions {
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {} | {} |",
-                cell(&session.phase),
-                cell(session.model.as_deref().unwrap_or("")),
-                cell(&session.duration),
-                cell(&session.cost),
-                cell(&session.result)
-            );
+        out.push_str("\n## Sessions\n\n| | agent | model | attempt | outcome | duration | cost |\n");
+        out.push_str("|---|---|---|---|---|---|---|\n");
+        for line in report.sessions {
+            let cost = line.usage.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.2} USD"));
+            let row = [
+                phase(line),
+                line.agent.clone(),
+                model(line),
+                line.attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
+                line.outcome.replace('_', " "),
+                lasted(line.seconds),
+                if line.usage.partial { format!("{cost}, at least") } else { cost },
+            ];
+            let _ = writeln!(out, "| {} |", row.map(|text| cell(&text)).join(" | "));
         }
-        out.push_str("\nCosts are what the agents' programs report, as if every token were paid for.\n");
+        let total = Total::of(report.sessions);
+        let _ = writeln!(out, "\n{} sessions, {}.", total.sessions, total.cost());
+        out.push_str("Costs are what the agents' programs report, as if every token were paid for.\n");
     }
     out
+}
+
+/// What a session was for.
+fn phase(line: &Line) -> String {
+    let task = line.task.as_deref().unwrap_or_default();
+    match line.phase {
+        Phase::Intake => "intake".into(),
+        Phase::Planning => "plan".into(),
+        Phase::Task => format!("task {task}"),
+        Phase::Validation => format!("validation of {task}"),
+        Phase::Verification => "verification".into(),
+    }
+}
+
+/// What was asked for, else what its tool says.
+fn model(line: &Line) -> String {
+    let said = || line.usage.models.iter().map(|used| used.model.as_str()).collect::<Vec<_>>().join(", ");
+    line.model.clone().unwrap_or_else(said)
+}
+
+fn lasted(seconds: f64) -> String {
+    match Duration::try_from_secs_f64(seconds).map_or(0, |lasted| lasted.as_secs()) {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// A text in a table: one line, and no bar of its own.

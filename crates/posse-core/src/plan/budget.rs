@@ -221,6 +221,9 @@ pub struct Level {
     /// Only those of the last so many days.
     #[serde(default)]
     pub window: Option<Duration>,
+    /// Only those since then.
+    #[serde(default)]
+    pub since: Option<Wall>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,29 +233,59 @@ pub enum Of {
     Run,
     Plan,
     Item,
+    /// All items of the project: planners, verifiers and the runs of their plans.
+    Backlog,
     Project,
     Everything,
 }
 
+impl Of {
+    /// Whether others than one run spend on it.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Item | Self::Backlog | Self::Project | Self::Everything)
+    }
+}
+
+/// What one run of the pipeline may spend on the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BacklogCap {
+    pub limit_usd: f64,
+    /// When it began.
+    pub since: Wall,
+}
+
 /// Every level on which something is limited. What was spent is not in it yet.
 pub fn levels(plan: &Plan, config: &Config, given: &Given) -> Vec<Level> {
-    let level = |name: String, limit_usd, of, window| Level { name, limit_usd, spent: Total::default(), of, window };
     let of_plan = Budget::new(&[given.budget, plan.meta.budget, config.budget]).limit();
+    let level = |name: &str, limit_usd, of| Level { name: name.into(), limit_usd, of, ..Level::default() };
     let mut levels = vec![
-        level("this plan".into(), of_plan, Of::Plan, None),
-        level("this run".into(), given.cap_usd, Of::Run, None),
-        level("this item".into(), given.item_limit_usd, Of::Item, None),
+        level("this plan", of_plan, Of::Plan),
+        level("this run", given.cap_usd, Of::Run),
+        level("this item", given.item_limit_usd, Of::Item),
     ];
-    for window in &config.windows {
+    levels.retain(|level| level.limit_usd.is_some());
+    levels.extend(backlog_levels(config, given.backlog));
+    levels
+}
+
+/// The levels on which all items together are limited.
+pub fn backlog_levels(config: &Config, cap: Option<BacklogCap>) -> Vec<Level> {
+    let cap = cap.map(|cap| Level {
+        name: "this run of the backlog".into(),
+        limit_usd: Some(cap.limit_usd),
+        of: Of::Backlog,
+        since: Some(cap.since),
+        ..Level::default()
+    });
+    let windows = config.windows.iter().map(|window| {
         let (whose, of) = match window.whose {
             Whose::User => ("everything", Of::Everything),
             Whose::Project => ("this project", Of::Project),
         };
         let name = format!("{whose} in the last {}", super::config::shown_duration(window.window));
-        levels.push(level(name, Some(window.limit_usd), of, Some(window.window)));
-    }
-    levels.retain(|level| level.limit_usd.is_some());
-    levels
+        Level { name, limit_usd: Some(window.limit_usd), of, window: Some(window.window), ..Level::default() }
+    });
+    cap.into_iter().chain(windows).collect()
 }
 
 /// What may still be spent, on the tightest level. In steps that a command line can say.
@@ -310,7 +343,7 @@ mod tests {
             limit_usd: Some(7.0),
             spent: Total::of(&[line(0, Phase::Task, Some(cost))]),
             of: Of::Plan,
-            window: None,
+            ..Level::default()
         };
         assert_eq!(exhausted(&[level(6.99)]), None);
         assert_eq!(exhausted(&[level(7.0)]), Some("plan: 7.00 USD of 7.00 USD are spent".into()));
@@ -351,6 +384,10 @@ mod tests {
         let lifted = BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() };
         let given = Given { budget: lifted, ..Given::default() };
         assert_eq!(shown(&plan, &config, &given), ["everything in the last 7d 70"], "that is not the plan's to lift");
+        let backlog = Some(BacklogCap { limit_usd: 6.0, since: Wall(5) });
+        let of_backlog = ["this run of the backlog 6", "everything in the last 7d 70"];
+        assert_eq!(shown(&plan, &config, &Given { backlog, ..given }), of_backlog, "whoever works on an item");
+        assert_eq!(backlog_levels(&config, backlog).len(), 2);
         let mut all = levels(&plan, &config, &Given { cap_usd: Some(1.0), ..Given::default() });
         assert_eq!(left(&all), Some(1.0));
         all[1].spent.cost_usd = 0.333_33;

@@ -144,10 +144,12 @@ pub struct Backlog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pipeline {
+    /// Items that are worked on at once.
     pub max_parallel_items: u32,
     pub max_verification_cycles: u32,
     pub max_item_attempts: u32,
-    pub safety_scan_seconds: u32,
+    /// How often the backlog is looked at though nobody has told of a change. Nothing: only if nobody can tell.
+    pub safety_scan_seconds: Option<u32>,
     pub plan_timeout: Duration,
 }
 
@@ -226,7 +228,7 @@ impl Default for Pipeline {
             max_parallel_items: 1,
             max_verification_cycles: 3,
             max_item_attempts: 2,
-            safety_scan_seconds: 60,
+            safety_scan_seconds: None,
             plan_timeout: Duration::from_secs(10 * MINUTE),
         }
     }

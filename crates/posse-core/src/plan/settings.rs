@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::{Level, levels};
+use super::budget::{BacklogCap, Level, levels};
 use super::config::Config;
 use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
 use super::retry::Backoff;
@@ -25,6 +25,8 @@ pub struct Given {
     pub budget: BudgetMeta,
     /// What may be spent on the item that the plan is for.
     pub item_limit_usd: Option<f64>,
+    /// The same of all items, if a pipeline has begun it.
+    pub backlog: Option<BacklogCap>,
 }
 
 /// Kept with the journal: a run is the same again only under the same settings.

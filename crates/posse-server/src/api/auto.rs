@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::auto::Settings;
-use posse_core::auto::settings::Window;
 use posse_core::backlog::Slug;
+use posse_core::plan::budget::{BacklogCap, backlog_levels};
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 
@@ -56,13 +56,8 @@ pub(super) async fn begin(
         plan_timeout: limits.plan_timeout_seconds.map_or(pipeline.plan_timeout, Duration::from_secs),
         verify_timeout: limits.verify_timeout_seconds.map_or(config.task.timeout, Duration::from_secs),
         no_wait: body.no_wait,
-        cap_usd: body.cap_usd,
-        // The narrowest; runs of plans mind them all.
-        window: config
-            .windows
-            .iter()
-            .min_by(|a, b| a.limit_usd.total_cmp(&b.limit_usd))
-            .map(|window| Window { within: window.window, limit_usd: window.limit_usd }),
+        parallel: limits.max_parallel_items.unwrap_or(pipeline.max_parallel_items).max(1),
+        levels: backlog_levels(&config, body.cap_usd.map(|limit_usd| BacklogCap { limit_usd, since: crate::now() })),
         ..Settings::default()
     };
     let backlog = &config.backlog;

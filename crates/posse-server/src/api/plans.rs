@@ -58,6 +58,7 @@ pub(super) async fn begin(
             cap_usd: body.cap_usd,
             budget: body.budget.into(),
             item_limit_usd: None,
+            backlog: None,
         },
         notifications: body.notifications,
         config: body.config,

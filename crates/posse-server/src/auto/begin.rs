@@ -9,6 +9,7 @@ use posse_core::auto::Settings;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
+use posse_core::plan::file::Isolation;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
@@ -19,7 +20,8 @@ use super::ledger::Ledger;
 use super::place::ground_of;
 use crate::api::App;
 use crate::backlog::Shelves;
-use crate::plans::areas::Areas;
+use crate::git::WorkTree;
+use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::plans::entry::ConfigFile;
@@ -69,6 +71,11 @@ pub(super) fn spec(
     {
         inside(shelf)?;
     }
+    if wanted.settings.parallel > 1 && wanted.config.git.isolation == Isolation::InPlace {
+        let text = "several items at once need work trees of their own; set `git.isolation` to \"worktree\", or \
+                    `pipeline.max_parallel_items` to 1";
+        return Err(AutoError::Wrong(text.into()));
+    }
     let agents = agents(&Path::new(&directory).join(&wanted.config.agents_dir))?;
     let (program, _) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     for name in ["planner", "verifier"] {
@@ -86,6 +93,7 @@ pub(super) fn spec(
         provider: wanted.provider,
         sandbox: wanted.sandbox,
         branch: wanted.branch,
+        home: None,
         agents,
         conventions: wanted.conventions,
         notifications: wanted.notifications,
@@ -102,14 +110,23 @@ fn inside(path: &str) -> Result<(), AutoError> {
     }
 }
 
-/// The branch in which results are gathered, for as long as the pipeline goes on and whatever is checked out meanwhile.
-pub(super) async fn branch(spec: &Spec, state: &Path) -> Result<String, AutoError> {
+/// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
+/// whatever is checked out meanwhile.
+pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoError> {
     let areas = Areas::open(ground_of(spec, state, None)).await?;
     if areas.root() != Path::new(&spec.directory) {
         let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
         return Err(AutoError::Wrong(text));
     }
-    Ok(areas.branch().to_owned())
+    spec.branch = Some(areas.branch().to_owned());
+    spec.settings.branch.clone_from(&spec.branch);
+    let git = |error: crate::git::GitError| AutoError::Wrong(error.to_string());
+    let checked_out = match WorkTree::find(areas.root()).await.map_err(git)? {
+        Some(tree) => tree.branch().await.map_err(git)?,
+        None => None,
+    };
+    spec.home = Some(checked_out.ok_or_else(|| AreaError::Detached(areas.root().to_owned()))?);
+    Ok(())
 }
 
 /// Nobody else works here as long as this lives, also not under another home.

@@ -39,6 +39,8 @@ pub(super) struct Setting<'a> {
     pub(super) files: &'a Path,
     /// What it has to write in its area, in full.
     pub(super) writes: Vec<String>,
+    /// What it may spend.
+    pub(super) max_budget_usd: Option<f64>,
 }
 
 pub(super) fn nonce(spec: &Spec, id: &DeedId) -> String {
@@ -65,8 +67,8 @@ pub(super) fn write(
     let Setting { spec, id, work, files, .. } = setting;
     let role = role(spec, *work)?;
     let policy = spec.policy();
-    // By the name of the work, not of the agent: a project's own planner may not do more than ours.
-    let profile = policy.profile(agent_of(*work)).map_err(|error| error.to_string())?;
+    // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
+    let profile = policy.grant_work(agent_of(*work), &role).map_err(|error| error.to_string())?;
     let results = files.join("result");
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -102,7 +104,7 @@ pub(super) fn write(
         set,
         prompt: &argument,
         model: role.model.as_deref(),
-        max_budget_usd: None,
+        max_budget_usd: setting.max_budget_usd,
         writes: setting.writes.clone(),
     });
     Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })

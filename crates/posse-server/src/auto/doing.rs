@@ -13,10 +13,10 @@ use posse_core::auto::session::{SessionEnd, session_end};
 use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning, Retirement};
 use posse_core::backlog::edit::{OutcomeBlock, append_verification, ask};
 use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::report::{ItemReport, TaskRow, markdown};
-use posse_core::backlog::{Item, ItemOutcome, intake, planner, read, verifier};
+use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
+use posse_core::backlog::{Item, ItemOutcome, Slug, intake, planner, read, verifier};
 use posse_core::ids::Name;
-use posse_core::plan::budget::Usage;
+use posse_core::plan::budget::{Line, Usage};
 use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::prompt::Channel;
@@ -31,8 +31,9 @@ use super::entry::{Entry, Spec};
 use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use super::scan::plan_file;
-use crate::backlog::archive::{self, archive};
-use crate::backlog::{edit, scan, text};
+use crate::backlog::archive::{self, ArchiveError, archive, remove_returned};
+use crate::backlog::checkout::why_away;
+use crate::backlog::{Found, edit, scan, text};
 use crate::git;
 use crate::plans::doing::read_report;
 use crate::plans::driver::SESSION_SAID;
@@ -40,13 +41,14 @@ use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
 use crate::runs::Means;
+use crate::store::UsageOf;
 
 /// What comes back.
 pub(super) enum Told {
     Event(Box<Event>),
     Entry(Entry),
-    /// What the session is heard to do.
-    Heard(String),
+    /// What a session is heard to do.
+    Heard(DeedId, String),
 }
 
 /// Everything it takes to do one thing.
@@ -97,6 +99,10 @@ impl Doing {
     ) -> Result<Event, String> {
         let candidate = pipeline.candidate(&id.item).cloned().ok_or("it is not in the backlog any more")?;
         let id = id.clone();
+        let session = matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. });
+        if !session && let Some(why) = self.away().await {
+            return Ok(Event::NotNow { id, why });
+        }
         match deed {
             Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(&candidate), id }),
             Deed::Mark { question } => {
@@ -118,7 +124,7 @@ impl Doing {
                 Ok(Event::SetAside { id })
             }
             Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
-            Deed::Execute { cap_usd, no_wait } => self.execute(id, pipeline, cap_usd, no_wait).await,
+            Deed::Execute { no_wait } => self.execute(id, pipeline, no_wait).await,
             Deed::Verify { timeout } => self.verify(id, &candidate, timeout, pipeline, stop).await,
             Deed::Log { number, judgement } => {
                 let at = crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system());
@@ -129,10 +135,33 @@ impl Doing {
             }
             Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(&id, &candidate).await, id }),
             Deed::Retire(retirement) => Ok(match self.retire(&id, &candidate, &retirement).await {
-                Ok(place) => Event::Retired { id, place },
-                Err(why) => Event::NotRetired { id, why },
+                Ok((place, message)) => Event::Retired { id, place, message },
+                Err(ArchiveError::Away(away)) => Event::NotNow { id, why: away.to_string() },
+                Err(error) => Event::NotRetired { id, why: error.to_string() },
             }),
         }
+    }
+
+    /// Why nothing may be read or written in the checkout now, if so.
+    async fn away(&self) -> Option<String> {
+        why_away(Path::new(&self.spec.directory), self.spec.home.as_deref()).await
+    }
+
+    /// Items that are in the archive as done and in the backlog again, with the same words: they go. What was said of it.
+    pub(super) async fn sweep(&self) -> Vec<String> {
+        let (project, shelves) = (Path::new(&self.spec.directory), &self.spec.shelves);
+        let found = scan(project, shelves);
+        let archived = |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug);
+        let mut said = Vec::new();
+        for Found { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
+            let of = (item.kind, &item.slug);
+            match remove_returned(project, self.spec.home.as_deref(), shelves, of, path).await {
+                Ok(true) => said.push(format!("{path} was done and archived already, and is removed")),
+                Ok(false) => {}
+                Err(error) => said.push(format!("{path} is archived already, and could not be removed: {error}")),
+            }
+        }
+        said
     }
 
     fn project(&self, path: &str) -> PathBuf {
@@ -228,7 +257,8 @@ impl Doing {
         };
         let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
         let writes = vec![full(&plan), full(&design)];
-        let ran = self.session(&id, Work::Plan, &area.directory, writes, planning.timeout, stop, prompt).await?;
+        let bounds = (planning.timeout, pipeline.left(&id.item));
+        let ran = self.session(&id, Work::Plan, &area.directory, writes, bounds, stop, prompt).await?;
         let (over, briefing) = match ran {
             Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
@@ -277,7 +307,8 @@ impl Doing {
                 nonce,
             })
         };
-        let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), timeout, stop, prompt).await?;
+        let bounds = (timeout, pipeline.left(&id.item));
+        let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
         let no_verdict = Judgement { verdict: Verdict::Error, findings: Vec::new() };
         let (over, briefing) = match ran {
             Ran::Over(ended) => *ended,
@@ -307,7 +338,15 @@ impl Doing {
         if let Some(hold) = &limit {
             self.sessions.app.plans.hold(&self.spec.provider, hold);
         }
-        session_end(&over.ended, limit, over.facts.result().as_ref())
+        match session_end(&over.ended, limit, over.facts.result().as_ref()) {
+            // One that cannot say what it spent would be started for ever.
+            SessionEnd::Failed(_)
+                if over.facts.out_of_money() && used(over).cost_usd.is_some_and(|cost| cost > 0.0) =>
+            {
+                SessionEnd::OutOfMoney
+            }
+            end => end,
+        }
     }
 
     /// Runs a session to its end, or goes on with it.
@@ -318,14 +357,15 @@ impl Doing {
         work: Work,
         area: &Path,
         writes: Vec<String>,
-        timeout: Duration,
+        (timeout, max_budget_usd): (Duration, Option<f64>),
         stop: watch::Receiver<bool>,
         prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String,
     ) -> Result<Ran, String> {
         let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let files = self.session_files(id);
-        let setting = Setting { spec: &self.spec, provider: &provider, id, work, area, files: &files, writes };
+        let setting =
+            Setting { spec: &self.spec, provider: &provider, id, work, area, files: &files, writes, max_budget_usd };
         let briefing = briefing::write(&setting, prompt)?;
         let name = self.session_name(id)?;
         let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
@@ -356,7 +396,7 @@ impl Doing {
             let said = serde_json::json!({ "auto_run": self.spec.id, "session": id.to_string() });
             self.sessions.app.tell(SESSION_SAID, said);
             if let Some(text) = heard(event) {
-                let _ = self.told.send(Told::Heard(text));
+                let _ = self.told.send(Told::Heard(id.clone(), text));
             }
         };
         let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
@@ -437,8 +477,22 @@ impl Doing {
         Ok(missing)
     }
 
-    async fn retire(&self, id: &DeedId, candidate: &Candidate, retirement: &Retirement) -> Result<String, String> {
+    /// Every session that worked on an item, as the ledger has them.
+    async fn lines_of(&self, item: &Slug) -> Vec<Line> {
+        let (project, item) = (Some(self.spec.directory.clone()), Some(item.to_string()));
+        let lines = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
+        lines.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}")).unwrap_or_default()
+    }
+
+    /// Where it is now, and what is told of it to who is not looking.
+    async fn retire(
+        &self,
+        id: &DeedId,
+        candidate: &Candidate,
+        retirement: &Retirement,
+    ) -> Result<(String, String), ArchiveError> {
         let (rows, commits) = self.plan_state(id).unwrap_or_default();
+        let sessions = self.lines_of(&id.item).await;
         let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
         let minutes = retirement.seconds / 60;
         let block = OutcomeBlock {
@@ -461,7 +515,7 @@ impl Doing {
             } else {
                 Vec::new()
             };
-            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &[], warnings: &warnings })
+            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
         };
         let wanted = archive::Wanted {
             project: Path::new(&self.spec.directory),
@@ -470,9 +524,12 @@ impl Doing {
             kind: candidate.kind,
             source: &candidate.path,
             block: &block,
+            home: self.spec.home.as_deref(),
             report: &report,
         };
-        let done = archive(&wanted).await.map_err(|error| error.to_string())?;
+        let done = archive(&wanted).await?;
+        let archived = self.subject(&Candidate { path: done.path.clone(), ..candidate.clone() });
+        let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
         for warning in done.warnings {
             let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));
             let _ = self.told.send(Told::Entry(Entry::Said { level, item, text: warning }));
@@ -480,7 +537,7 @@ impl Doing {
         if let Ok(desk) = self.desk(id).await {
             desk.tidy().await;
         }
-        Ok(done.path)
+        Ok((done.path, message))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The driver of one pipeline: writes down what happens, tells the machine, does what it wants, and nothing else.
 //!
 //! Everything takes its time elsewhere (`doing`) and comes back as something that happened. A pipeline with nothing to do
-//! sleeps until the kernel tells of a change; it has no timer and writes nothing.
+//! sleeps until the kernel tells of a change; it has no timer and writes nothing (`looking`).
+
+mod looking;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,21 +21,17 @@ use tokio::time::Instant;
 use super::doing::{Doing, Told};
 use super::entry::Entry;
 use super::ledger::Ledger;
-use super::scan;
 use super::view::{self, AutoView};
 use super::watching::Watching;
 use super::{AllHeard, Command, guard, words};
 use crate::api::App;
 use crate::journal::{self, Stopping};
 use crate::notify;
-use crate::plans::stop_file::{Says, StopWatch};
+use crate::plans::stop_file::StopWatch;
 use crate::plans::words::log;
+use crate::plans::{Listening, News};
 use crate::store::{JournalEntry, Kind, RunRow};
-
-/// Files come in crowds: an editor writes, renames and removes within this time.
-const SETTLE: Duration = Duration::from_millis(150);
-/// If the kernel cannot tell of changes, the backlog is looked at so often (spec §14.1).
-const SAFETY_SCAN: Duration = Duration::from_secs(60);
+use looking::Seen;
 
 pub(super) struct Driver {
     ledger: Ledger,
@@ -46,21 +44,26 @@ pub(super) struct Driver {
     heard: AllHeard,
     watching: Watching,
     stop_files: StopWatch,
-    /// What a look at the backlog found.
-    scanned: (mpsc::UnboundedSender<Found>, mpsc::UnboundedReceiver<Found>),
-    /// When the backlog is looked at, because something changed in it.
+    /// The kernel tells of changes.
+    watched: bool,
+    /// What a look around has found.
+    seen: (mpsc::UnboundedSender<Seen>, mpsc::UnboundedReceiver<Seen>),
+    /// When it is looked around, because something has changed, and when it was done last.
     look: Option<Instant>,
-    /// How to end the session that runs.
+    looked_at: Instant,
+    /// How often that was.
+    looks: u64,
+    /// Others spend money too.
+    others: Listening,
+    /// How to end the sessions that run.
     stops: BTreeMap<DeedId, watch::Sender<bool>>,
-    /// How the run of the plan is to be stopped as soon as there is one.
-    stop_plan: Option<StopHow>,
+    /// How the run of an item's plan is to be stopped as soon as there is one.
+    stop_plans: BTreeMap<Slug, StopHow>,
     /// What nobody can do who does not know the environment.
     waiting: Vec<(DeedId, Deed)>,
     /// Items that a person wants to be taken up again.
     retries: Vec<Slug>,
 }
-
-type Found = Vec<posse_core::auto::words::Candidate>;
 
 /// Why a driver has ended.
 pub(super) enum Ended {
@@ -80,11 +83,12 @@ pub(super) struct Parts {
     pub(super) heard: AllHeard,
     pub(super) retries: Vec<Slug>,
     pub(super) stop_files: StopWatch,
+    pub(super) others: Listening,
 }
 
 impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, heard, retries, stop_files } = parts;
+        let Parts { ledger, seq, app, doing, told, commands, heard, retries, stop_files, others } = parts;
         let watching = Watching::new(doing.sessions.files.clone(), &ledger.spec);
         Self {
             ledger,
@@ -96,10 +100,14 @@ impl Driver {
             heard,
             watching,
             stop_files,
-            scanned: mpsc::unbounded_channel(),
+            watched: false,
+            seen: mpsc::unbounded_channel(),
             look: None,
+            looked_at: Instant::now(),
+            looks: 0,
+            others,
             stops: BTreeMap::new(),
-            stop_plan: None,
+            stop_plans: BTreeMap::new(),
             waiting: Vec::new(),
             retries,
         }
@@ -115,17 +123,20 @@ impl Driver {
 
     async fn go(&mut self) -> Result<(), Stopping> {
         // Before the first look: what changes after it is told.
-        let watched = self.watching.arm();
+        self.watching.find_checkout().await;
+        self.watched = self.watching.arm();
         // What was asked for and not answered before a crash is asked for again; a new pipeline has asked for nothing.
         let mut effects: VecDeque<Effect> = self.ledger.pipeline.outstanding().iter().cloned().collect();
         if self.seq == 1 {
             for item in std::mem::take(&mut self.retries) {
                 effects.extend(self.happen(Event::Retry { item }).await?);
             }
+            for text in self.doing.sweep().await {
+                self.record(Entry::Said { level: Level::Warning, item: None, text }).await?;
+            }
             effects.extend(self.happen(Event::Started).await?);
-        } else if self.ledger.pipeline.is_idle() {
-            // Something may have changed while nobody looked.
-            self.look = Some(Instant::now());
+        } else {
+            self.look_first();
         }
         effects.extend(self.stop_asked_for().await?);
         loop {
@@ -145,12 +156,12 @@ impl Driver {
                 };
                 self.record(Entry::Said { level, item: None, text }).await?;
             }
-            effects.extend(self.next(watched).await?);
+            effects.extend(self.next().await?);
         }
     }
 
     /// The next thing that happens, and what is to be done then.
-    async fn next(&mut self, watched: bool) -> Result<Vec<Effect>, Stopping> {
+    async fn next(&mut self) -> Result<Vec<Effect>, Stopping> {
         let deadline = self.ledger.pipeline.deadline();
         let due = async {
             match deadline {
@@ -161,7 +172,7 @@ impl Driver {
                 None => std::future::pending().await,
             }
         };
-        let look = self.look.or_else(|| (!watched).then(|| Instant::now() + SAFETY_SCAN));
+        let look = self.next_look();
         let look = async {
             match look {
                 Some(at) => tokio::time::sleep_until(at).await,
@@ -172,12 +183,17 @@ impl Driver {
             told = self.told.recv() => match told.ok_or(Stopping)? {
                 Told::Event(event) => self.came_back(*event).await,
                 Told::Entry(entry) => self.record(entry).await,
-                Told::Heard(text) => {
-                    guard(&self.heard).insert(self.ledger.spec.id, text);
+                Told::Heard(id, text) => {
+                    guard(&self.heard).entry(self.ledger.spec.id).or_default().insert(id.item, text);
                     Ok(Vec::new())
                 }
             },
-            found = self.scanned.1.recv() => self.looked(found.ok_or(Stopping)?).await,
+            seen = self.seen.1.recv() => self.looked(seen.ok_or(Stopping)?).await,
+            news = self.others.news.recv() => match news.ok_or(Stopping)? {
+                News::Money => self.count_money().await,
+                // Whoever starts a session finds out.
+                News::Hold | News::Resources => Ok(Vec::new()),
+            },
             command = self.commands.recv() => match command.ok_or(Stopping)? {
                 Command::Event(event, taken) => {
                     let effects = self.happen(*event).await?;
@@ -187,92 +203,56 @@ impl Driver {
                 Command::Means(means, taken) => {
                     self.doing.means = Some(*means);
                     let effects = self.waiting.drain(..).map(|(id, deed)| Effect::Do { id, deed }).collect();
-                    // The run of a plan may wait for the same.
-                    if let (Some(run), Some(means)) = (self.run(), &self.doing.means) {
-                        self.doing.give_means(run, means).await;
+                    // Runs of plans may wait for the same.
+                    for run in self.ledger.pipeline.doing().into_iter().filter_map(|doing| doing.run) {
+                        if let Some(means) = &self.doing.means {
+                            self.doing.give_means(run, means).await;
+                        }
                     }
                     self.ledger.waits = false;
                     let _ = taken.send(());
                     Ok(effects)
                 }
             },
-            _ = self.watching.changes.recv() => {
-                while self.watching.changes.try_recv().is_ok() {}
-                self.watching.arm();
-                if self.ledger.pipeline.is_idle() && self.look.is_none() {
-                    self.look = Some(Instant::now() + SETTLE);
-                }
+            change = self.watching.changes.recv() => {
+                self.stirred(change.ok_or(Stopping)?);
                 Ok(Vec::new())
             }
             stirred = self.stop_files.stirred.recv() => {
                 stirred.ok_or(Stopping)?;
                 self.stop_asked_for().await
             }
-            () = look => {
-                self.look = None;
-                if self.ledger.pipeline.is_idle() {
-                    self.look();
-                }
-                self.stop_asked_for().await
-            }
+            () = look => self.look_now().await,
             () = due => self.happen(Event::Time).await,
         }
     }
 
-    fn run(&self) -> Option<posse_core::ids::RunId> {
-        self.ledger.pipeline.doing().and_then(|doing| doing.run)
-    }
-
     async fn came_back(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
         match &event {
-            Event::PlanBegun { run, .. } => {
-                if let Some(how) = self.stop_plan.take() {
+            Event::PlanBegun { id, run } => {
+                if let Some(how) = self.stop_plans.remove(&id.item) {
                     self.doing.stop_plan(*run, how).await;
                 }
             }
+            // What its sessions have cost is in the ledger by now; what follows from its end goes by that.
+            Event::PlanEnded { id, .. } => {
+                self.stop_plans.remove(&id.item);
+                let mut effects = self.count_money().await?;
+                effects.extend(self.happen(event).await?);
+                return Ok(effects);
+            }
             Event::PlannerEnded { id, .. } | Event::VerifierEnded { id, .. } => {
                 self.stops.remove(id);
-                guard(&self.heard).remove(&self.ledger.spec.id);
+                if let Some(heard) = guard(&self.heard).get_mut(&self.ledger.spec.id) {
+                    heard.remove(&id.item);
+                }
+                let effects = self.happen(event).await?;
+                self.others.spent();
+                return Ok(effects);
             }
             _ => {}
         }
         self.happen(event).await
-    }
-
-    /// Looks at the backlog, elsewhere.
-    fn look(&mut self) {
-        let (spec, pipeline) = (self.doing.spec.clone(), self.ledger.pipeline.clone());
-        let found = self.scanned.0.clone();
-        tokio::task::spawn_blocking(move || {
-            let _ = found.send(scan::candidates(&spec, &pipeline));
-        });
-    }
-
-    /// Nothing is written down if nothing has changed and nobody asked.
-    async fn looked(&mut self, found: Found) -> Result<Vec<Effect>, Stopping> {
-        let asked = self.ledger.pipeline.outstanding().contains(&Effect::Scan);
-        let event = self.ledger.pipeline.difference(found);
-        let nothing = matches!(&event, Event::Scanned { changed, gone } if changed.is_empty() && gone.is_empty());
-        if nothing && !asked {
-            return Ok(Vec::new());
-        }
-        self.happen(event).await
-    }
-
-    /// Somebody may have put a file there that says so. It goes when everyone has written down what came of it.
-    async fn stop_asked_for(&mut self) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = Vec::new();
-        while let Some(found) = self.stop_files.look() {
-            match found.says {
-                Says::Stale => {
-                    let text = format!("{} was there before this pipeline; it is not heeded", found.path.display());
-                    effects.extend(self.record(Entry::Said { level: Level::Warning, item: None, text }).await?);
-                }
-                Says::Stop(how) => effects.extend(self.happen(Event::Stop(how)).await?),
-            }
-            self.stop_files.dealt_with(&found);
-        }
-        Ok(effects)
     }
 
     /// Writes down what happened, then tells the machine.
@@ -300,7 +280,7 @@ impl Driver {
     async fn begin(&mut self, effect: Effect) -> Result<Vec<Effect>, Stopping> {
         match effect {
             Effect::Scan => {
-                self.look();
+                self.look_elsewhere();
                 Ok(Vec::new())
             }
             Effect::Do { id, deed } => self.start(id, deed).await,
@@ -368,9 +348,9 @@ impl Driver {
             let (outcome, reason) = (RunOutcome::Stopped, "stopped before it began".to_owned());
             return self.happen(Event::PlanEnded { id, outcome, reason, used: Default::default() }).await;
         }
-        match self.run() {
+        match self.ledger.pipeline.doing_for(&id.item).and_then(|doing| doing.run) {
             Some(run) => self.doing.stop_plan(run, how).await,
-            None => self.stop_plan = Some(how),
+            None => drop(self.stop_plans.insert(id.item.clone(), how)),
         }
         Ok(Vec::new())
     }

@@ -40,6 +40,9 @@ pub struct Spec {
     pub sandbox: Sandbox,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
+    /// The branch that was checked out when it began: items are read there, and archived there.
+    #[serde(default)]
+    pub home: Option<String>,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     /// Files of the project that say how things are done there.

@@ -4,6 +4,7 @@
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
+use posse_core::plan::budget::{BacklogCap, Of};
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::plan::settings::Given;
 use tokio::sync::broadcast::error::RecvError;
@@ -15,13 +16,7 @@ use crate::plans::{PlanError, Wanted};
 use crate::runs::Means;
 
 impl Doing {
-    pub(super) async fn execute(
-        &self,
-        id: DeedId,
-        pipeline: &Pipeline,
-        cap_usd: Option<f64>,
-        no_wait: bool,
-    ) -> Result<Event, String> {
+    pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, String> {
         let view = match self.going_on(pipeline, &id).await? {
             Some(view) => {
                 if let (PlanRunStatus::Running, Some(means)) = (view.status, &self.means) {
@@ -32,7 +27,7 @@ impl Doing {
             None => {
                 let means = self.means.clone().ok_or("nobody who knows the environment is there")?;
                 let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
-                match self.begin_plan(&id, (cap_usd, limit), no_wait, means).await {
+                match self.begin_plan(&id, limit, no_wait, means).await {
                     Ok(view) => view,
                     Err(PlanError::Invalid(problems)) => {
                         let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
@@ -53,24 +48,25 @@ impl Doing {
     /// The run that was begun for this already, if one was.
     pub(super) async fn going_on(&self, pipeline: &Pipeline, id: &DeedId) -> Result<Option<PlanView>, String> {
         let plans = &self.sessions.app.plans;
-        let known = pipeline.doing().filter(|doing| doing.id == *id);
-        if let Some(run) = known.as_ref().and_then(|doing| doing.run) {
+        let Some(doing) = pipeline.doing_for(&id.item).filter(|doing| doing.id == *id) else { return Ok(None) };
+        if let Some(run) = doing.run {
             return plans.show(run).await.map(Some).map_err(|error| error.to_string());
         }
         // Killed between the two: nobody else begins a run of this plan while we work on the item.
-        let Some(since) = pipeline.step_began() else { return Ok(None) };
         let file = plan_file(&self.spec, &id.item);
         let Ok(file) = std::fs::canonicalize(&file) else { return Ok(None) };
-        plans.newest_since(&file.to_string_lossy(), since).await.map_err(|error| error.to_string())
+        plans.newest_since(&file.to_string_lossy(), doing.began).await.map_err(|error| error.to_string())
     }
 
     async fn begin_plan(
         &self,
         id: &DeedId,
-        (cap_usd, item_limit_usd): (Option<f64>, Option<f64>),
+        item_limit_usd: Option<f64>,
         no_wait: bool,
         means: Means,
     ) -> Result<PlanView, PlanError> {
+        let cap = self.spec.settings.levels.iter().find(|level| level.of == Of::Backlog);
+        let backlog = cap.and_then(|cap| Some(BacklogCap { limit_usd: cap.limit_usd?, since: cap.since? }));
         let wanted = Wanted {
             wishes: Vec::new(),
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
@@ -84,7 +80,7 @@ impl Doing {
             single: false,
             try_now: false,
             allow_dirty: false,
-            given: Given { no_wait, cap_usd, item_limit_usd, ..Given::default() },
+            given: Given { no_wait, item_limit_usd, backlog, ..Given::default() },
             notifications: self.spec.notifications.clone(),
             config: self.spec.config.clone(),
             config_file: self.spec.config_file.clone(),

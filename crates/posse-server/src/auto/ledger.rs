@@ -1,5 +1,7 @@
 //! A pipeline as its journal tells it: the machine, and what is worth knowing besides. No IO.
 
+use std::collections::BTreeMap;
+
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{DeedId, Effect, Event};
@@ -8,13 +10,14 @@ use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
 use crate::journal::Replay;
+use crate::plans::verdict_word;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) spec: Spec,
     pub(crate) pipeline: Pipeline,
-    /// The session that was launched last.
-    pub(crate) launched: Option<Launched>,
+    /// The sessions that run.
+    pub(crate) launched: BTreeMap<DeedId, Launched>,
     /// What the session that ended last has used.
     pub(crate) line: Option<Line>,
     pub(crate) closed: bool,
@@ -26,7 +29,6 @@ pub(crate) struct Ledger {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Launched {
-    pub(crate) id: DeedId,
     pub(crate) agent: String,
     pub(crate) model: Option<String>,
     pub(crate) at: Wall,
@@ -35,7 +37,16 @@ pub(crate) struct Launched {
 impl Ledger {
     pub(crate) fn new(spec: Spec, at: Wall) -> Self {
         let pipeline = Pipeline::new(spec.settings.clone(), spec.carried.clone());
-        Self { spec, pipeline, launched: None, line: None, closed: false, waits: false, begun: at, changed: at }
+        Self {
+            spec,
+            pipeline,
+            launched: BTreeMap::new(),
+            line: None,
+            closed: false,
+            waits: false,
+            begun: at,
+            changed: at,
+        }
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
@@ -48,13 +59,20 @@ impl Ledger {
                 Vec::new()
             }
             Entry::Launched { id, agent, model, .. } => {
-                self.launched = Some(Launched { id: id.clone(), agent: agent.clone(), model: model.clone(), at });
+                let launched = Launched { agent: agent.clone(), model: model.clone(), at };
+                self.launched.insert(id.clone(), launched);
                 Vec::new()
             }
             Entry::Happened { event } => {
                 match &**event {
-                    Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, end, usage, at),
-                    Event::VerifierEnded { id, end, usage, .. } => self.used(id, Phase::Verification, end, usage, at),
+                    Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, outcome(end), usage, at),
+                    Event::VerifierEnded { id, end, usage, judgement } => {
+                        let outcome = match end {
+                            SessionEnd::Over { .. } => verdict_word(judgement.verdict),
+                            end => outcome(end),
+                        };
+                        self.used(id, Phase::Verification, outcome, usage, at);
+                    }
                     _ => {}
                 }
                 self.pipeline.handle((**event).clone(), at)
@@ -63,21 +81,13 @@ impl Ledger {
     }
 
     /// One more session is over.
-    fn used(&mut self, id: &DeedId, phase: Phase, end: &SessionEnd, usage: &Usage, at: Wall) {
-        let launched = self.launched.take().filter(|launched| launched.id == *id);
+    fn used(&mut self, id: &DeedId, phase: Phase, outcome: &str, usage: &Usage, at: Wall) {
+        let launched = self.launched.remove(id);
         if usage.no_session {
             return;
         }
         #[allow(clippy::cast_precision_loss)] // Seconds for people.
         let seconds = launched.as_ref().map_or(0.0, |launched| (at.0 - launched.at.0) as f64 / 1000.0);
-        let outcome = match end {
-            SessionEnd::Interrupted => "interrupted",
-            SessionEnd::Limited(_) => "limited",
-            SessionEnd::Infra(_) => "not_run",
-            SessionEnd::Failed(_) => "failed",
-            SessionEnd::Asks(_) => "asked",
-            SessionEnd::Over { .. } => "done",
-        };
         self.line = Some(Line {
             at,
             run: self.spec.id.to_string(),
@@ -86,7 +96,7 @@ impl Ledger {
             plan: None,
             section: None,
             task: None,
-            attempt: None,
+            attempt: Some(1 + self.pipeline.carried().items.get(&id.item).map_or(0, |memory| memory.attempts)),
             phase,
             agent: launched.as_ref().map(|launched| launched.agent.clone()).unwrap_or_default(),
             model: launched.and_then(|launched| launched.model),
@@ -94,6 +104,19 @@ impl Ledger {
             seconds,
             usage: usage.clone(),
         });
+    }
+}
+
+/// How a session ended, in a word.
+fn outcome(end: &SessionEnd) -> &'static str {
+    match end {
+        SessionEnd::Interrupted => "interrupted",
+        SessionEnd::Limited(_) => "limited",
+        SessionEnd::OutOfMoney => "out_of_money",
+        SessionEnd::Infra(_) => "not_run",
+        SessionEnd::Failed(_) => "failed",
+        SessionEnd::Asks(_) => "asked",
+        SessionEnd::Over { .. } => "done",
     }
 }
 

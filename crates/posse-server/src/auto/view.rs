@@ -1,6 +1,9 @@
 //! A pipeline as the world sees it.
 
+use std::collections::BTreeMap;
+
 use posse_agents::headless::Sandbox;
+use posse_core::auto::machine::Doing;
 use posse_core::auto::memory::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::{Kind, Priority, Slug};
@@ -12,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::entry::Entry;
 use super::ledger::Ledger;
-use crate::plans::view::{HoldView, PlanRunStatus};
+use crate::plans::view::{HoldView, LimitView, PlanRunStatus};
 
 /// A pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -31,17 +34,23 @@ pub struct AutoView {
     #[schema(value_type = Option<String>)]
     pub outcome: Option<RunOutcome>,
     pub reason: Option<String>,
-    /// What is done now. Nothing: it waits for something to do.
-    pub doing: Option<DoingView>,
+    /// What is done now, for each item that is worked on. Nothing: it waits for something to do.
+    pub doing: Vec<DoingView>,
     /// What is in the backlog, those that can be begun first and in their order; then what this pipeline has done.
     pub items: Vec<ItemView>,
     /// No session is started before then: the quota is used up.
     pub hold: Option<HoldView>,
     /// It must start something and nobody is there who knows the environment: `posse auto` again.
     pub waits: bool,
+    /// Something else is checked out, and everything waits: what to do about it.
+    #[serde(default)]
+    pub away: Option<String>,
     /// What its sessions have used.
     #[schema(value_type = Object)]
     pub used: Total,
+    /// Limits on money that hold for all items, and what is spent of them, by this pipeline and by all others that count.
+    #[serde(default)]
+    pub limits: Vec<LimitView>,
     /// Whose sessions they are.
     pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
@@ -144,7 +153,16 @@ impl AutoView {
                 .hold()
                 .map(|hold| HoldView { until: crate::timestamp(hold.until), reason: hold.reason.clone() }),
             waits: ledger.waits,
+            away: pipeline.away().map(str::to_owned),
             used: pipeline.total().clone(),
+            limits: pipeline
+                .levels()
+                .iter()
+                .filter_map(|level| {
+                    let (name, spent) = (level.name.clone(), level.spent.clone());
+                    Some(LimitView { name, limit_usd: level.limit_usd?, spent })
+                })
+                .collect(),
             provider: ledger.spec.provider.clone(),
             sandbox: ledger.spec.sandbox,
             created: crate::timestamp(ledger.begun),
@@ -153,30 +171,31 @@ impl AutoView {
         }
     }
 
-    /// With what the session is heard to do.
-    pub(super) fn hearing(mut self, heard: Option<&String>) -> Self {
-        if let Some(session) = self.doing.as_mut().and_then(|doing| doing.session.as_mut()) {
-            session.doing = heard.cloned();
+    /// With what sessions are heard to do.
+    pub(super) fn hearing(mut self, heard: &BTreeMap<Slug, String>) -> Self {
+        for doing in &mut self.doing {
+            if let Some(session) = &mut doing.session {
+                session.doing = heard.get(&doing.item).cloned();
+            }
         }
         self
     }
 }
 
-fn doing(ledger: &Ledger) -> Option<DoingView> {
-    let doing = ledger.pipeline.doing()?;
-    let session = ledger.launched.as_ref().filter(|launched| launched.id == doing.id).map(|launched| AutoSessionView {
-        agent: launched.agent.clone(),
-        model: launched.model.clone(),
-        since: crate::timestamp(launched.at),
-        doing: None,
-    });
-    Some(DoingView {
+fn doing(ledger: &Ledger) -> Vec<DoingView> {
+    let view = |doing: Doing| DoingView {
+        session: ledger.launched.get(&doing.id).map(|launched| AutoSessionView {
+            agent: launched.agent.clone(),
+            model: launched.model.clone(),
+            since: crate::timestamp(launched.at),
+            doing: None,
+        }),
         item: doing.id.item,
         step: doing.step.to_owned(),
         since: crate::timestamp(doing.since),
         plan_run: doing.run,
-        session,
-    })
+    };
+    ledger.pipeline.doing().into_iter().map(view).collect()
 }
 
 fn item(ledger: &Ledger, item: Slug, standing: Standing, reason: String) -> ItemView {

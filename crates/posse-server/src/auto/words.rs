@@ -20,9 +20,11 @@ pub(super) fn told(notice: &Notice, ledger: &Ledger) -> Option<notify::Notice> {
         NoticeKind::ItemParked => ("item_parked", 5),
         NoticeKind::HoldBegins => ("hold_begins", 3),
         NoticeKind::HoldEnds => ("hold_ends", 2),
+        NoticeKind::CheckoutAway => ("checkout_away", 4),
     };
     let title = notice.item.as_ref().map_or_else(|| "backlog".to_owned(), ToString::to_string);
-    Some(notify::Notice { event, priority, title, text: notice.text.clone(), run: Some(ledger.spec.id.to_string()) })
+    let text = notice.message.as_ref().unwrap_or(&notice.text).clone();
+    Some(notify::Notice { event, priority, title, text, run: Some(ledger.spec.id.to_string()) })
 }
 
 /// The end, for who is not looking.

@@ -6,13 +6,14 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use posse_core::aftermath::GitPath;
 use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::{Item, Kind, Slug, read};
 
+use super::checkout::{Away, away};
 use super::{EditError, Shelves, TRIES, edit, text};
 use crate::git::{GitError, WorkTree};
 use crate::plans::plan_file::replace;
@@ -32,6 +33,8 @@ pub struct Wanted<'a> {
     /// The item, within the project.
     pub source: &'a str,
     pub block: &'a OutcomeBlock,
+    /// The branch that the commit goes to. If another one is checked out, nothing is done.
+    pub home: Option<&'a str>,
     /// What goes beside the item, from the item as it is archived. Written once; what is there stays.
     pub report: &'a (dyn Fn(&Item) -> String + Sync),
 }
@@ -50,10 +53,9 @@ pub struct Done {
 pub enum ArchiveError {
     #[error("{0} is gone, and was not archived")]
     SourceMissing(String),
-    #[error("{what} is under way in {}; finish it first", .root.display())]
-    UnderWay { root: PathBuf, what: &'static str },
-    #[error("no branch is checked out in {}; check one out first", .0.display())]
-    NoBranch(PathBuf),
+    /// Nothing is lost: called again when the checkout is as it was, it does the rest.
+    #[error(transparent)]
+    Away(#[from] Away),
     #[error("there are too many items called {0} in the archive")]
     TooMany(Slug),
     #[error("{path}: {error}")]
@@ -88,7 +90,7 @@ pub async fn archive(wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
 type After<'a> = &'a (dyn Fn(Step) -> Result<(), ArchiveError> + Sync);
 
 pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Result<Done, ArchiveError> {
-    let tree = ready(wanted.project).await?;
+    let tree = ready(wanted.project, wanted.home).await?;
     let mut warnings = Vec::new();
     let source = wanted.project.join(wanted.source);
     let path = match (source.exists(), placed(wanted)?) {
@@ -126,7 +128,8 @@ pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Resul
     let message = message(wanted, &path);
     let add: Vec<&str> = [path.as_str()].into_iter().chain(file.exists().then_some(report.as_str())).collect();
     let gone: Vec<&str> = if source.exists() { Vec::new() } else { vec![wanted.source] };
-    let commit = commit(&tree, wanted.project, &path, &add, &gone, &message, after).await?;
+    let what = What { project: wanted.project, home: wanted.home, path: &path, add: &add, gone: &gone };
+    let commit = commit(&tree, &what, &message, after).await?;
     Ok(Done { path, commit, warnings })
 }
 
@@ -134,12 +137,11 @@ pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Resul
 /// if the two do not say the same, both stay.
 pub async fn remove_returned(
     project: &Path,
+    home: Option<&str>,
     shelves: &Shelves,
-    kind: Kind,
-    slug: &Slug,
+    (kind, slug): (Kind, &Slug),
     source: &str,
 ) -> Result<bool, ArchiveError> {
-    let file = project.join(source);
     let directory = shelves.archive(kind, Shelf::Completed);
     let path = format!("{directory}/{}", slug.file_name());
     let done = item(project, &path, kind, slug).is_some_and(|item| item.status.is_done());
@@ -147,26 +149,24 @@ pub async fn remove_returned(
     if !done || !back.is_some_and(|back| says_the_same(&back, project, &path, kind, slug)) {
         return Ok(false);
     }
-    let tree = ready(project).await?;
-    remove(&file)?;
+    let tree = ready(project, home).await?;
+    remove(&project.join(source))?;
     if let Some(tree) = tree {
         let message = format!("archive {slug}: it was back in the backlog\n\nItem: {path}\n");
-        commit(&tree, project, &path, &[], &[source], &message, &|_| Ok(())).await?;
+        let what = What { project, home, path: &path, add: &[], gone: &[source] };
+        commit(&tree, &what, &message, &|_| Ok(())).await?;
     }
     Ok(true)
 }
 
 /// The work tree, if there is one, in a state in which something can be committed. Asked before anything is touched.
-async fn ready(project: &Path) -> Result<Option<WorkTree>, ArchiveError> {
+async fn ready(project: &Path, home: Option<&str>) -> Result<Option<WorkTree>, ArchiveError> {
     let Some(tree) = WorkTree::find(project).await? else { return Ok(None) };
-    if let Some(what) = tree.under_way() {
-        return Err(ArchiveError::UnderWay { root: tree.root, what });
-    }
-    if tree.branch().await?.is_none() {
-        return Err(ArchiveError::NoBranch(tree.root));
-    }
     tree.unlocked().await?;
-    Ok(Some(tree))
+    match away(&tree, home).await? {
+        Some(away) => Err(away.into()),
+        None => Ok(Some(tree)),
+    }
 }
 
 fn failed(path: &str) -> impl Fn(io::Error) -> ArchiveError {
@@ -268,28 +268,40 @@ fn message(wanted: &Wanted<'_>, path: &str) -> String {
     )
 }
 
-/// Commits these paths and no others. What git ignores stays out of it. `path` is where the item is.
+/// What a commit is made of.
+struct What<'a> {
+    project: &'a Path,
+    home: Option<&'a str>,
+    /// Where the item is.
+    path: &'a str,
+    add: &'a [&'a str],
+    gone: &'a [&'a str],
+}
+
+/// Commits these paths and no others. What git ignores stays out of it.
 async fn commit(
     tree: &WorkTree,
-    project: &Path,
-    path: &str,
-    add: &[&str],
-    gone: &[&str],
+    what: &What<'_>,
     message: &str,
     after: After<'_>,
 ) -> Result<Option<String>, ArchiveError> {
-    let not_committed = |error| ArchiveError::NotCommitted { path: path.to_owned(), error };
-    let within = |path: &str| tree.path_of(&project.join(path)).map_err(not_committed);
+    let not_committed = |error| ArchiveError::NotCommitted { path: what.path.to_owned(), error };
+    let within = |path: &str| tree.path_of(&what.project.join(path)).map_err(not_committed);
     let mut added: Vec<GitPath> = Vec::new();
-    for path in add {
+    for path in what.add {
         let path = within(path)?;
         if !tree.ignores(&path).await.map_err(not_committed)? {
             added.push(path);
         }
     }
-    let gone: Vec<GitPath> = gone.iter().map(|path| within(path)).collect::<Result<_, _>>()?;
+    let gone: Vec<GitPath> = what.gone.iter().map(|path| within(path)).collect::<Result<_, _>>()?;
+    let _alone = tree.alone().await;
     let mut commit = Err(GitError::Moved);
     for _ in 0..TRIES {
+        // Somebody may have checked something else out since it was begun.
+        if let Some(away) = away(tree, what.home).await? {
+            return Err(away.into());
+        }
         commit = tree.commit_only(&added, &gone, message).await;
         if !matches!(commit, Err(GitError::Moved)) {
             break;

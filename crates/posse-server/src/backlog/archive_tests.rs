@@ -66,6 +66,7 @@ async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Res
         kind: Kind::Defect,
         source: SOURCE,
         block,
+        home: Some("main"),
         report: &|item| format!("# Report on {}\n", item.title),
     };
     let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
@@ -151,7 +152,7 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
 }
 
 async fn remove_returned_of(repo: &Repo, slug: &Slug) -> bool {
-    remove_returned(&repo.root, &Shelves::default(), Kind::Defect, slug, SOURCE).await.unwrap()
+    remove_returned(&repo.root, Some("main"), &Shelves::default(), (Kind::Defect, slug), SOURCE).await.unwrap()
 }
 
 #[tokio::test]
@@ -182,6 +183,53 @@ async fn what_is_given_up_goes_elsewhere() {
         assert!(text.contains(&format!("## Status: {status}\n")) && text.contains(outcome.as_str()), "{text}");
         assert!(repo.git(&["log", "-1", "--format=%s"]).starts_with("give up 7-foo: "));
     }
+}
+
+/// Somebody has checked something else out: not a byte is changed there, and no commit goes onto that branch.
+#[tokio::test]
+async fn another_branch_gets_nothing() {
+    let repo = repo();
+    let block = block(ItemOutcome::Completed, "R1");
+    for (checkout, words) in [
+        (&["checkout", "--quiet", "-b", "feature"][..], "feature is checked out, and the backlog is that of main"),
+        (&["checkout", "--quiet", "--detach"][..], "no branch is checked out"),
+    ] {
+        repo.git(checkout);
+        let (before, theirs) = (commits(&repo), users(&repo));
+        let error = archive_it(&repo, &block, None).await.unwrap_err();
+        assert!(matches!(error, ArchiveError::Away(_)) && error.to_string().starts_with(words), "{error}");
+        assert_eq!((commits(&repo), users(&repo)), (before, theirs));
+        assert_eq!(repo.read(SOURCE).as_deref(), Some(TEXT));
+    }
+    repo.git(&["checkout", "--quiet", "main"]);
+    let (before, theirs) = (commits(&repo), users(&repo));
+    // In the middle of it: nothing is committed there, and the rest is done when they are back.
+    let branch = |name: &str| repo.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]);
+    let (slug, shelves) = ("7-foo".parse().unwrap(), Shelves::default());
+    let wanted = Wanted {
+        project: &repo.root,
+        shelves: &shelves,
+        slug: &slug,
+        kind: Kind::Defect,
+        source: SOURCE,
+        block: &block,
+        home: Some("main"),
+        report: &|item| format!("# Report on {}\n", item.title),
+    };
+    let root = repo.root.clone();
+    let after = move |step| {
+        if step == Step::ReportWritten {
+            crate::plans::areas::tests::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
+        }
+        Ok(())
+    };
+    let error = archive_with(&wanted, &after).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::Away(_)), "{error}");
+    assert_eq!(commits(&repo), before);
+    branch("main");
+    archive_it(&repo, &block, None).await.unwrap().unwrap();
+    assert_archived(&repo, before, &theirs);
+    assert_eq!(repo.git(&["rev-list", "--count", "feature"]).parse::<usize>().unwrap(), before);
 }
 
 #[tokio::test]
@@ -218,6 +266,7 @@ async fn without_git_it_is_moved() {
         kind: Kind::Defect,
         source: SOURCE,
         block: &block,
+        home: Some("main"),
         report: &|_| String::new(),
     };
     let done = archive(&wanted).await.unwrap();

@@ -169,7 +169,9 @@ fn prompt(
         });
     }
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
-    let item = plan.meta.source_item.as_ref().and_then(|path| item(&Path::new(&setting.spec.directory).join(path)));
+    // Somebody may have checked something else out meanwhile, where it is not.
+    let places = [Path::new(&setting.spec.directory), setting.area];
+    let item = plan.meta.source_item.as_ref().and_then(|path| places.iter().find_map(|place| item(&place.join(path))));
     let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
     let report = briefing.report_file.to_string_lossy();
     let copy = briefing.copy.to_string_lossy();

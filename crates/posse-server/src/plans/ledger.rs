@@ -173,7 +173,7 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn verdict_word(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Warn => "warn",

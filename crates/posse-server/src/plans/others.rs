@@ -15,7 +15,7 @@ use super::lock;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(crate) enum News {
     Resources,
     Money,
     Hold,
@@ -74,6 +74,13 @@ impl Shared {
         }
     }
 
+    /// Somebody who is no run of a plan begins to hear of them.
+    pub(super) fn listen(&self, run: RunId) -> Listening {
+        let (tell, news) = mpsc::unbounded_channel();
+        lock(&self.inner).runs.insert(run, tell);
+        Listening { shared: self.clone(), run, news }
+    }
+
     /// A person knows better.
     pub(super) fn forget_hold(&self, provider: &str) {
         lock(&self.inner).holds.remove(provider);
@@ -121,6 +128,26 @@ impl Inner {
                 let _ = tell.send(news);
             }
         }
+    }
+}
+
+/// Who hears of the others, and has nothing that they could want but money.
+pub(crate) struct Listening {
+    shared: Shared,
+    run: RunId,
+    pub(crate) news: mpsc::UnboundedReceiver<News>,
+}
+
+impl Listening {
+    /// Money was spent.
+    pub(crate) fn spent(&self) {
+        lock(&self.shared.inner).tell(self.run, News::Money);
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        lock(&self.shared.inner).runs.remove(&self.run);
     }
 }
 

@@ -111,12 +111,13 @@ impl Where {
     }
 }
 
-/// The plan that is carried out, if there is one.
-async fn plan_of(view: &AutoView, client: &mut Client) -> Result<Option<PlanView>, Error> {
-    match view.doing.as_ref().and_then(|doing| doing.plan_run) {
-        Some(run) => client.get(&format!("/plans/{run}")).await.map(Some),
-        None => Ok(None),
+/// The plans that are carried out.
+async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
+    let mut plans = Vec::new();
+    for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
+        plans.push(client.get(&format!("/plans/{run}")).await?);
     }
+    Ok(plans)
 }
 
 /// An item by its name or by its file.

@@ -1,8 +1,11 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
+mod checkout;
 pub(crate) mod cli;
 mod example;
 mod log;
+mod money;
+mod together;
 
 use std::fs;
 use std::path::Path;
@@ -240,6 +243,7 @@ fn a_defect_and_a_feature_are_planned_carried_out_verified_and_archived() {
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id), ("verified".into(), "nothing to do".into()));
     assert_eq!(scene.claude.sessions(), 7);
+    assert_eq!(scene.why("1-bug").2, history, "and nothing is forgotten");
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use super::{Job, Pipeline, Stage, Step};
-use crate::auto::memory::{Memory, Parked, ParkedWhy};
+use crate::auto::memory::{Leaving, Memory, Parked, ParkedWhy};
 use crate::auto::settings::Mode;
 use crate::auto::words::{Candidate, Effect, Notice, NoticeKind};
 use crate::backlog::{ItemOutcome, Slug};
 use crate::plan::budget::{Total, exhausted};
-use crate::plan::machine::RunOutcome;
+use crate::plan::machine::{RunOutcome, StopHow};
 use crate::time::Wall;
 use crate::turn::Level;
 
@@ -18,13 +18,13 @@ impl Pipeline {
         if self.outcome.is_some() {
             return None;
         }
-        let rests = match &self.job {
-            Some(Job { stage: Stage::Resting(_, until), .. }) => Some(*until),
+        let rests = self.jobs.values().filter_map(|job| match &job.stage {
+            Stage::Resting(_, until) => Some(*until),
             _ => None,
-        };
+        });
         let hold = self.carried.hold.as_ref().map(|hold| hold.until);
         // What is past has been looked at; looking again would change nothing.
-        rests.into_iter().chain(hold).filter(|at| *at > self.now).min()
+        rests.chain(hold).filter(|at| *at > self.now).min()
     }
 
     pub(super) fn go_on(&mut self) {
@@ -34,107 +34,132 @@ impl Pipeline {
         if self.carried.hold.as_ref().is_some_and(|hold| hold.until <= self.now) {
             self.carried.hold = None;
             let text = "sessions may be started again".to_owned();
-            self.effects.push(Effect::Tell(Notice {
-                what: NoticeKind::HoldEnds,
-                level: Level::Info,
-                item: None,
-                text,
-            }));
+            let (what, level) = (NoticeKind::HoldEnds, Level::Info);
+            self.effects.push(Effect::Tell(Notice { what, level, item: None, text, message: None }));
         }
-        self.go_on_with_job();
-        if self.job.is_none() && self.outcome.is_none() {
-            self.choose();
+        if let Some(reason) = self.streak.too_long(&self.settings) {
+            self.close(RunOutcome::CircuitOpen, reason);
         }
+        for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
+            self.go_on_with(&item);
+        }
+        self.choose();
     }
 
-    fn go_on_with_job(&mut self) {
-        let Some(job) = &self.job else { return };
-        let item = job.item.clone();
+    fn go_on_with(&mut self, item: &Slug) {
+        let Some(job) = self.jobs.get(item) else { return };
+        let ending = self.stop.is_some() || self.closing.is_some();
         let step = match &job.stage {
             Stage::Doing(_) => return,
-            Stage::Resting(_, until) if *until > self.now && self.stop.is_none() => return,
+            Stage::Resting(_, until) if *until > self.now && !ending => return,
             Stage::Resting(step, _) | Stage::Ready(step) => step.clone(),
         };
-        if self.stop.is_some() && !step.records() {
-            self.step(&item, format!("stopped before {}; goes on from here", step.word()));
-            return self.leave();
+        if ending && (self.away.is_some() || !step.records()) {
+            let text = match &self.closing {
+                Some((_, reason)) => format!("stays as it is before {}: {reason}", step.word()),
+                None => format!("stopped before {}; goes on from here", step.word()),
+            };
+            self.step(item, text);
+            return self.leave(item);
         }
-        // If nothing works, it is not the item's fault.
-        let failed = matches!(step, Step::Retire { outcome: ItemOutcome::Failed, .. });
-        if failed && self.streak.too_long(&self.settings).is_some() {
-            return self.leave();
+        if self.away.is_some() {
+            return self.ready(item, step);
         }
         if step.spends() {
             if let Some(hold) = self.carried.hold.clone() {
                 if self.settings.no_wait {
-                    self.leave();
-                    self.finish(RunOutcome::RateLimited, hold.reason);
-                } else if let Some(job) = &mut self.job {
-                    job.stage = Stage::Ready(step);
+                    self.leave(item);
+                    return self.close(RunOutcome::RateLimited, hold.reason);
                 }
-                return;
+                return self.ready(item, step);
             }
-            if let Some(reason) = exhausted(&self.levels()) {
-                self.step(&item, format!("stays as it is: {reason}"));
-                self.leave();
-                return self.finish(RunOutcome::BudgetExhausted, reason);
+            if let Some(reason) = exhausted(self.levels()) {
+                self.step(item, format!("stays as it is: {reason}"));
+                self.leave(item);
+                return self.close(RunOutcome::BudgetExhausted, reason);
             }
-            if let Some(reason) = self.item_level().and_then(|level| exhausted(&[level])) {
-                return self.park(ParkedWhy::Budget, reason);
+            if let Some(reason) = self.item_level(item).and_then(|level| exhausted(&[level])) {
+                return self.park(item, ParkedWhy::Budget, reason);
             }
         }
-        self.begin(step);
+        self.begin(item, step);
     }
 
+    /// Begins as many items as may be. Over when nothing is left to do and nothing is done any more.
     fn choose(&mut self) {
-        if self.stop.is_some() {
-            return self.finish(RunOutcome::Stopped, "stopped on request".into());
-        }
-        if let Some(reason) = self.streak.too_long(&self.settings) {
-            self.forgive();
-            return self.finish(RunOutcome::CircuitOpen, reason);
-        }
-        if self.outstanding.contains(&Effect::Scan) {
-            return;
-        }
-        if self.stale {
-            return self.effects.push(Effect::Scan);
-        }
-        if let Some(most) = self.settings.max_items
-            && self.handled.len() + self.parked.len() >= most as usize
-        {
-            return self.through();
-        }
-        let Some(item) = self.next() else {
-            if self.settings.mode != Mode::Watch || self.settings.item.is_some() {
-                self.through();
+        loop {
+            let idle = self.jobs.is_empty();
+            if let Some((outcome, reason)) = self.closing.clone() {
+                return if idle {
+                    self.finish(outcome, reason)
+                };
             }
-            return;
-        };
-        if let Some(hold) = &self.carried.hold {
-            let reason = hold.reason.clone();
-            if self.settings.no_wait {
-                self.finish(RunOutcome::RateLimited, reason);
+            if self.stop.is_some() {
+                return if idle {
+                    self.finish(RunOutcome::Stopped, "stopped on request".into())
+                };
             }
-            return;
+            if self.outstanding.contains(&Effect::Scan) {
+                return;
+            }
+            if self.stale && (self.has_room() || self.away.is_some()) {
+                self.stale = false;
+                return self.effects.push(Effect::Scan);
+            }
+            if self.away.is_some() || !self.has_room() {
+                return;
+            }
+            let Some(item) = self.next() else {
+                let ends = self.settings.mode != Mode::Watch || self.settings.item.is_some() || self.has_enough();
+                return if idle && ends {
+                    self.through()
+                };
+            };
+            if let Some(hold) = &self.carried.hold {
+                let reason = hold.reason.clone();
+                if !self.settings.no_wait {
+                    return;
+                }
+                self.close(RunOutcome::RateLimited, reason);
+            } else if let Some(reason) = exhausted(self.levels()) {
+                self.close(RunOutcome::BudgetExhausted, reason);
+            } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.now) {
+                self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
+                self.close(RunOutcome::InternalError, reason);
+            } else {
+                self.start(&item);
+            }
         }
-        if let Some(reason) = exhausted(&self.levels()) {
-            return self.finish(RunOutcome::BudgetExhausted, reason);
+    }
+
+    /// Whether one more item may be worked on.
+    pub(super) fn has_room(&self) -> bool {
+        let one = self.settings.mode == Mode::Once || self.settings.item.is_some();
+        self.jobs.len() < if one { 1 } else { self.settings.parallel.max(1) as usize }
+    }
+
+    /// Whether as many items were begun as were asked for.
+    fn has_enough(&self) -> bool {
+        let begun = self.handled.len() + self.parked.len() + self.jobs.len();
+        self.settings.max_items.is_some_and(|most| begun >= most as usize)
+    }
+
+    /// It is going to end like this. Nothing more is begun; what runs comes to its end first, and plans after their task.
+    pub(super) fn close(&mut self, outcome: RunOutcome, reason: String) {
+        if self.closing.is_none() {
+            self.closing = Some((outcome, reason));
+            self.stop_what_runs(StopHow::AfterTask);
         }
-        if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.now) {
-            self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
-            return self.finish(RunOutcome::InternalError, reason);
-        }
-        self.start(&item);
     }
 
     /// The items that may be begun, in their order.
     pub(super) fn queue(&self) -> Vec<&Candidate> {
         let mut queue: Vec<&Candidate> =
             self.backlog.values().filter(|candidate| self.in_the_way(candidate).is_none()).collect();
+        queue.retain(|candidate| !self.jobs.contains_key(&candidate.item));
         queue.sort_by_key(|candidate| {
             let memory = self.carried.items.get(&candidate.item);
-            let unfinished = memory.is_some_and(|memory| memory.planned.is_some() || memory.leaving.is_some());
+            let unfinished = memory.is_some_and(Memory::is_begun);
             let (number, name) = candidate.item.order();
             // What failed at once is tried again when something else has been.
             (self.streak.has(&candidate.item), Reverse(unfinished), candidate.priority, candidate.kind, number, name)
@@ -143,6 +168,9 @@ impl Pipeline {
     }
 
     fn next(&self) -> Option<Slug> {
+        if self.has_enough() {
+            return None;
+        }
         self.queue().first().map(|candidate| candidate.item.clone())
     }
 
@@ -159,12 +187,21 @@ impl Pipeline {
             return Some(candidate.held.clone().unwrap_or_else(|| not_this.into()));
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
-            && !released(parked, candidate, &self.carried.items[&candidate.item])
+            && !released(parked, candidate)
         {
             return Some(format!("{}: {}", parked.why, parked.reason));
         }
         if self.settings.mode == Mode::Once && self.handled.iter().any(|(item, _)| *item == candidate.item) {
             return Some("one item was asked for, and it is done".into());
+        }
+        let memory = self.carried.items.get(&candidate.item).filter(|memory| memory.is_begun());
+        if let Some(branch) = memory.and_then(|memory| memory.branch.as_ref())
+            && self.settings.branch.as_ref().is_some_and(|here| here != branch)
+        {
+            let item = &candidate.item;
+            return Some(format!(
+                "what was done for it is on {branch}: `posse auto` goes on with it there, `posse auto retry {item}` begins anew here"
+            ));
         }
         candidate.held.clone()
     }
@@ -177,25 +214,31 @@ impl Pipeline {
             self.once = Some(item.clone());
         }
         let memory = self.memory(item);
+        let mut why = "";
         if let Some(parked) = memory.parked.take()
             && parked.hash != candidate.hash
             && parked.why != ParkedWhy::ArchiveFailed
         {
             memory.anew();
+            why = "; its author has changed it";
         }
         match memory.ended.take() {
             // It was taken out of the backlog once, and what is there is the same again: it only has to go. Where the archive does
             // not have it, somebody wants it to be done again, or this is another project than it was.
             Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash && candidate.archived => {
                 let reason = "it is done already".to_owned();
-                memory.leaving = Some(crate::auto::memory::Leaving { outcome, reason, hash });
+                memory.leaving = Some(Leaving { outcome, reason, hash });
+                why = "; it was done already, and is in the backlog again";
             }
-            Some(_) => memory.anew(),
+            Some(_) => {
+                memory.anew();
+                why = "; it is in the backlog again";
+            }
             None => {}
         }
         memory.begun.get_or_insert(now);
         let attempt = memory.attempts + 1;
-        self.job = Some(Job {
+        let job = Job {
             item: item.clone(),
             kind: candidate.kind,
             since: now,
@@ -210,10 +253,11 @@ impl Pipeline {
             errors: 0,
             plan: None,
             run: None,
-        });
+        };
+        self.jobs.insert(item.clone(), job);
         let max = self.settings.max_attempts;
-        self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}"));
-        self.begin(Step::Intake);
+        self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}{why}"));
+        self.begin(item, Step::Intake);
     }
 
     /// Nothing works, so nothing of it was an item's fault.
@@ -266,7 +310,10 @@ impl Pipeline {
         self.finish(outcome, reason);
     }
 
-    pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
+    fn finish(&mut self, outcome: RunOutcome, reason: String) {
+        if outcome == RunOutcome::CircuitOpen {
+            self.forgive();
+        }
         self.outcome = Some((outcome, reason.clone()));
         self.outstanding.clear();
         self.effects.push(Effect::Finish { outcome, reason });
@@ -274,14 +321,17 @@ impl Pipeline {
 }
 
 /// Whether an item that waited for a person need not wait any more.
-fn released(parked: &Parked, candidate: &Candidate, memory: &Memory) -> bool {
+fn released(parked: &Parked, candidate: &Candidate) -> bool {
     let changed = parked.hash != candidate.hash;
     match parked.why {
         ParkedWhy::ArchiveFailed => false,
         ParkedWhy::NeedsAttention => changed,
+        ParkedWhy::Budget => {
+            let more = parked.limit_usd.is_some_and(|was| candidate.limit_usd.is_none_or(|is| is > was));
+            changed || more
+        }
         // Who sets its status back has answered; until then the backlog holds it.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
         ParkedWhy::Suspended => changed || candidate.asks.is_none(),
-        ParkedWhy::Budget => changed || candidate.limit_usd.is_some_and(|limit| limit > memory.spent.cost_usd),
     }
 }

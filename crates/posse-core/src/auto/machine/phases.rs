@@ -13,9 +13,9 @@ use crate::turn::Level;
 
 impl Pipeline {
     /// What is asked for when this is done.
-    pub(super) fn deed(&self, step: Step) -> Deed {
-        let job = self.job.as_ref();
-        let memory = job.and_then(|job| self.carried.items.get(&job.item));
+    pub(super) fn deed(&self, item: &Slug, step: Step) -> Deed {
+        let job = self.jobs.get(item);
+        let memory = self.carried.items.get(item);
         match step {
             Step::Intake => Deed::Intake,
             Step::Mark { question } => Deed::Mark { question },
@@ -29,7 +29,7 @@ impl Pipeline {
                 before: memory.and_then(|memory| memory.before.clone()),
                 repair,
             }),
-            Step::Execute => Deed::Execute { cap_usd: self.left(), no_wait: self.settings.no_wait },
+            Step::Execute => Deed::Execute { no_wait: self.settings.no_wait },
             Step::Verify => Deed::Verify { timeout: self.settings.verify_timeout },
             Step::Log { verdict } => Deed::Log { number: job.map_or(1, |job| job.next_entry), judgement: verdict },
             Step::Gather => Deed::Gather,
@@ -45,92 +45,94 @@ impl Pipeline {
         }
     }
 
-    /// The least that is left on any level.
-    fn left(&self) -> Option<f64> {
-        let levels = self.levels().into_iter().chain(self.item_level());
-        let left = levels.filter_map(|level| Some((level.limit_usd? - level.spent.cost_usd).max(0.0)));
-        left.reduce(f64::min)
-    }
-
-    pub(super) fn answered(&mut self, event: Event) {
-        let Some(Job { item, stage: Stage::Doing(step), .. }) = self.job.clone() else { return };
+    pub(super) fn answered(&mut self, item: &Slug, event: Event) {
+        let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item).cloned() else { return };
         match (step, event) {
-            (step, Event::DeedFailed { why, .. }) => self.deed_failed(step, &why),
-            (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(&item, intake),
-            (Step::Mark { question }, Event::Marked { .. }) => self.park(ParkedWhy::NeedsClarification, question),
-            (Step::Check { by }, Event::PlanChecked { plan, .. }) => self.plan_checked(&item, by, plan),
+            (step, Event::DeedFailed { why, .. }) => self.deed_failed(item, step, &why),
+            (step, Event::NotNow { why, .. }) => {
+                self.ready(item, step);
+                self.checkout_is(Some(why));
+                // It may be back by now, and then nobody tells.
+                self.stale = true;
+            }
+            (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(item, intake),
+            (Step::Mark { question }, Event::Marked { .. }) => self.park(item, ParkedWhy::NeedsClarification, question),
+            (Step::Check { by }, Event::PlanChecked { plan, .. }) => self.plan_checked(item, by, plan),
             (Step::SetAside, Event::SetAside { .. }) => {
-                self.forget_plan(&item);
-                self.step(&item, "the old plan is set aside");
-                self.ready(Step::Plan { repair: None });
+                self.forget_plan(item);
+                self.step(item, "the old plan is set aside");
+                self.ready(item, Step::Plan { repair: None });
             }
             (Step::Plan { repair }, Event::PlannerEnded { end, usage, .. }) => {
-                self.spent(&usage);
-                self.planner_ended(&item, repair, end);
+                self.spent(item, &usage);
+                self.planner_ended(item, repair, end);
             }
             (Step::Execute, Event::PlanEnded { outcome, reason, used, .. }) => {
-                self.spent_total(&used);
-                self.plan_ended(&item, outcome, reason);
+                self.used(item, &used);
+                self.plan_ended(item, outcome, reason);
             }
             (Step::Verify, Event::VerifierEnded { end, judgement, usage, .. }) => {
-                self.spent(&usage);
-                self.verifier_ended(&item, end, judgement);
+                self.spent(item, &usage);
+                self.verifier_ended(item, end, judgement);
             }
-            (Step::Log { verdict }, Event::Logged { .. }) => self.logged(&item, verdict),
-            (Step::Gather, Event::EvidenceFound { evidence, .. }) => self.judged(&item, &evidence),
-            (Step::Retire { outcome, reason }, Event::Retired { place, .. }) => {
-                self.retired(&item, outcome, &reason, &place);
+            (Step::Log { verdict }, Event::Logged { .. }) => self.logged(item, verdict),
+            (Step::Gather, Event::EvidenceFound { evidence, .. }) => self.judged(item, &evidence),
+            (Step::Retire { outcome, reason }, Event::Retired { place, message, .. }) => {
+                let message = Some(message).filter(|message| !message.is_empty());
+                let text = format!("{}: {reason}; now in {place}", outcome.as_str());
+                self.retired(item, outcome, text, message);
             }
             (Step::Retire { outcome, .. }, Event::NotRetired { why, .. }) => {
-                self.park(ParkedWhy::ArchiveFailed, format!("{}, but still in the backlog: {why}", outcome.as_str()));
+                let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
+                self.park(item, ParkedWhy::ArchiveFailed, reason);
             }
             // `fits` lets nothing else through.
             _ => {}
         }
     }
 
-    fn deed_failed(&mut self, step: Step, why: &str) {
+    fn deed_failed(&mut self, item: &Slug, step: Step, why: &str) {
         let word = step.word();
-        if self.infra(step, why) == Infra::GiveUp {
-            self.park(ParkedWhy::NeedsAttention, format!("{word} could not be done: {why}"));
+        if self.infra(item, step, why) == Infra::GiveUp {
+            self.park(item, ParkedWhy::NeedsAttention, format!("{word} could not be done: {why}"));
         }
     }
 
     fn taken_in(&mut self, item: &Slug, intake: Intake) {
         match intake {
             Intake::Ready { hash, failed, next } => {
-                if let Some(job) = &mut self.job {
+                if let Some(job) = self.jobs.get_mut(item) {
                     (job.hash, job.next_entry) = (hash.clone(), next);
                 }
                 let memory = self.memory(item);
                 memory.wanting = memory.wanting.max(failed);
                 let leaving = memory.leaving.take().filter(|leaving| leaving.hash == hash);
                 match leaving {
-                    Some(leaving) => self.retire(leaving.outcome, leaving.reason),
-                    None => self.ready(Step::Check { by: Author::Earlier }),
+                    Some(leaving) => self.retire(item, leaving.outcome, leaving.reason),
+                    None => self.ready(item, Step::Check { by: Author::Earlier }),
                 }
             }
             Intake::Vague { question } => {
                 self.step(item, format!("too little to begin with: {question}"));
-                self.ready(Step::Mark { question });
+                self.ready(item, Step::Mark { question });
             }
             Intake::Gone => {
                 self.step(item, "it is not in the backlog any more");
-                self.leave();
+                self.leave(item);
             }
-            Intake::Unreadable { why } => self.park(ParkedWhy::NeedsAttention, why),
+            Intake::Unreadable { why } => self.park(item, ParkedWhy::NeedsAttention, why),
         }
     }
 
     fn plan_checked(&mut self, item: &Slug, by: Author, plan: PlanFound) {
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(item) else { return };
         let hash = job.hash.clone();
         let denied = std::mem::take(&mut job.denied);
         if let PlanFound::Valid { hash } = &plan {
             job.plan = Some(hash.clone());
         }
         let known = self.carried.items.get(item).and_then(|memory| memory.planned.as_ref());
-        let for_this = known.is_some_and(|planned| planned.item == hash);
+        let (was_planned, for_this) = (known.is_some(), known.is_some_and(|planned| planned.item == hash));
         match (by, plan) {
             (Author::Earlier, PlanFound::Valid { .. }) if for_this => {
                 self.step(item, "its plan is still good");
@@ -138,17 +140,29 @@ impl Pipeline {
             }
             (Author::Earlier, PlanFound::Missing) => {
                 self.forget_plan(item);
-                self.ready(Step::Plan { repair: None });
+                self.ready(item, Step::Plan { repair: None });
             }
-            (Author::Earlier, PlanFound::Valid { .. } | PlanFound::Invalid { .. }) => self.ready(Step::SetAside),
+            (Author::Earlier, found) => {
+                self.step(
+                    item,
+                    match found {
+                        PlanFound::Invalid { problems } => format!("there is a plan that is not valid: {problems}"),
+                        _ if was_planned => "the item has changed since it was planned".into(),
+                        _ => "there is a plan for it that no planner of ours wrote".into(),
+                    },
+                );
+                self.ready(item, Step::SetAside);
+            }
             (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Valid { .. }) => {
-                self.memory(item).planned = Some(Planned { item: hash });
+                let branch = self.settings.branch.clone();
+                let memory = self.memory(item);
+                (memory.planned, memory.branch) = (Some(Planned { item: hash }), branch);
                 self.step(item, "planned");
-                self.ready(Step::Execute);
+                self.ready(item, Step::Execute);
             }
             (Author::Planner { number }, PlanFound::Invalid { problems }) => {
                 self.step(item, format!("the plan is not valid; the planner gets one chance to repair it: {problems}"));
-                self.ready(Step::Plan { repair: Some(Repair { planner: number, problems }) });
+                self.ready(item, Step::Plan { repair: Some(Repair { planner: number, problems }) });
             }
             (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Missing) => {
                 let mut reason = "the planner wrote no plan".to_owned();
@@ -182,25 +196,26 @@ impl Pipeline {
         match end {
             SessionEnd::Interrupted => self.interrupted(item, Step::Plan { repair }),
             SessionEnd::Limited(hold) => {
-                self.hold_begins(hold);
-                self.ready(Step::Plan { repair });
+                self.hold_begins(item, hold);
+                self.ready(item, Step::Plan { repair });
             }
+            SessionEnd::OutOfMoney => self.out_of_money(item, Step::Plan { repair }),
             SessionEnd::Infra(why) => {
-                if self.infra(Step::Plan { repair }, &why) == Infra::GiveUp {
+                if self.infra(item, Step::Plan { repair }, &why) == Infra::GiveUp {
                     self.attempt_failed(item, format!("no plan: {why}"));
                 }
             }
             SessionEnd::Failed(why) => self.attempt_failed(item, format!("no plan: {why}")),
             SessionEnd::Asks(question) => {
                 self.step(item, format!("the planner asks: {question}"));
-                self.ready(Step::Mark { question });
+                self.ready(item, Step::Mark { question });
             }
             SessionEnd::Over { denied } => {
-                let Some(job) = &mut self.job else { return };
+                let Some(job) = self.jobs.get_mut(item) else { return };
                 (job.infra, job.denied) = (0, denied);
                 let number = job.number;
                 let by = if repair.is_some() { Author::Repair { number } } else { Author::Planner { number } };
-                self.ready(Step::Check { by });
+                self.ready(item, Step::Check { by });
             }
         }
     }
@@ -209,15 +224,15 @@ impl Pipeline {
     fn interrupted(&mut self, item: &Slug, step: Step) {
         if self.stop.is_some() {
             self.step(item, format!("stopped while {}; goes on from here", step.word()));
-            return self.leave();
+            return self.leave(item);
         }
-        if self.infra(step, "its session was ended") == Infra::GiveUp {
-            self.park(ParkedWhy::NeedsAttention, "its sessions are ended by somebody".into());
+        if self.infra(item, step, "its session was ended") == Infra::GiveUp {
+            self.park(item, ParkedWhy::NeedsAttention, "its sessions are ended by somebody".into());
         }
     }
 
     fn after_plan(&mut self, item: &Slug) {
-        let Some(job) = &self.job else { return };
+        let Some(job) = self.jobs.get(item) else { return };
         let executed = self.carried.items.get(item).and_then(|memory| memory.executed.as_ref());
         let fresh = executed.is_some_and(|done| {
             done.outcome.is_success() && done.item == job.hash && done.plan.is_some() && done.plan == job.plan
@@ -226,54 +241,56 @@ impl Pipeline {
             self.step(item, "its plan was carried out already");
             self.after_execution(item);
         } else {
-            self.ready(Step::Execute);
+            self.ready(item, Step::Execute);
         }
     }
 
     fn after_execution(&mut self, item: &Slug) {
-        let Some(job) = &self.job else { return };
+        let Some(job) = self.jobs.get(item) else { return };
         let verified = self.carried.items.get(item).and_then(|memory| memory.verified.as_ref());
         let fresh = verified.is_some_and(|done| done.item == job.hash && done.plan.is_some() && done.plan == job.plan);
         match job.kind {
             Kind::Defect if fresh => {
                 self.step(item, "it was verified already");
-                self.ready(Step::Gather);
+                self.ready(item, Step::Gather);
             }
-            Kind::Defect => self.ready(Step::Verify),
-            Kind::Feature => self.ready(Step::Gather),
+            Kind::Defect => self.ready(item, Step::Verify),
+            Kind::Feature => self.ready(item, Step::Gather),
         }
     }
 
     fn plan_ended(&mut self, item: &Slug, outcome: RunOutcome, reason: String) {
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(item) else { return };
         job.run = None;
         let hash = job.hash.clone();
         match outcome {
             RunOutcome::Verified | RunOutcome::CompletedWithWarnings => {
                 self.memory(item).executed = Some(Executed { item: hash, plan: None, outcome });
                 self.step(item, format!("its plan is carried out: {reason}"));
-                self.ready(Step::Check { by: Author::Run });
+                self.ready(item, Step::Check { by: Author::Run });
             }
             RunOutcome::Failed | RunOutcome::CircuitOpen | RunOutcome::InvalidPlan | RunOutcome::InternalError => {
                 self.attempt_failed(item, format!("its plan failed: {reason}"));
             }
-            RunOutcome::Deadlocked => self.retire(ItemOutcome::Deadlocked, reason),
-            RunOutcome::Suspended => self.park(ParkedWhy::Suspended, reason),
+            RunOutcome::Deadlocked => self.retire(item, ItemOutcome::Deadlocked, reason),
+            RunOutcome::Suspended => self.park(item, ParkedWhy::Suspended, reason),
             RunOutcome::Stopped => {
                 self.step(item, "stopped while executing; goes on from here");
+                self.leave(item);
                 // Somebody stopped the run of its plan. To begin it again at once would be to ignore them.
-                self.stop = self.stop.or(Some(StopHow::AfterTask));
-                self.leave();
+                if self.stop.is_none() && self.closing.is_none() {
+                    self.stop_requested(StopHow::AfterTask);
+                }
             }
-            RunOutcome::BudgetExhausted if exhausted(&self.levels()).is_some() => {
+            RunOutcome::BudgetExhausted if exhausted(self.levels()).is_some() => {
                 self.step(item, format!("stays as it is: {reason}"));
-                self.leave();
+                self.leave(item);
             }
-            RunOutcome::BudgetExhausted => self.park(ParkedWhy::Budget, reason),
+            RunOutcome::BudgetExhausted => self.park(item, ParkedWhy::Budget, reason),
             RunOutcome::RateLimited => {
                 self.step(item, format!("stays as it is: {reason}"));
-                self.leave();
-                self.finish(RunOutcome::RateLimited, reason);
+                self.leave(item);
+                self.close(RunOutcome::RateLimited, reason);
             }
         }
     }
@@ -286,28 +303,29 @@ impl Pipeline {
         let judgement = match end {
             SessionEnd::Interrupted => return self.interrupted(item, Step::Verify),
             SessionEnd::Limited(hold) => {
-                self.hold_begins(hold);
-                return self.ready(Step::Verify);
+                self.hold_begins(item, hold);
+                return self.ready(item, Step::Verify);
             }
+            SessionEnd::OutOfMoney => return self.out_of_money(item, Step::Verify),
             SessionEnd::Infra(why) | SessionEnd::Failed(why) | SessionEnd::Asks(why) => error(why),
             SessionEnd::Over { .. } => judgement,
         };
         if judgement.verdict != Verdict::Error {
-            return self.ready(Step::Log { verdict: judgement });
+            return self.ready(item, Step::Log { verdict: judgement });
         }
         let (now, backoff) = (self.now, self.settings.backoff);
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(item) else { return };
         job.errors += 1;
         let (errors, why) = (job.errors, judgement.findings.join("; "));
         if errors > VALIDATOR_RETRIES {
-            return self.park(ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
+            return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
         }
         job.stage = Stage::Resting(Step::Verify, super::later(now, backoff.pause(errors)));
         self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
     }
 
     fn logged(&mut self, item: &Slug, judgement: Judgement) {
-        let Some(job) = &mut self.job else { return };
+        let Some(job) = self.jobs.get_mut(item) else { return };
         job.errors = 0;
         let number = job.next_entry;
         job.next_entry += 1;
@@ -317,7 +335,7 @@ impl Pipeline {
             verdict @ (Verdict::Pass | Verdict::Warn) => {
                 self.memory(item).verified = Some(Verified { item: hash, plan, verdict, findings: judgement.findings });
                 self.step(item, format!("verification {number}: {verdict:?}"));
-                self.ready(Step::Gather);
+                self.ready(item, Step::Gather);
             }
             Verdict::Fail | Verdict::Error => {
                 let memory = self.memory(item);
@@ -328,16 +346,20 @@ impl Pipeline {
                 self.step(item, format!("verification {number} failed ({wanting} of {max}): {found}"));
                 self.streak.broken();
                 if wanting >= max {
-                    self.retire(ItemOutcome::Exhausted, format!("verified {wanting} times, and never right: {found}"));
+                    self.retire(
+                        item,
+                        ItemOutcome::Exhausted,
+                        format!("verified {wanting} times, and never right: {found}"),
+                    );
                 } else {
-                    self.ready(Step::SetAside);
+                    self.ready(item, Step::SetAside);
                 }
             }
         }
     }
 
     fn judged(&mut self, item: &Slug, evidence: &Evidence) {
-        let Some(job) = &self.job else { return };
+        let Some(job) = self.jobs.get(item) else { return };
         let memory = self.carried.items.get(item).cloned().unwrap_or_default();
         let of_now = |item: &str, plan: &Option<String>| item == job.hash && plan.is_some() && *plan == job.plan;
         let verified = memory.verified.filter(|done| of_now(&done.item, &done.plan));
@@ -346,12 +368,12 @@ impl Pipeline {
         let missing = misses(evidence, job.kind, verdict);
         if missing.contains(&Miss::Gone) {
             self.step(item, "it is not in the backlog any more");
-            return self.leave();
+            return self.leave(item);
         }
         if !missing.is_empty() && missing.iter().all(|miss| matches!(miss, Miss::NotLookedUp(_))) {
             let why = in_words(&missing);
-            if self.infra(Step::Gather, &why) == Infra::GiveUp {
-                self.park(ParkedWhy::NeedsAttention, why);
+            if self.infra(item, Step::Gather, &why) == Infra::GiveUp {
+                self.park(item, ParkedWhy::NeedsAttention, why);
             }
             return;
         }
@@ -364,25 +386,25 @@ impl Pipeline {
         let warned = verdict == Some(Verdict::Warn) || executed.outcome == RunOutcome::CompletedWithWarnings;
         let outcome = if warned { ItemOutcome::CompletedWithWarnings } else { ItemOutcome::Completed };
         self.step(item, "all evidence is there");
-        self.retire(outcome, "every task is done, and its work is in the branch".into());
+        self.retire(item, outcome, "every task is done, and its work is in the branch".into());
     }
 
     /// It leaves the backlog, now or the next time.
-    fn retire(&mut self, outcome: ItemOutcome, reason: String) {
-        let Some(job) = &self.job else { return };
-        let (item, hash) = (job.item.clone(), job.hash.clone());
-        self.memory(&item).leaving = Some(Leaving { outcome, reason: reason.clone(), hash });
-        self.ready(Step::Retire { outcome, reason });
+    fn retire(&mut self, item: &Slug, outcome: ItemOutcome, reason: String) {
+        let Some(job) = self.jobs.get(item) else { return };
+        let hash = job.hash.clone();
+        self.memory(item).leaving = Some(Leaving { outcome, reason: reason.clone(), hash });
+        self.ready(item, Step::Retire { outcome, reason });
     }
 
-    fn retired(&mut self, item: &Slug, outcome: ItemOutcome, reason: &str, place: &str) {
-        let Some(job) = &self.job else { return };
+    fn retired(&mut self, item: &Slug, outcome: ItemOutcome, text: String, message: Option<String>) {
+        let Some(job) = self.jobs.get(item) else { return };
         let hash = job.hash.clone();
-        let text = format!("{}: {reason}; now in {place}", outcome.as_str());
-        match outcome.is_success() {
-            true => self.say(NoticeKind::ItemFinished, Level::Info, item, text),
-            false => self.say(NoticeKind::ItemFailed, Level::Warning, item, text),
-        }
+        let (what, level) = match outcome.is_success() {
+            true => (NoticeKind::ItemFinished, Level::Info),
+            false => (NoticeKind::ItemFailed, Level::Warning),
+        };
+        self.say_with(what, level, item, text, message);
         if outcome.is_success() {
             self.streak.broken();
         }
@@ -392,7 +414,7 @@ impl Pipeline {
         self.forget_plan(item);
         self.handled.push((item.clone(), outcome));
         self.backlog.remove(item);
-        self.leave();
+        self.leave(item);
     }
 
     fn forget_plan(&mut self, item: &Slug) {
@@ -401,7 +423,7 @@ impl Pipeline {
     }
 
     fn attempt_failed(&mut self, item: &Slug, reason: String) {
-        let Some(job) = &self.job else { return };
+        let Some(job) = self.jobs.get(item) else { return };
         let took = self.now.0.saturating_sub(job.since.0);
         let at_once = took < super::millis(self.settings.at_once) || job.spent.cost_usd <= 0.0;
         if at_once {
@@ -415,6 +437,6 @@ impl Pipeline {
         memory.before = Some(reason.clone());
         let (attempts, max) = (memory.attempts, self.settings.max_attempts);
         self.step(item, format!("attempt {attempts} of {max} failed: {reason}"));
-        if attempts >= max { self.retire(ItemOutcome::Failed, reason) } else { self.leave() }
+        if attempts >= max { self.retire(item, ItemOutcome::Failed, reason) } else { self.leave(item) }
     }
 }

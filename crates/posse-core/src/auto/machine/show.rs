@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Job, Pipeline, Stage};
 use crate::auto::memory::{Carried, Line, Standing};
 use crate::auto::settings::Settings;
-use crate::auto::words::{Candidate, DeedId, Event};
+use crate::auto::words::{Candidate, DeedId, Effect, Event};
 use crate::backlog::Slug;
 use crate::ids::RunId;
 use crate::plan::budget::Total;
@@ -29,6 +29,8 @@ pub struct Why {
 pub struct Doing {
     pub id: DeedId,
     pub since: Wall,
+    /// When this was begun.
+    pub began: Wall,
     /// In a word or two.
     pub step: &'static str,
     /// The run of its plan, while that is carried out.
@@ -72,26 +74,40 @@ impl Pipeline {
 
     /// Nothing is worked on and nothing is asked for: only a change of the backlog can move it.
     pub fn is_idle(&self) -> bool {
-        self.outcome.is_none() && self.job.is_none() && self.outstanding.is_empty()
+        self.outcome.is_none() && self.jobs.is_empty() && self.outstanding.is_empty()
     }
 
-    pub fn doing(&self) -> Option<Doing> {
-        let Job { item, number, stage, since, run, .. } = self.job.as_ref()?;
-        let (Stage::Doing(step) | Stage::Ready(step) | Stage::Resting(step, _)) = stage;
-        Some(Doing { id: DeedId { item: item.clone(), number: *number }, since: *since, step: step.word(), run: *run })
+    /// Whether it would begin an item if there were one. Otherwise it looks by itself when it can.
+    pub fn wants_items(&self) -> bool {
+        let ends = self.outcome.is_some() || self.closing.is_some() || self.stop.is_some();
+        !ends && self.has_room() && !self.outstanding.contains(&Effect::Scan)
     }
 
-    /// When what is done now was begun.
-    pub fn step_began(&self) -> Option<Wall> {
-        self.job.as_ref().map(|job| job.began)
+    /// Why everything waits: something else is checked out.
+    pub fn away(&self) -> Option<&str> {
+        self.away.as_deref()
     }
 
-    /// What differs between the backlog as it is known and as it is.
-    pub fn difference(&self, found: Vec<Candidate>) -> Event {
-        let gone = self.backlog.keys().filter(|item| found.iter().all(|candidate| candidate.item != **item));
+    /// What is done now, for each item that is worked on.
+    pub fn doing(&self) -> Vec<Doing> {
+        self.jobs.values().map(now).collect()
+    }
+
+    pub fn doing_for(&self, item: &Slug) -> Option<Doing> {
+        self.jobs.get(item).map(now)
+    }
+
+    /// What differs between the backlog as it is known and as it is. `away`: what was found is of another checkout.
+    pub fn difference(&self, found: Vec<Candidate>, away: Option<String>) -> Event {
+        if away.is_some() {
+            return Event::Scanned { changed: Vec::new(), gone: Vec::new(), away };
+        }
+        let there: BTreeSet<&Slug> = found.iter().map(|candidate| &candidate.item).collect();
+        // Who works on an item finds out by itself that it is gone.
+        let gone = self.backlog.keys().filter(|item| !there.contains(item) && !self.jobs.contains_key(*item));
         let gone = gone.cloned().collect();
         let changed = found.into_iter().filter(|candidate| self.backlog.get(&candidate.item) != Some(candidate));
-        Event::Scanned { changed: changed.collect(), gone }
+        Event::Scanned { changed: changed.collect(), gone, away }
     }
 
     /// Every item that is known and how it stands: what is worked on, what can be begun in its order, then the others.
@@ -99,7 +115,7 @@ impl Pipeline {
         let queue: Vec<&Slug> = self.queue().into_iter().map(|candidate| &candidate.item).collect();
         let places: BTreeMap<&Slug, usize> = queue.iter().enumerate().map(|(i, item)| (*item, i)).collect();
         let mut seen = BTreeSet::new();
-        let worked_on = self.job.iter().map(|job| &job.item);
+        let worked_on = self.jobs.keys();
         let all = worked_on.chain(queue.iter().copied()).chain(self.backlog.keys()).chain(self.carried.items.keys());
         all.filter(|item| seen.insert(*item))
             .map(|item| {
@@ -123,7 +139,7 @@ impl Pipeline {
 
     /// `place` is where an item is in the queue.
     fn stands(&self, item: &Slug, place: impl Fn(&Slug) -> Option<usize>) -> (Standing, String) {
-        if let Some(job) = self.job.as_ref().filter(|job| job.item == *item) {
+        if let Some(job) = self.jobs.get(item) {
             return (Standing::InProgress, self.progress(job));
         }
         let memory = self.carried.items.get(item);
@@ -155,10 +171,17 @@ impl Pipeline {
         match &job.stage {
             Stage::Doing(step) => step.word().to_owned(),
             Stage::Resting(step, _) => format!("a pause before {}", step.word()),
-            Stage::Ready(step) => match &self.carried.hold {
-                Some(hold) => format!("{} waits for the quota: {}", step.word(), hold.reason),
-                None => format!("{} is next", step.word()),
+            Stage::Ready(step) => match (&self.away, &self.carried.hold) {
+                (Some(why), _) => format!("{} waits: {why}", step.word()),
+                (None, Some(hold)) => format!("{} waits for the quota: {}", step.word(), hold.reason),
+                (None, None) => format!("{} is next", step.word()),
             },
         }
     }
+}
+
+fn now(job: &Job) -> Doing {
+    let (Stage::Doing(step) | Stage::Ready(step) | Stage::Resting(step, _)) = &job.stage;
+    let id = DeedId { item: job.item.clone(), number: job.number };
+    Doing { id, since: job.since, began: job.began, step: step.word(), run: job.run }
 }

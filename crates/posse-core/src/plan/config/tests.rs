@@ -44,6 +44,7 @@ fn the_default_file_says_nothing_and_shows_every_key() {
         env_strip: Vec::new(),
         claude: Claude::default(),
         sandbox: Sandbox::default(),
+        pipeline: Pipeline { safety_scan_seconds: None, ..resolved.config.pipeline },
         ..resolved.config
     };
     assert_eq!(config, Config::default());

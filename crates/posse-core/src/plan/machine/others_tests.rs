@@ -95,6 +95,7 @@ fn a_person_need_not_wait_for_the_quota() {
 #[test]
 fn t77_what_others_spend_counts() {
     let level = Level {
+        since: None,
         name: "everything in the last 7d".into(),
         limit_usd: Some(10.0),
         spent: Total::default(),

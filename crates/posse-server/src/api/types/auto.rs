@@ -77,6 +77,9 @@ pub struct AutoIn {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AutoLimitsIn {
+    /// Items at once. 1.
+    #[serde(default)]
+    pub max_parallel_items: Option<u32>,
     /// How often an item may fail. 2.
     #[serde(default)]
     pub max_attempts: Option<u32>,

@@ -223,6 +223,7 @@ impl Areas {
         if let Some(what) = checkout.under_way() {
             return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));
         }
+        let _alone = checkout.alone().await;
         checkout.unlocked().await?;
         // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
         let users = self.in_the_way(checkout, written).await?;

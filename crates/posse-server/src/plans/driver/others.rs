@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use posse_core::plan::TaskId;
-use posse_core::plan::budget::Of;
 use posse_core::plan::machine::{Effect, Event, Others, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::turn::Level;
@@ -49,8 +48,7 @@ impl Driver {
     /// Writes down how it stands with the others, if that is new. `money`: they have spent some.
     pub(super) async fn hear_of_others(&mut self, money: bool) -> Result<Vec<Effect>, Stopping> {
         let mut spent = Vec::new();
-        let shared = |of| matches!(of, Of::Project | Of::Everything | Of::Item);
-        for level in self.ledger.run.levels().iter().filter(|level| money && shared(level.of)) {
+        for level in self.ledger.run.levels().iter().filter(|level| money && level.of.is_shared()) {
             match self.app.plans.spent(level, &self.ledger.spec).await {
                 Ok(total) => spent.push((level.name.clone(), total)),
                 Err(error) => tracing::warn!("what others have spent cannot be read: {error}"),

@@ -113,13 +113,20 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// What is done for an item now.
-fn doing(doing: &DoingView) -> String {
+/// What is done for an item now, and how far its plan is.
+fn doing(doing: &DoingView, plans: &[PlanView]) -> String {
     let session = doing.session.as_ref().map(|session| {
         let heard = session.doing.as_deref().map(|heard| format!("  {}", plain(heard))).unwrap_or_default();
         format!("  {} {}{heard}", session.agent, age(session.since))
     });
-    format!("{}  {}  {}{}", doing.item, doing.step, age(doing.since), session.unwrap_or_default())
+    let plan = plans.iter().find(|plan| Some(plan.id) == doing.plan_run);
+    let tasks = plan.map(|plan| {
+        let is_done = |status| matches!(status, TaskStatus::Verified | TaskStatus::Skipped);
+        let done = plan.tasks.iter().filter(|task| is_done(task.status)).count();
+        format!("  {done} of {} tasks", plan.tasks.len())
+    });
+    let more = [tasks, session].map(Option::unwrap_or_default).concat();
+    format!("{}  {}  {}{more}", doing.item, doing.step, age(doing.since))
 }
 
 fn hold(view: &AutoView) -> Option<String> {
@@ -128,9 +135,9 @@ fn hold(view: &AutoView) -> Option<String> {
     Some(format!("no session before {until}: {}", plain(&hold.reason)))
 }
 
-/// For the foot of a window: what is done now, the plan that is carried out, what comes next.
-pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, columns: usize) -> Vec<Row> {
-    let empty = view.items.is_empty() && view.doing.is_none();
+/// For the foot of a window: what is done now, the plan that is carried out if it is the only one, what comes next.
+pub(super) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
+    let empty = view.items.is_empty() && view.doing.is_empty();
     let counts = if empty { "nothing in it yet".to_owned() } else { counts(view) };
     let head = format!("{}  {counts}  {}  {}", mode(view.mode), age(view.created), view.used.cost());
     let mut picture: Vec<Row> = vec![vec![("═".repeat(columns), Some(Colour::Dim))], vec![(head, Some(Colour::Bold))]];
@@ -140,12 +147,16 @@ pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, co
     if empty {
         picture.push(vec![("`posse auto new defect TITLE` makes an item".to_owned(), Some(Colour::Dim))]);
     }
-    if let Some(now) = &view.doing {
-        picture.push(vec![("▸ ".into(), Some(Colour::Blue)), (doing(now), None)]);
+    if let Some(away) = &view.away {
+        picture.push(vec![(plain(away), Some(Colour::Yellow))]);
+    }
+    for now in &view.doing {
+        picture.push(vec![("▸ ".into(), Some(Colour::Blue)), (doing(now, plans), None)]);
     }
     // One row stays free for the cursor.
     let room = rows.saturating_sub(picture.len() + 1);
-    if let Some(plan) = plan {
+    picture.truncate(rows.saturating_sub(1).max(2));
+    if let ([plan], [_]) = (plans, view.doing.as_slice()) {
         // It leaves a row for the cursor itself.
         picture.extend(plan::live::picture(plan, jiff::Timestamp::now(), room + 1, columns));
         return picture;
@@ -161,7 +172,7 @@ pub(super) fn progress(view: &AutoView, plan: Option<&PlanView>, rows: usize, co
 }
 
 /// `posse auto status`.
-pub(super) fn status(view: &AutoView, plan: Option<&PlanView>, ui: &Ui) -> String {
+pub(super) fn status(view: &AutoView, plans: &[PlanView], ui: &Ui) -> String {
     let mut text = match (view.status, view.outcome) {
         (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
         (PlanRunStatus::Over, outcome) => {
@@ -173,13 +184,16 @@ pub(super) fn status(view: &AutoView, plan: Option<&PlanView>, ui: &Ui) -> Strin
     if view.waits {
         text.push_str("waits for the environment of its sessions: `posse auto` goes on with it\n");
     }
-    text.extend(view.doing.as_ref().map(|now| format!("now: {}\n", doing(now))));
-    if let Some(plan) = plan {
-        let done =
-            plan.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped)).count();
-        text.push_str(&format!("     {done} of {} tasks; `posse plan status {}`\n", plan.tasks.len(), plan.file));
+    text.extend(view.away.as_ref().map(|away| format!("{}\n", ui.paint(&plain(away), Colour::Yellow))));
+    for now in &view.doing {
+        text.push_str(&format!("now: {}\n", doing(now, plans)));
+        let plan = plans.iter().find(|plan| Some(plan.id) == now.plan_run);
+        text.extend(plan.map(|plan| format!("     `posse plan status {}`\n", plan.file)));
     }
     text.push_str(&format!("{} sessions, {}\n", view.used.sessions, view.used.cost()));
+    for limit in &view.limits {
+        text.push_str(&format!("{}: {} of {:.2} USD\n", plain(&limit.name), limit.spent.cost(), limit.limit_usd));
+    }
     if !view.items.is_empty() {
         let rows: Vec<Vec<Cell>> = view.items.iter().map(item_cells).collect();
         text.push_str(&ui.table(&["", "ITEM", "COST", ""], &rows));

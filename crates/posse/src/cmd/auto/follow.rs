@@ -8,7 +8,7 @@ use posse_server::plans::view::PlanRunStatus;
 use posse_server::record::LogEvent;
 
 use super::news::{Hears, Item, News, Telling};
-use super::{draw, plan_of};
+use super::{draw, plans_of};
 use crate::client::{Client, Repeat};
 use crate::cmd::follow::{Followed, OnSignal, Standing, Window, unless_over};
 use crate::cmd::plan::said::Extent;
@@ -55,9 +55,9 @@ impl Followed for Pipeline {
     }
 
     fn concerns(&self, event: &LogEvent, view: &AutoView, pictured: bool) -> bool {
-        // The picture also has the plan that is carried out.
-        let plan = view.doing.as_ref().and_then(|doing| doing.plan_run).filter(|_| pictured);
-        let of_plan = plan.is_some_and(|plan| event.data["plan_run"] == plan.as_str());
+        // The picture also has the plans that are carried out.
+        let mut plans = view.doing.iter().filter_map(|doing| doing.plan_run);
+        let of_plan = pictured && plans.any(|plan| event.data["plan_run"] == plan.as_str());
         self.news.concerns(event) || (event.kind == "run" && of_plan)
     }
 
@@ -66,8 +66,8 @@ impl Followed for Pipeline {
     }
 
     async fn picture(&mut self, view: &AutoView, window: Window, client: &mut Client) -> Result<Vec<Row>, Error> {
-        let plan = plan_of(view, client).await?;
-        Ok(draw::progress(view, plan.as_ref(), window.rows, window.columns))
+        let plans = plans_of(view, client).await?;
+        Ok(draw::progress(view, &plans, window.rows, window.columns))
     }
 
     async fn come_back(&mut self, client: &mut Client) -> Result<(), Error> {

@@ -168,8 +168,9 @@ fn item_of(entry: &Entry) -> Option<&Slug> {
             | Event::EvidenceFound { id, .. }
             | Event::Retired { id, .. }
             | Event::NotRetired { id, .. }
+            | Event::NotNow { id, .. }
             | Event::DeedFailed { id, .. } => Some(&id.item),
-            Event::Started | Event::Scanned { .. } | Event::Stop(_) | Event::Time => None,
+            Event::Started | Event::Scanned { .. } | Event::Spent { .. } | Event::Stop(_) | Event::Time => None,
         },
         Entry::Created { .. } | Entry::Closed => None,
     }

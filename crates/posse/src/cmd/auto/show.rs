@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::follow::Pipeline;
 use super::news::Hears;
-use super::{Where, draw, no_item, plan_of, run, slug};
+use super::{Where, draw, no_item, plans_of, run, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::audit::encoded;
 use crate::cmd::follow::{Follower, OnSignal};
@@ -80,12 +80,12 @@ pub(super) async fn status(place: Where, ui: &Ui) -> Result<Exit, Error> {
         None => None,
     };
     let Some((mut client, view)) = newest else {
-        ui.answer(&json!({ "pipeline": null, "plan": null }), String::new);
+        ui.answer(&json!({ "pipeline": null, "plans": [] }), String::new);
         ui.say("no pipeline has run in this project; `posse auto items` shows what is in the backlog");
         return Ok(Exit::Ok);
     };
-    let plan = plan_of(&view, &mut client).await?;
-    ui.answer(&json!({ "pipeline": view, "plan": plan }), || draw::status(&view, plan.as_ref(), ui));
+    let plans = plans_of(&view, &mut client).await?;
+    ui.answer(&json!({ "pipeline": view, "plans": plans }), || draw::status(&view, &plans, ui));
     Ok(Exit::Ok)
 }
 

@@ -1,0 +1,175 @@
+//! What bounds it: failures, restarts, the quota, money.
+
+use super::*;
+use crate::plan::budget::Level;
+
+#[test]
+fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
+    let backlog: Vec<Candidate> = (0..50).map(|n| candidate(&format!("{n}-x"), Kind::Feature)).collect();
+    let mut bench = Bench::new(drain(), backlog);
+    for _ in 0..3 {
+        bench.intake();
+        bench.checked(PlanFound::Missing);
+        // Three tries each: an empty answer is no answer.
+        for _ in 0..3 {
+            let (id, deed) = bench.deed();
+            assert!(matches!(deed, Deed::Plan(_)));
+            let end = SessionEnd::Infra("ended without a word".into());
+            bench.tell(Event::PlannerEnded { id, end, usage: Usage::default() });
+            if let Some(deadline) = bench.pipeline.deadline() {
+                bench.clock = deadline.0;
+                bench.tell(Event::Time);
+            }
+        }
+    }
+    bench.ended(RunOutcome::CircuitOpen, "3 items in a row failed at once or for nothing: 0-x, 1-x, 2-x");
+    assert_eq!(bench.backlog.len(), 50);
+    assert!(bench.pipeline.carried().items.values().all(|memory| memory.attempts == 0), "it was not their fault");
+}
+
+#[test]
+fn t100_an_item_that_comes_back_again_and_again_stops_everything() {
+    let (mut carried, mut clock) = (Carried::default(), 0);
+    for start in 1..=7 {
+        let mut bench = Bench::carried(drain(), feature("1-a"), carried, clock);
+        if start == 7 {
+            bench.ended(RunOutcome::InternalError, "loop guard: 1-a was begun 6 times");
+            return;
+        }
+        bench.tell(Event::Stop(StopHow::Now));
+        bench.intake();
+        bench.ended(RunOutcome::Stopped, "stopped on request");
+        (carried, clock) = (bench.pipeline.carried().for_the_next(), bench.clock);
+    }
+}
+
+#[test]
+fn t71_a_limit_holds_everything_and_costs_nothing() {
+    let hold = Hold { until: Wall(2 * 3_600_000), reason: "You've hit your limit".into(), known: true };
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.planner(SessionEnd::Limited(hold.clone()));
+    assert_eq!(bench.pipeline.deadline(), Some(hold.until));
+    bench.why("1-a", Standing::InProgress, "planning waits for the quota");
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    // Another run honours it.
+    let carried = bench.pipeline.carried().for_the_next();
+    let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
+    assert_eq!((other.pipeline.doing(), other.pipeline.deadline()), (Vec::new(), Some(hold.until)));
+    other.clock = hold.until.0;
+    other.tell(Event::Time);
+    other.intake();
+    let no_wait = Settings { no_wait: true, ..drain() };
+    Bench::carried(no_wait, feature("1-a"), carried, bench.clock).ended(RunOutcome::RateLimited, "hit your limit");
+    // And this one goes on where it was.
+    bench.clock = hold.until.0;
+    bench.tell(Event::Time);
+    bench.planner(over());
+    bench.checked(valid());
+    bench.done();
+    bench.ended(RunOutcome::Verified, "1 done");
+}
+
+fn level(name: &str, limit_usd: f64) -> Level {
+    Level { name: name.into(), limit_usd: Some(limit_usd), ..Level::default() }
+}
+
+#[test]
+fn money_is_counted_over_all_items_and_on_every_level() {
+    let mut backlog = feature("1-a");
+    backlog.extend(feature("2-b"));
+    // The narrowest is not always the one that is spent first.
+    let windows = || vec![level("week", 20.0), level("day", 2.0)];
+    let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
+    bench.planned();
+    // What plans spend is in the ledger, and who reads that tells it, before it is told how the plan ended.
+    bench.tell(Event::Spent { levels: vec![("week".into(), used(1.5)), ("day".into(), used(1.5))] });
+    bench.done();
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.planner(over());
+    bench.checked(valid());
+    bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD of 2.00 USD are spent");
+    // By somebody else, on the other one.
+    let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    assert!(!bench.pipeline.knows(&[("week".into(), used(20.0))]));
+    bench.tell(Event::Spent { levels: vec![("week".into(), used(20.0))] });
+    assert!(bench.pipeline.knows(&[("week".into(), used(20.0))]));
+    bench.planner(over());
+    bench.checked(valid());
+    bench.ended(RunOutcome::BudgetExhausted, "week: 20.50 USD of 20.00 USD are spent");
+    // Before it began.
+    let spent = Level { spent: used(2.0), ..level("day", 2.0) };
+    Bench::new(Settings { levels: vec![spent], ..drain() }, backlog.clone()).ended(RunOutcome::BudgetExhausted, "day");
+    // For one item: others go on.
+    backlog[0].limit_usd = Some(0.5);
+    let mut bench = Bench::new(drain(), backlog.clone());
+    bench.planned();
+    bench.why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
+    assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
+    // Who takes it up again has not got the money back.
+    let mut bench =
+        Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().for_the_next(), 0);
+    bench.tell(Event::Retry { item: slug("1-a") });
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.why("1-a", Standing::Parked, "budget_exhausted");
+}
+
+#[test]
+fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
+    let mut bench = Bench::new(Settings { levels: vec![level("day", 2.0)], ..drain() }, feature("1-a"));
+    bench.planned();
+    bench.tell(Event::Spent { levels: vec![("day".into(), used(2.0))] });
+    bench.executed(RunOutcome::BudgetExhausted);
+    bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD");
+    let memory = &bench.pipeline.carried().items[&slug("1-a")];
+    assert_eq!((memory.attempts, &memory.parked), (0, &None), "it goes on from here");
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::BudgetExhausted);
+    bench.ended(RunOutcome::Suspended, "1-a");
+    bench.why("1-a", Standing::Parked, "budget_exhausted: so it ended");
+    // Also if it is not the item's own limit that was reached: it is not begun again and again.
+    let mut backlog = feature("1-a");
+    backlog[0].limit_usd = Some(40.0);
+    let mut bench = Bench::new(Settings::default(), backlog);
+    bench.planned();
+    bench.executed(RunOutcome::BudgetExhausted);
+    assert!(bench.pipeline.is_idle());
+    bench.backlog[0].limit_usd = Some(50.0);
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    bench.intake();
+}
+
+#[test]
+fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
+    let mut bench = Bench::new(Settings { levels: vec![level("day", 0.5)], ..drain() }, feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
+    bench.planner(SessionEnd::OutOfMoney);
+    bench.ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    // If its tool is wrong about that, not for ever.
+    let mut bench = Bench::new(Settings { levels: vec![level("day", 50.0)], ..drain() }, feature("1-a"));
+    bench.backlog[0].limit_usd = Some(40.0);
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    assert_eq!(bench.pipeline.left(&slug("1-a")), Some(40.0), "the tightest");
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    while bench.pipeline.outcome().is_none() {
+        bench.planner(SessionEnd::OutOfMoney);
+        if let Some(deadline) = bench.pipeline.deadline() {
+            bench.clock = deadline.0;
+            bench.tell(Event::Time);
+        }
+    }
+    bench.why("1-a", Standing::Parked, "budget_exhausted: what is left is not enough");
+}

@@ -1,0 +1,127 @@
+//! What people are waited for, and what they ask for.
+
+use super::*;
+
+#[test]
+fn t97_no_verdict_costs_no_verification_and_ends() {
+    let mut bench = Bench::new(drain(), defect("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    for _ in 0..3 {
+        bench.verifier(SessionEnd::Failed("the session took too long".into()), Verdict::Pass);
+        // The pause before it is asked again.
+        if let Some(deadline) = bench.pipeline.deadline() {
+            bench.clock = deadline.0;
+            bench.tell(Event::Time);
+        }
+    }
+    bench.ended(RunOutcome::Suspended, "waiting for a person: 1-a");
+    bench.why("1-a", Standing::Parked, "needs_attention: no verdict in 3 tries: the session took too long");
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].wanting, 0);
+    // Parked it stays, also for the next run, until a person says so.
+    let carried = bench.pipeline.carried().for_the_next();
+    let mut bench = Bench::carried(drain(), bench.backlog, carried, bench.clock);
+    bench.ended(RunOutcome::Verified, "nothing to do");
+    let carried = bench.pipeline.carried().for_the_next();
+    bench = Bench::carried(Settings::default(), bench.backlog, carried, bench.clock);
+    assert!(bench.pipeline.is_idle());
+    bench.tell(Event::Retry { item: slug("1-a") });
+    bench.intake();
+}
+
+#[test]
+fn t84_stop_keeps_what_was_done_and_archives_nothing() {
+    // In the middle of a run of its plan.
+    for how in [StopHow::AfterTask, StopHow::Now] {
+        for outcome in [RunOutcome::Stopped, RunOutcome::Verified] {
+            let mut bench = Bench::new(drain(), feature("1-a"));
+            bench.planned();
+            let (id, _) = bench.deed();
+            bench.tell(Event::Stop(how));
+            assert_eq!(bench.effects, [Effect::StopPlan { id, how }]);
+            bench.executed(outcome);
+            if outcome == RunOutcome::Verified {
+                bench.checked(valid());
+            }
+            bench.ended(RunOutcome::Stopped, "on request");
+            assert_eq!(RunOutcome::Stopped.exit_code(), 3);
+            // The next run plans nothing again, and does not carry out what is.
+            let mut bench =
+                Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+            bench.intake();
+            bench.checked(valid());
+            match outcome {
+                RunOutcome::Verified => {
+                    bench.gathered(good());
+                    bench.retired(ItemOutcome::Completed);
+                }
+                _ => bench.done(),
+            }
+        }
+    }
+    // In the middle of a session: it may finish, or is ended.
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.tell(Event::Stop(StopHow::AfterTask));
+    assert_eq!(bench.effects, []);
+    let (id, _) = bench.deed();
+    bench.tell(Event::Stop(StopHow::Now));
+    assert_eq!(bench.effects, [Effect::EndSession { id }]);
+    bench.planner(SessionEnd::Interrupted);
+    bench.ended(RunOutcome::Stopped, "");
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    // A planner that may finish has planned.
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.tell(Event::Stop(StopHow::AfterTask));
+    bench.planner(over());
+    bench.checked(valid());
+    bench.ended(RunOutcome::Stopped, "");
+    assert!(bench.pipeline.carried().items[&slug("1-a")].planned.is_some());
+}
+
+#[test]
+fn who_stops_the_run_of_a_plan_stops_the_pipeline() {
+    let mut bench = Bench::new(Settings::default(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Stopped);
+    bench.ended(RunOutcome::Stopped, "");
+}
+
+#[test]
+fn what_needs_a_person_waits_for_one_and_others_go_on() {
+    let mut backlog = feature("1-a");
+    backlog.extend(feature("2-b"));
+    let mut bench = Bench::new(Settings::default(), backlog);
+    // A task of its plan asks.
+    bench.planned();
+    bench.backlog[0].asks = Some("Which colour?".into());
+    bench.executed(RunOutcome::Suspended);
+    bench.why("1-a", Standing::Parked, "suspended");
+    // Too little to begin with.
+    assert_eq!(bench.deed().0.item, slug("2-b"));
+    bench.answer(|id| Event::IntakeEnded { id, intake: Intake::Vague { question: "What?".into() } });
+    assert_eq!(bench.deed().1, Deed::Mark { question: "What?".into() });
+    bench.backlog[1].held = Some("waits for an answer: What?".into());
+    bench.answer(|id| Event::Marked { id });
+    assert!(bench.pipeline.is_idle());
+    bench.why("2-b", Standing::Parked, "What?");
+    assert_eq!(bench.pipeline.deadline(), None, "nobody is woken up for nothing");
+    // The first is answered.
+    bench.backlog[0].asks = None;
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    bench.intake();
+    bench.checked(valid());
+    bench.done();
+    // And then the second.
+    bench.backlog[0].held = None;
+    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
+    bench.tell(scanned);
+    bench.planned();
+    bench.done();
+    assert!(bench.pipeline.is_idle());
+}

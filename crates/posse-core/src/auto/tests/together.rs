@@ -1,0 +1,154 @@
+//! Several items at once.
+
+use super::*;
+use crate::plan::budget::Level;
+
+fn two_of(items: &[&str]) -> Bench {
+    let backlog = items.iter().map(|item| candidate(item, Kind::Feature)).collect();
+    Bench::new(Settings { parallel: 2, ..drain() }, backlog)
+}
+
+impl Bench {
+    fn under_way(&self) -> Vec<String> {
+        self.pipeline.doing().iter().map(|doing| format!("{} {}", doing.id.item, doing.step)).collect()
+    }
+}
+
+#[test]
+fn each_goes_its_own_way_and_no_more_than_were_asked_for() {
+    let mut bench = two_of(&["1-a", "2-b", "3-c"]);
+    assert_eq!(bench.under_way(), ["1-a intake", "2-b intake"]);
+    bench.turn_to("2-b");
+    bench.planned();
+    assert_eq!(bench.under_way(), ["1-a intake", "2-b executing"]);
+    bench.why("3-c", Standing::Waiting, "it is next");
+    bench.done();
+    assert_eq!(bench.under_way(), ["1-a intake", "3-c intake"], "there is room again");
+    bench.turn_to("3-c");
+    bench.planned();
+    bench.done();
+    bench.turn_to("1-a");
+    assert_eq!(bench.pipeline.outcome(), None, "one is still worked on");
+    bench.planned();
+    bench.done();
+    bench.ended(RunOutcome::Verified, "3 done");
+}
+
+#[test]
+fn one_is_one_whatever_is_configured() {
+    let backlog = || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature)];
+    let settings = Settings { parallel: 4, ..Settings::default() };
+    for settings in [
+        Settings { mode: Mode::Once, ..settings.clone() },
+        Settings { item: Some(slug("1-a")), ..settings.clone() },
+        Settings { max_items: Some(1), ..settings },
+    ] {
+        let mut bench = Bench::new(settings, backlog());
+        assert_eq!(bench.under_way(), ["1-a intake"]);
+        bench.planned();
+        bench.done();
+        bench.ended(RunOutcome::Verified, "1 done");
+    }
+}
+
+#[test]
+fn a_look_from_before_an_item_went_brings_it_back_for_nobody() {
+    let mut bench = two_of(&["1-a", "2-b"]);
+    let before = bench.backlog.clone();
+    bench.turn_to("1-a");
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    // Somebody looks, the item goes, and only then is told what was seen.
+    let (id, _) = bench.deed();
+    bench.pipeline.handle(Event::Retired { id, place: "there".into(), message: String::new() }, Wall(bench.clock));
+    assert!(bench.pipeline.outstanding().contains(&Effect::Scan));
+    bench.turn_to("2-b");
+    let (id, _) = bench.deed();
+    let effects = bench.pipeline.handle(Event::IntakeEnded { id, intake: Intake::Gone }, Wall(bench.clock));
+    assert!(!effects.contains(&Effect::Scan), "the look that was asked for is still awaited: {effects:?}");
+    let late = bench.pipeline.difference(before, None);
+    let effects = bench.pipeline.handle(late, Wall(bench.clock));
+    assert_eq!(effects, [Effect::Scan], "something has gone since: nothing is begun before it was looked at again");
+}
+
+#[test]
+fn a_limit_holds_all_and_a_stop_stops_all() {
+    let mut bench = two_of(&["1-a", "2-b"]);
+    let hold = Hold { until: Wall(9 * MINUTE), reason: "limit".into(), known: true };
+    bench.turn_to("2-b");
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.planner(SessionEnd::Limited(hold));
+    bench.turn_to("1-a");
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.why("1-a", Standing::InProgress, "planning waits for the quota");
+    bench.clock = 9 * MINUTE;
+    bench.tell(Event::Time);
+    assert_eq!(bench.under_way(), ["1-a planning", "2-b planning"]);
+    bench.planner(over());
+    bench.checked(valid());
+    bench.tell(Event::Stop(StopHow::Now));
+    let asked = |effect: &Effect| match effect {
+        Effect::StopPlan { id, .. } => format!("stop {}", id.item),
+        Effect::EndSession { id } => format!("end {}", id.item),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(bench.effects.iter().map(asked).collect::<Vec<_>>(), ["stop 1-a", "end 2-b"]);
+    bench.executed(RunOutcome::Stopped);
+    assert_eq!(bench.pipeline.outcome(), None);
+    bench.turn_to("2-b");
+    bench.planner(SessionEnd::Interrupted);
+    bench.ended(RunOutcome::Stopped, "on request");
+}
+
+#[test]
+fn it_ends_when_all_have_come_to_their_end() {
+    // Money.
+    let level = Level { name: "day".into(), limit_usd: Some(1.0), ..Level::default() };
+    let mut bench = two_of(&["1-a", "2-b"]);
+    bench = Bench::new(Settings { levels: vec![level], ..bench.pipeline.settings().clone() }, bench.backlog);
+    for item in ["1-a", "2-b"] {
+        bench.turn_to(item);
+        bench.intake();
+        bench.checked(PlanFound::Missing);
+    }
+    bench.turn_to("1-a");
+    bench.planner(over());
+    bench.checked(valid());
+    assert_eq!(bench.under_way(), ["1-a executing", "2-b planning"]);
+    bench.turn_to("2-b");
+    bench.planner(over());
+    bench.checked(valid());
+    assert_eq!(bench.under_way(), ["1-a executing"]);
+    let stops = |effect: &Effect| matches!(effect, Effect::StopPlan { how: StopHow::AfterTask, .. });
+    assert!(bench.effects.iter().any(stops), "{:?}", bench.effects);
+    bench.turn_to("1-a");
+    bench.executed(RunOutcome::Stopped);
+    bench.ended(RunOutcome::BudgetExhausted, "day: 1.00 USD of 1.00 USD");
+    let begun = |memory: &crate::auto::Memory| memory.planned.is_some() && memory.attempts == 0;
+    assert!(bench.pipeline.carried().items.values().all(begun), "both go on from here");
+}
+
+#[test]
+fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
+    let mut bench = two_of(&["1-a", "2-b", "3-c", "4-d", "5-e"]);
+    bench.turn_to("2-b");
+    bench.intake();
+    for item in ["1-a", "3-c", "4-d"] {
+        bench.turn_to(item);
+        bench.intake();
+        bench.checked(PlanFound::Missing);
+        let (id, _) = bench.deed();
+        bench.tell(Event::PlannerEnded { id, end: SessionEnd::Failed("boom".into()), usage: Usage::default() });
+    }
+    assert_eq!(bench.under_way(), ["2-b checking the plan"]);
+    bench.turn_to("2-b");
+    bench.checked(PlanFound::Missing);
+    bench.ended(RunOutcome::CircuitOpen, "3 items in a row failed at once or for nothing: 1-a, 3-c, 4-d");
+    assert!(bench.pipeline.carried().items.values().all(|memory| memory.attempts == 0));
+    let why = bench.pipeline.why(&slug("2-b")).unwrap();
+    assert!(why.history.last().unwrap().text.starts_with("stays as it is before planning: 3 items"), "{why:?}");
+}

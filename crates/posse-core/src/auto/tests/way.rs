@@ -1,0 +1,238 @@
+//! The way of an item, from its plan to the archive.
+
+use super::*;
+
+#[test]
+fn a_feature_is_planned_carried_out_and_archived() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.done();
+    bench.ended(RunOutcome::Verified, "1 done");
+    bench.why("1-a", Standing::Ended, "completed");
+    let told: Vec<String> =
+        bench.pipeline.why(&slug("1-a")).unwrap().history.into_iter().map(|line| line.text).collect();
+    assert_eq!(
+        told,
+        [
+            "begun, attempt 1 of 2",
+            "planned",
+            "its plan is carried out: so it ended",
+            "all evidence is there",
+            "completed: every task is done, and its work is in the branch; now in there",
+        ]
+    );
+}
+
+#[test]
+fn a_defect_is_verified_before_it_is_archived() {
+    for (verdict, outcome, end) in [
+        (Verdict::Pass, ItemOutcome::Completed, RunOutcome::Verified),
+        (Verdict::Warn, ItemOutcome::CompletedWithWarnings, RunOutcome::CompletedWithWarnings),
+    ] {
+        let mut bench = Bench::new(drain(), defect("1-a"));
+        bench.planned();
+        bench.executed(RunOutcome::Verified);
+        bench.checked(valid());
+        bench.verifier(over(), verdict);
+        bench.logged(1);
+        bench.gathered(good());
+        bench.retired(outcome);
+        bench.ended(end, "1 done");
+    }
+}
+
+#[test]
+fn t95_a_planner_that_writes_no_plan_has_failed() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    for attempt in 1..=2 {
+        bench.intake();
+        bench.checked(PlanFound::Missing);
+        bench.planner(SessionEnd::Over { denied: vec!["Write .claude/plan".into()] });
+        bench.checked(PlanFound::Missing);
+        if attempt == 1 {
+            let why = bench.pipeline.why(&slug("1-a")).unwrap();
+            assert!(why.history.iter().any(|line| line.text.contains("not allowed: Write")), "{why:?}");
+        }
+    }
+    bench.retired(ItemOutcome::Failed);
+    bench.ended(RunOutcome::Failed, "failed: 1-a");
+}
+
+#[test]
+fn a_broken_plan_may_be_repaired_once() {
+    let invalid = || PlanFound::Invalid { problems: "no tasks".into() };
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.intake();
+    bench.checked(PlanFound::Missing);
+    bench.planner(over());
+    bench.checked(invalid());
+    assert!(
+        matches!(bench.deed().1, Deed::Plan(planning) if planning.repair.as_ref().is_some_and(|repair| repair.problems == "no tasks"))
+    );
+    bench.planner(over());
+    bench.checked(valid());
+    bench.done();
+
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    for _ in 0..2 {
+        bench.intake();
+        // What the attempt before has left behind is set aside, and told to the next planner.
+        let plan =
+            if bench.pipeline.carried().items[&slug("1-a")].attempts == 0 { PlanFound::Missing } else { invalid() };
+        let left = plan != PlanFound::Missing;
+        bench.checked(plan);
+        if left {
+            assert_eq!(bench.deed().1, Deed::SetAside);
+            bench.answer(|id| Event::SetAside { id });
+            assert!(matches!(bench.deed().1, Deed::Plan(planning) if planning.before.is_some()));
+        }
+        bench.planner(over());
+        bench.checked(invalid());
+        bench.planner(over());
+        bench.checked(invalid());
+    }
+    bench.retired(ItemOutcome::Failed);
+}
+
+#[test]
+fn t96_three_verifications_and_no_more() {
+    let mut bench = Bench::new(drain(), defect("1-a"));
+    bench.planned();
+    for number in 1..=3 {
+        bench.executed(RunOutcome::Verified);
+        bench.checked(valid());
+        bench.verifier(over(), Verdict::Fail);
+        // One in the middle is told by another daemon: the same events, in another machine.
+        bench.logged(number);
+        if number < 3 {
+            assert_eq!(bench.deed().1, Deed::SetAside);
+            bench.answer(|id| Event::SetAside { id });
+            bench.planner(over());
+            bench.checked(valid());
+        }
+    }
+    bench.retired(ItemOutcome::Exhausted);
+    bench.ended(RunOutcome::Failed, "failed: 1-a");
+}
+
+#[test]
+fn verifications_in_the_log_count_whoever_wrote_them() {
+    let mut bench = Bench::new(drain(), defect("1-a"));
+    let intake = Intake::Ready { hash: "h1".into(), failed: 2, next: 3 };
+    bench.answer(|id| Event::IntakeEnded { id, intake });
+    bench.checked(PlanFound::Missing);
+    bench.planner(over());
+    bench.checked(valid());
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.verifier(over(), Verdict::Fail);
+    bench.logged(3);
+    bench.retired(ItemOutcome::Exhausted);
+}
+
+#[test]
+fn t61_a_plan_whose_breaker_tripped_archives_nothing() {
+    for outcome in [RunOutcome::CircuitOpen, RunOutcome::Failed, RunOutcome::InvalidPlan, RunOutcome::InternalError] {
+        let mut bench = Bench::new(drain(), feature("1-a"));
+        for _ in 0..2 {
+            bench.planned();
+            bench.executed(outcome);
+        }
+        bench.retired(ItemOutcome::Failed);
+        bench.ended(RunOutcome::Failed, "1-a");
+    }
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Deadlocked);
+    bench.retired(ItemOutcome::Deadlocked);
+}
+
+#[test]
+fn what_is_not_shown_is_not_archived() {
+    let lie = Evidence { commits: Vec::new(), ..good() };
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    for _ in 0..2 {
+        bench.planned();
+        bench.executed(RunOutcome::Verified);
+        bench.checked(valid());
+        bench.gathered(lie.clone());
+    }
+    let (_, deed) = bench.deed();
+    assert!(matches!(deed, Deed::Retire(retirement) if retirement.reason.contains("no session left a commit")));
+    bench.retired(ItemOutcome::Failed);
+}
+
+/// Somebody has taken it out of the archive, or the project is another one than before: what is remembered is no evidence.
+#[test]
+fn what_is_back_and_not_in_the_archive_is_done_again() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    let back = bench.backlog.clone();
+    bench.retired(ItemOutcome::Completed);
+    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+}
+
+#[test]
+fn t93_what_is_done_is_not_done_again() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    // The source is still there though it was moved.
+    let mut back = bench.backlog.clone();
+    back.iter_mut().for_each(|candidate| candidate.archived = true);
+    bench.retired(ItemOutcome::Completed);
+    let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
+    bench.intake();
+    bench.retired(ItemOutcome::Completed);
+    bench.ended(RunOutcome::Verified, "1 done");
+    // It could not be moved: it is excluded, and never processed again.
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.executed(RunOutcome::Verified);
+    bench.checked(valid());
+    bench.gathered(good());
+    bench.answer(|id| Event::NotRetired { id, why: "read-only".into() });
+    bench.ended(RunOutcome::Suspended, "1-a");
+    bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
+    let mut bench =
+        Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+    assert!(bench.pipeline.is_idle());
+    bench.tell(Event::Retry { item: slug("1-a") });
+    bench.intake();
+    bench.retired(ItemOutcome::Completed);
+}
+
+#[test]
+fn answers_of_another_time_are_none() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    let (id, _) = bench.deed();
+    bench.intake();
+    let before = bench.pipeline.doing();
+    bench.tell(Event::IntakeEnded { id: id.clone(), intake: Intake::Gone });
+    bench.tell(Event::Retired { id, place: "nowhere".into(), message: String::new() });
+    assert_eq!(bench.pipeline.doing(), before);
+    // Nor are answers to something else.
+    bench.answer(|id| Event::Retired { id, place: "nowhere".into(), message: String::new() });
+    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].ended, None);
+}
+
+#[test]
+fn what_its_author_changes_is_planned_anew() {
+    let mut bench = Bench::new(drain(), feature("1-a"));
+    bench.planned();
+    bench.tell(Event::Stop(StopHow::Now));
+    bench.executed(RunOutcome::Stopped);
+    bench.backlog[0].hash = "h2".into();
+    let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+    let intake = Intake::Ready { hash: "h2".into(), failed: 0, next: 1 };
+    bench.answer(|id| Event::IntakeEnded { id, intake });
+    bench.checked(valid());
+    assert_eq!(bench.deed().1, Deed::SetAside);
+}

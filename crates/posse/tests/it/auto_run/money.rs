@@ -1,0 +1,136 @@
+//! What a backlog costs, what it may cost, and what is told of it.
+
+use super::*;
+
+const USER: &str = "user";
+const PROJECT: &str = "project";
+
+fn window(whose: &str, limit_usd: f64) -> Value {
+    json!({ "whose": whose, "window": { "secs": 7 * 86_400, "nanos": 0 }, "limit_usd": limit_usd })
+}
+
+/// What this pipeline may spend is one sum over planners, tasks, validators and verifiers, whoever starts them.
+#[test]
+fn a_cap_is_for_everything_that_is_done() {
+    let scene = Scene::new(&["1-more", "2-more"]);
+    scene.does("1-more");
+    scene.does("2-more");
+    let id = scene.begin(&json!({ "cap_usd": 0.5 }));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!(outcome, "budget_exhausted", "{reason}");
+    assert_eq!(reason, "this run of the backlog: 0.50 USD of 0.50 USD are spent");
+    assert_eq!(scene.claude.sessions(), 2, "planner and worker; not the validator");
+    assert_eq!(scene.claude.called("plan", 1).unwrap().flag("--max-budget-usd"), Some("0.5"), "and they are told so");
+    assert_eq!(scene.claude.called("do-1-more", 1).unwrap().flag("--max-budget-usd"), Some("0.25"));
+    let view = scene.show(&id).unwrap();
+    assert_eq!((&view["limits"][0]["limit_usd"], &view["items"][0]["attempts"]), (&json!(0.5), &json!(0)));
+    // The next one has money again, and goes on where it was: a validator, and the whole of the other item.
+    scene.claude.play("do-1-more.2", VALID);
+    let id = scene.begin(&json!({}));
+    assert_eq!(scene.ended(&id), ("verified".into(), "2 done".into()), "{:#}", scene.journal(&id));
+    assert_eq!(scene.claude.sessions(), 6);
+}
+
+/// Every window counts for planners too, not only the narrowest: here the wider one is spent, by another project.
+#[test]
+fn every_window_counts_before_a_planner_is_started() {
+    let scene = Scene::new(&["1-more"]);
+    let other = scene.env.work().parent().unwrap().join("outside/other");
+    fs::create_dir(&other).unwrap();
+    let git = |arguments: &[&str]| {
+        assert!(Command::new("git").args(arguments).current_dir(&other).status().unwrap().success());
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.name", "U"]);
+    git(&["config", "user.email", "u@example.org"]);
+    fs::write(other.join("plan.yaml"), "meta: {name: One}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n").unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    let mut command = scene.env.command(["plan", "run", "plan.yaml"]);
+    let output = command.current_dir(&other).env("PATH", scene.claude.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let begin = |windows: Value| scene.begin(&json!({ "config": { "windows": windows } }));
+    let id = begin(json!([window(USER, 0.25), window(PROJECT, 0.2)]));
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), scene.claude.sessions()), ("budget_exhausted", 1), "{reason}");
+    assert!(reason.starts_with("everything in the last 7d: 0.25 USD of 0.25 USD"), "{reason}");
+    // What others spend meanwhile counts as well.
+    scene.claude.gate("gate");
+    scene.claude.play("plan", &format!("await gate\n{PLANNER}"));
+    let id = begin(json!([window(USER, 0.7), window(PROJECT, 0.5)]));
+    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    let mut command = scene.env.command(["plan", "run", "--reset", "t", "plan.yaml"]);
+    let output = command.current_dir(&other).env("PATH", scene.claude.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    scene.claude.open_gate("gate");
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), scene.claude.sessions()), ("budget_exhausted", 3), "{reason}");
+    assert!(reason.starts_with("everything in the last 7d: 0.75 USD of 0.70 USD"), "{reason}");
+}
+
+/// Beside the item lies what was done by whom, for how much; who is not looking is told the sum of it.
+#[test]
+fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
+    let scene = Scene::new(&["1-bug"]);
+    scene.does("1-bug");
+    scene.claude.play("verify.1", WANTING);
+    scene.does_again_and_again("1-bug", "");
+    let told = scene.env.work().parent().unwrap().join("outside/told");
+    let command = ["sh", "-c", &format!("cat >> {}; echo >> {0}", told.display())];
+    let id = scene.begin(&json!({ "notifications": { "command": command } }));
+    assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
+    let report = scene.file("docs/completed-backlog/defects/1-bug.report.md").unwrap();
+    let rows: Vec<Vec<&str>> = report
+        .lines()
+        .skip_while(|line| *line != "## Sessions")
+        .filter(|line| line.starts_with("| ") && line.ends_with("USD |"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let who: Vec<String> = rows.iter().map(|row| format!("{}: {}, {}", row[0], row[1], row[4])).collect();
+    assert_eq!(
+        who,
+        [
+            "plan: planner, done",
+            "task do-1-bug: coder, done",
+            "validation of do-1-bug: validator, pass",
+            "verification: verifier, fail",
+            "plan: planner, done",
+            "task do-1-bug: coder, done",
+            "validation of do-1-bug: validator, pass",
+            "verification: verifier, pass",
+        ],
+        "{report}"
+    );
+    assert!(report.contains("\n8 sessions, 2.00 USD.\n") && report.contains("| Cost | 2.00 USD |"), "{report}");
+    let finished = when("it is told", || {
+        let told = fs::read_to_string(&told).ok()?;
+        let notices = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        notices.into_iter().find(|notice| notice["event"] == "item_finished")
+    });
+    let text = finished["text"].as_str().unwrap();
+    assert!(text.starts_with("1-bug: fixed (") && text.contains(", 2.00 USD)"), "{text}");
+    let commit = scene.git(&["log", "--format=%H", "-1", "--", "1-bug"]);
+    let commits = text.lines().find_map(|line| line.strip_prefix("commits: ")).unwrap();
+    assert!(commits.split(' ').any(|named| commit.starts_with(named)), "{text} {commit}");
+}
+
+/// Of some changes nobody tells. Who wants the backlog to be looked at now and then gets that.
+#[test]
+fn a_safety_scan_finds_what_nobody_tells_of() {
+    let scene = Scene::new(&["1-more"]);
+    scene.does("1-more");
+    let item = scene.env.work().join("docs/feature-backlog/1-more.md");
+    let text = fs::read_to_string(&item).unwrap();
+    fs::write(&item, text.replacen("\n\n", "\n\n## Status: On Hold\n\n", 1)).unwrap();
+    // Written through a name in another directory: the kernel tells of that one only.
+    let elsewhere = scene.env.work().parent().unwrap().join("outside/1-more.md");
+    fs::hard_link(&item, &elsewhere).unwrap();
+    let id = scene.begin(&json!({ "mode": "watch", "config": { "pipeline": { "safety_scan_seconds": 1 } } }));
+    when("it is held", || (scene.show(&id)?["items"][0]["reason"] == "on hold").then_some(()));
+    fs::write(&elsewhere, text).unwrap();
+    when("it is archived", || {
+        scene.there("docs/completed-backlog/features").contains(&"1-more.md".into()).then_some(())
+    });
+}

@@ -1,0 +1,102 @@
+//! Several items at once.
+
+use super::*;
+
+impl Scene {
+    fn under_way(&self, id: &str) -> Option<Vec<String>> {
+        let view = self.show(id)?;
+        let doing = view["doing"].as_array()?.iter();
+        let said = |doing: &Value| format!("{} {}", doing["item"].as_str().unwrap(), doing["step"].as_str().unwrap());
+        Some(doing.map(said).collect())
+    }
+
+    /// Each was archived once, and nothing is left behind.
+    #[track_caller]
+    fn archived_once(&self, items: &[&str]) {
+        for item in items {
+            let moved = format!("docs/completed-backlog/features/{item}.md");
+            let commits = self.git(&["log", "--format=%h", "--", &moved]);
+            assert_eq!(commits.lines().count(), 1, "{item}");
+            assert_eq!(self.file(item).as_deref(), Some("done\n"));
+        }
+        assert_eq!(self.git(&["status", "--porcelain"]), "?? .posse/\n");
+        assert_eq!(self.git(&["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+/// As many as are configured, and no more; what is new is taken up while others are worked on.
+#[test]
+fn as_many_items_as_are_configured_are_worked_on_at_once() {
+    let scene = Scene::new(&["1-more", "2-more"]);
+    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
+    fs::write(scene.env.work().join(".posse/config.toml"), "[pipeline]\nmax_parallel_items = 2\n").unwrap();
+    for item in ["1-more", "2-more", "3-more"] {
+        scene.does(item);
+    }
+    for item in ["1-more", "2-more"] {
+        scene.claude.gate(item);
+        let work = format!("await {item}\ncommit {item} done\nreport completed done");
+        scene.claude.play(&format!("do-{item}.1"), &work);
+    }
+    let (code, text) = scene.auto(&["--detach"]);
+    assert_eq!(code, 0, "{text}");
+    let id = text.trim().to_owned();
+    when("both", || (scene.claude.waits("do-1-more", 1) && scene.claude.waits("do-2-more", 1)).then_some(()));
+    when("both are shown", || (scene.under_way(&id)? == ["1-more executing", "2-more executing"]).then_some(()));
+    let (code, text) = scene.auto(&["status"]);
+    assert!(code == 0 && text.contains("now: 1-more") && text.contains("now: 2-more"), "{text}");
+    // One more is too many, until there is room.
+    scene.add("3-more");
+    scene.claude.open_gate("1-more");
+    when("the third", || scene.there("docs/completed-backlog/features").contains(&"3-more.md".into()).then_some(()));
+    when("the second is alone", || (scene.under_way(&id)? == ["2-more executing"]).then_some(()));
+    // And one is taken up while another is worked on.
+    scene.does("4-more");
+    scene.add("4-more");
+    when("the fourth", || scene.there("docs/completed-backlog/features").contains(&"4-more.md".into()).then_some(()));
+    scene.claude.open_gate("2-more");
+    when("the second", || scene.there("docs/completed-backlog/features").contains(&"2-more.md".into()).then_some(()));
+    let (code, text) = scene.auto(&["stop"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(scene.ended(&id).0, "stopped");
+    scene.archived_once(&["1-more", "2-more", "3-more", "4-more"]);
+    assert_eq!(scene.claude.sessions(), 12, "none is worked on twice");
+}
+
+#[test]
+fn the_daemon_may_die_at_any_time_of_several_items() {
+    let items = ["1-more", "2-more", "3-more"];
+    let scene = Scene::new(&items);
+    items.iter().for_each(|item| scene.does(item));
+    // It takes at least two daemons, however fast the machine is.
+    scene.claude.gate("gate");
+    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
+    let id = scene.begin(&json!({ "limits": { "max_parallel_items": 3 } }));
+    let mut kills = 0;
+    while scene.show(&id).is_none_or(|view| view["status"] != "over") {
+        std::thread::sleep(Duration::from_millis(150 + 60 * kills));
+        if kills < 8 && scene.show(&id).is_some_and(|view| view["status"] == "running") {
+            scene.another_daemon(&id);
+            kills += 1;
+            if kills == 2 {
+                scene.claude.open_gate("gate");
+            }
+        }
+    }
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "3 done"), "{kills} kills: {:#}", scene.journal(&id));
+    assert_eq!(scene.claude.sessions(), 9, "after {kills} kills");
+    scene.archived_once(&items);
+}
+
+/// In one's own checkout there is room for one.
+#[test]
+fn several_items_in_one_checkout_are_refused() {
+    let scene = Scene::new(&["1-more"]);
+    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
+    let config = "[pipeline]\nmax_parallel_items = 2\n[git]\nisolation = 'in_place'\n";
+    fs::write(scene.env.work().join(".posse/config.toml"), config).unwrap();
+    let (code, text) = scene.auto(&["--once"]);
+    assert!(code != 0 && text.contains("several items at once need work trees"), "{code} {text}");
+    assert_eq!(scene.claude.sessions(), 0);
+}
