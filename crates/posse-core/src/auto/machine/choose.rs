@@ -91,12 +91,12 @@ impl Pipeline {
             let idle = self.jobs.is_empty();
             if let Some((outcome, reason)) = self.closing.clone() {
                 return if idle {
-                    self.finish(outcome, reason)
+                    self.finish(outcome, reason);
                 };
             }
             if self.stop.is_some() {
                 return if idle {
-                    self.finish(RunOutcome::Stopped, "stopped on request".into())
+                    self.finish(RunOutcome::Stopped, "stopped on request".into());
                 };
             }
             if self.outstanding.contains(&Effect::Scan) {
@@ -112,7 +112,7 @@ impl Pipeline {
             let Some(item) = self.next() else {
                 let ends = self.settings.mode != Mode::Watch || self.settings.item.is_some() || self.has_enough();
                 return if idle && ends {
-                    self.through()
+                    self.through();
                 };
             };
             if let Some(hold) = &self.carried.hold {
