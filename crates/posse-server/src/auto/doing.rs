@@ -147,11 +147,15 @@ impl Doing {
         why_away(Path::new(&self.spec.directory), self.spec.home.as_deref()).await
     }
 
-    /// Items that are in the archive as done and in the backlog again, with the same words: they go. What was said of it.
+    /// Items that are in the archive as done and in the backlog again, with the same words: they go. What is to be said of
+    /// it. Those that an earlier pipeline has archived go by the way of every item.
     pub(super) async fn sweep(&self) -> Vec<String> {
         let (project, shelves) = (Path::new(&self.spec.directory), &self.spec.shelves);
         let found = scan(project, shelves);
-        let archived = |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug);
+        let remembered =
+            |item: &Item| self.spec.carried.items.get(&item.slug).is_some_and(|known| known.ended.is_some());
+        let archived =
+            |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug) && !remembered(item);
         let mut said = Vec::new();
         for Found { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
             let of = (item.kind, &item.slug);

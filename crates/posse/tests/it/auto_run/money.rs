@@ -46,7 +46,7 @@ fn every_window_counts_before_a_planner_is_started() {
     fs::write(other.join("plan.yaml"), "meta: {name: One}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n").unwrap();
     git(&["add", "-A"]);
     git(&["commit", "-q", "-m", "first"]);
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", "commit a $number\nreport completed done");
     let mut command = scene.env.command(["plan", "run", "plan.yaml"]);
     let output = command.current_dir(&other).env("PATH", scene.claude.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
