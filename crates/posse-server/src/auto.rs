@@ -13,6 +13,7 @@ pub mod entry;
 mod execute;
 pub(crate) mod keeping;
 mod ledger;
+mod log_file;
 mod logs;
 mod place;
 mod scan;

@@ -389,7 +389,11 @@ impl Pipeline {
         let Some(job) = self.jobs.get(item) else { return };
         let hash = job.hash.clone();
         let limit_usd = self.backlog.get(item).and_then(|candidate| candidate.limit_usd);
-        self.say(NoticeKind::ItemParked, Level::Warning, item, format!("{why}: {reason}"));
+        let what = match why {
+            ParkedWhy::ArchiveFailed => NoticeKind::NotArchived,
+            _ => NoticeKind::ItemParked,
+        };
+        self.say(what, Level::Warning, item, format!("{why}: {reason}"));
         self.memory(item).parked = Some(Parked { why, reason, hash, limit_usd });
         self.parked.push(item.clone());
         self.leave(item);

@@ -291,12 +291,36 @@ pub enum NoticeKind {
     /// A step on the way.
     Step,
     ItemStarted,
+    ItemPlanned,
     ItemFinished,
     ItemFailed,
+    /// Verified as often as it may be, and never right.
+    ItemExhausted,
     /// It waits for a person.
     ItemParked,
+    /// The same, because it is done and still in the backlog.
+    NotArchived,
     HoldBegins,
     HoldEnds,
     /// Something else is checked out: everything waits.
     CheckoutAway,
+}
+
+impl NoticeKind {
+    /// As in the log files of a pipeline.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Step => "STEP",
+            Self::ItemStarted => "STARTED",
+            Self::ItemPlanned => "PLANNED",
+            Self::ItemFinished => "COMPLETED",
+            Self::ItemFailed => "FAILED",
+            Self::ItemExhausted => "EXHAUSTED",
+            Self::ItemParked => "SUSPENDED",
+            Self::NotArchived => "ARCHIVE_FAILED",
+            Self::HoldBegins => "RATE_LIMITED",
+            Self::HoldEnds => "GOING_ON",
+            Self::CheckoutAway => "CHECKOUT_AWAY",
+        }
+    }
 }

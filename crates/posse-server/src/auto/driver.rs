@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use posse_core::auto::session::SessionEnd;
-use posse_core::auto::words::{Deed, DeedId, Effect, Event};
+use posse_core::auto::words::{Deed, DeedId, Effect, Event, Notice};
 use posse_core::backlog::Slug;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::secrets::masked;
 use posse_core::turn::Level;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use super::entry::Entry;
 use super::ledger::Ledger;
 use super::view::{self, AutoView};
 use super::watching::Watching;
-use super::{AllHeard, Command, guard, words};
+use super::{AllHeard, Command, guard, log_file, words};
 use crate::api::App;
 use crate::journal::{self, Stopping};
 use crate::notify;
@@ -291,7 +292,10 @@ impl Driver {
                     let channels = self.ledger.spec.notifications.clone();
                     tokio::spawn(async move { notify::notify(&channels, notice).await });
                 }
-                self.record(Entry::Said { level: notice.level, item: notice.item, text: notice.text }).await
+                let Notice { what, level, item, text, .. } = notice;
+                let effects = self.record(Entry::Said { level, item: item.clone(), text: text.clone() }).await?;
+                log_file::append(&self.doing.state, crate::now(), what, level, item.as_ref(), &masked(&text));
+                Ok(effects)
             }
             // The end is closed when nothing else is left to do.
             Effect::Finish { .. } => Ok(Vec::new()),

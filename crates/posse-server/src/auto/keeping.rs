@@ -9,6 +9,7 @@ use posse_core::ids::RunId;
 use posse_core::plan::retention::{self, Run, Stays};
 use posse_core::time::Wall;
 
+use super::log_file;
 use super::logs::sessions_of;
 use super::place::of_item;
 use super::view::{AutoView, ItemView};
@@ -73,7 +74,8 @@ pub(crate) fn on_disk(state: &Path, views: &[AutoView]) -> Vec<Run<ItemOf>> {
 fn of_pipeline(state: &Path, view: &AutoView) -> Vec<Run<ItemOf>> {
     let directory = state.join(view.id.as_str());
     let entries = std::fs::read_dir(directory.join("items")).into_iter().flatten().flatten();
-    let items = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<Slug>().ok());
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let items = directories.filter_map(|entry| entry.file_name().to_str()?.parse::<Slug>().ok());
     let run = |item: Slug| {
         let known = view.items.iter().find(|known| known.item == item);
         let directory = of_item(&directory, &item);
@@ -121,6 +123,10 @@ pub(crate) fn remove(state: &Path, ItemOf { run, item }: &ItemOf) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!("{}: {error}", directory.display()),
     }
+    let _ = std::fs::remove_file(log_file::of_item(&pipeline, item));
     // If it was the last one.
-    let _ = std::fs::remove_dir(pipeline.join("items")).and_then(|()| std::fs::remove_dir(pipeline));
+    if std::fs::remove_dir(pipeline.join("items")).is_ok() {
+        let _ = std::fs::remove_file(log_file::of_pipeline(&pipeline));
+        let _ = std::fs::remove_dir(pipeline);
+    }
 }

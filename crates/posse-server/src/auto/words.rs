@@ -13,11 +13,11 @@ pub(super) const WAITS: &str = "the daemon was restarted, and nobody is there wh
 /// A notice, for who is not looking.
 pub(super) fn told(notice: &Notice, ledger: &Ledger) -> Option<notify::Notice> {
     let (event, priority) = match notice.what {
-        NoticeKind::Step => return None,
+        NoticeKind::Step | NoticeKind::ItemPlanned => return None,
         NoticeKind::ItemStarted => ("item_started", 2),
         NoticeKind::ItemFinished => ("item_finished", 3),
-        NoticeKind::ItemFailed => ("item_failed", 4),
-        NoticeKind::ItemParked => ("item_parked", 5),
+        NoticeKind::ItemFailed | NoticeKind::ItemExhausted => ("item_failed", 4),
+        NoticeKind::ItemParked | NoticeKind::NotArchived => ("item_parked", 5),
         NoticeKind::HoldBegins => ("hold_begins", 3),
         NoticeKind::HoldEnds => ("hold_ends", 2),
         NoticeKind::CheckoutAway => ("checkout_away", 4),

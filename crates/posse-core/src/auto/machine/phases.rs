@@ -157,7 +157,7 @@ impl Pipeline {
                 let branch = self.settings.branch.clone();
                 let memory = self.memory(item);
                 (memory.planned, memory.branch) = (Some(Planned { item: hash }), branch);
-                self.step(item, "planned");
+                self.say(NoticeKind::ItemPlanned, Level::Info, item, "planned".into());
                 self.ready(item, Step::Execute);
             }
             (Author::Planner { number }, PlanFound::Invalid { problems }) => {
@@ -400,9 +400,10 @@ impl Pipeline {
     fn retired(&mut self, item: &Slug, outcome: ItemOutcome, text: String, message: Option<String>) {
         let Some(job) = self.jobs.get(item) else { return };
         let hash = job.hash.clone();
-        let (what, level) = match outcome.is_success() {
-            true => (NoticeKind::ItemFinished, Level::Info),
-            false => (NoticeKind::ItemFailed, Level::Warning),
+        let (what, level) = match outcome {
+            ItemOutcome::Completed | ItemOutcome::CompletedWithWarnings => (NoticeKind::ItemFinished, Level::Info),
+            ItemOutcome::Exhausted => (NoticeKind::ItemExhausted, Level::Warning),
+            ItemOutcome::Failed | ItemOutcome::Deadlocked => (NoticeKind::ItemFailed, Level::Warning),
         };
         self.say_with(what, level, item, text, message);
         if outcome.is_success() {
