@@ -82,10 +82,15 @@ pub(super) async fn usage(State(app): State<App>, Params(query): Params<types::U
 }
 
 /// Show a run of a plan
-#[utoipa::path(get, path = "/plans/{id}", tag = "plans", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/plans/{id}", tag = "plans", params(("id" = String, Path), types::PlanQuery),
     responses((status = 200, description = "It", body = PlanView), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<PlanView> {
-    Ok(Json(app.plans.show(id).await?))
+pub(super) async fn show(
+    State(app): State<App>,
+    Run(id): Run,
+    Params(query): Params<types::PlanQuery>,
+) -> Answer<PlanView> {
+    let view = app.plans.show(id).await?;
+    Ok(Json(if query.tasks.unwrap_or(true) { view } else { PlanView { tasks: Vec::new(), ..view } }))
 }
 
 /// Stop a run of a plan

@@ -18,8 +18,8 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use auto::{AutoIn, AutoJournalView, AutoLimitsIn, AutoRetryIn, WhyQuery};
 pub use plans::{
-    BudgetIn, CleanIn, CleanItem, CleanView, CleanWhat, PlanIn, PlanJournalView, RetryIn, SessionFiles, SessionLines,
-    SessionLogQuery, StopPlan, TaskAnswerIn, UsageQuery,
+    BudgetIn, CleanIn, CleanItem, CleanView, CleanWhat, PlanIn, PlanJournalView, PlanQuery, RetryIn, SessionFiles,
+    SessionLines, SessionLogQuery, StopPlan, TaskAnswerIn, UsageQuery,
 };
 pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, RunsQuery, StopRun};
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use posse_server::plans::view::PlanView;
 use posse_testkit::TestEnv;
 use posse_testkit::scripted::ScriptedClaude;
 
@@ -152,6 +153,12 @@ fn a_plan_is_carried_out_and_merged() {
     // Nothing is left to do, and nothing is done.
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+
+    // Who does not want to hear of every task need not.
+    let runs: Vec<PlanView> = scene.env.http().get("/plans").unwrap();
+    let show = |query: &str| -> PlanView { scene.env.http().get(&format!("/plans/{}{query}", runs[0].id)).unwrap() };
+    assert_eq!((show("").tasks.len(), show("?tasks=false").tasks.len()), (2, 0));
+    assert_eq!(show("").outcome, show("?tasks=false").outcome);
 }
 
 /// T43.

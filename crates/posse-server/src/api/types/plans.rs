@@ -173,6 +173,16 @@ pub struct SessionFiles {
     pub directory: String,
 }
 
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PlanQuery {
+    /// `false`: without its tasks, which may be many.
+    #[serde(default, deserialize_with = "super::super::params::lenient")]
+    #[param(value_type = Option<bool>)]
+    pub tasks: Option<bool>,
+}
+
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -54,7 +54,9 @@ impl Driver {
             checkout |= more == Change::Checkout;
         }
         self.watched = self.watching.arm();
-        if self.look.is_none() && (checkout || self.wants_to_look()) {
+        // The look that is under way may have been too early to see it.
+        let looking = self.ledger.pipeline.outstanding().contains(&Effect::Scan);
+        if self.look.is_none() && (checkout || looking || self.wants_to_look()) {
             self.look = Some(Instant::now() + SETTLE);
         }
     }

@@ -25,13 +25,15 @@ pub(super) struct PlanRun {
     teller: Teller,
     /// What the sessions that were told of have used.
     used: Total,
+    /// Somebody sees every task. Otherwise they are not asked for all the time: they may be a thousand.
+    pictured: bool,
 }
 
 impl PlanRun {
     /// With what these sessions do and say.
-    pub(super) fn new(id: RunId, body: PlanIn, file: String, sessions: Sessions) -> Self {
+    pub(super) fn new(id: RunId, body: PlanIn, file: String, sessions: Sessions, pictured: bool) -> Self {
         let news = News::new(id, sessions);
-        Self { id, body, file, news, teller: Teller::new(Extent::Lines), used: Total::default() }
+        Self { id, body, file, news, teller: Teller::new(Extent::Lines), used: Total::default(), pictured }
     }
 }
 
@@ -44,6 +46,12 @@ impl Followed for PlanRun {
     }
 
     async fn view(&mut self, client: &mut Client) -> Result<PlanView, Error> {
+        if !self.pictured {
+            let view: PlanView = client.get(&format!("/plans/{}?tasks=false", self.id)).await?;
+            if view.status == PlanRunStatus::Running {
+                return Ok(view);
+            }
+        }
         client.get(&format!("/plans/{}", self.id)).await
     }
 

@@ -157,7 +157,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     let sessions = if args.verbose { Sessions::All } else { Sessions::None };
     let file = args.file.display().to_string();
-    let run = PlanRun::new(view.id, body, file.clone(), sessions);
+    let run = PlanRun::new(view.id, body, file.clone(), sessions, ui.interactive());
     let view = Follower::new(client, run, ui).run_its_course().await?;
     Ok(over(&view, &file, ui))
 }

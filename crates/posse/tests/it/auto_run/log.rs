@@ -160,7 +160,7 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
 fn kept(scene: &Scene) -> Vec<PathBuf> {
     let pipelines = fs::read_dir(scene.env.places().autos()).unwrap().map(|entry| entry.unwrap().path());
     let items = pipelines.flat_map(|pipeline| fs::read_dir(pipeline.join("items")).into_iter().flatten());
-    let mut items: Vec<PathBuf> = items.map(|entry| entry.unwrap().path()).collect();
+    let mut items: Vec<PathBuf> = items.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     items.sort();
     items
 }
@@ -174,6 +174,10 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     scene.claude.play("verify", "words='I could not decide.'");
     assert_eq!(scene.auto(&["--drain"]).0, 7);
     assert_eq!(kept(&scene).len(), 2);
+    let log = fs::read_to_string(kept(&scene)[0].with_extension("log")).unwrap();
+    let told: Vec<&str> =
+        log.lines().filter_map(|line| line.split(' ').nth(2)).filter(|word| *word != "STEP").collect();
+    assert_eq!(told, ["STARTED", "PLANNED", "COMPLETED"], "{log}");
     let (code, text) = said_of(&scene, &["plan", "clean"]);
     assert!(
         code == 0 && text.contains("it is out of the backlog") && text.contains("it is still in the backlog"),
@@ -197,6 +201,7 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     let (code, text) = said_of(&scene, &["plan", "clean", "--yes"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!(kept(&scene), Vec::<PathBuf>::new(), "{text}");
+    assert_eq!(fs::read_dir(scene.env.places().autos()).unwrap().count(), 0, "with its logs: {text}");
 }
 
 fn said_of(scene: &Scene, words: &[&str]) -> (i32, String) {
