@@ -276,7 +276,10 @@ async fn a_commit_of_somebody_else_is_not_taken_back() {
         "unset GIT_INDEX_FILE; echo theirs > b; git add b; git commit --quiet --no-verify -m theirs",
     );
     let step = repo.commit(before.as_ref()).await;
-    assert!(matches!(&step, Step::Failed(why) if why.contains("somebody else committed at the same moment")), "{step:?}");
+    assert!(
+        matches!(&step, Step::Failed(why) if why.contains("somebody else committed at the same moment")),
+        "{step:?}"
+    );
     assert_eq!(repo.committed(), ["M b"]);
     assert_eq!(repo.status(), " M a");
 }

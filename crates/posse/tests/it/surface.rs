@@ -323,6 +323,16 @@ fn backlogs() {
                     let held = "---\ndepends_on: 8-nobody\n---\n# Held\n";
                     fs::write(scene.env.work().join("docs/feature-backlog/9-held.md"), held).unwrap();
                 }
+                // It has to look first.
+                "auto retry 9-held" => {
+                    let http = scene.env.http();
+                    let newest: Value = http.get("/auto").unwrap();
+                    let journal = format!("/auto/{}/journal", newest[0]["id"].as_str().unwrap());
+                    when("it has looked", || {
+                        let entries: Value = http.get(&journal).ok()?;
+                        entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
+                    });
+                }
                 "auto answer 3-asks blue" => {
                     let asks = "# Asks\n\n## Status: Needs Clarification\n\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n";
                     fs::write(scene.env.work().join("docs/feature-backlog/3-asks.md"), asks).unwrap();

@@ -154,6 +154,8 @@ fn daemon_and_command_line_die_together() {
     let play = Play::new(THINKS);
     let mut followed = play.begin();
     followed.until("turn 4: analyst_review");
+    // Over tmux nobody can say of a prompt that is just being typed whether it arrived: the run would stop instead of typing it twice.
+    play.until_recorded("asked", 4);
     let daemon = play.env.daemon_pid();
     followed.signal(Signal::KILL);
     kill(daemon);
