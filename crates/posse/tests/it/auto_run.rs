@@ -56,6 +56,24 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
+    /// Kills the daemon at ever later moments, until the pipeline is over or that often. Opens the gate after so many: fewer
+    /// there cannot be, however fast the machine is. Gives the kills there were.
+    fn killed_till_over(&self, id: &str, most: u64, open_after: u64) -> u64 {
+        let mut kills = 0;
+        while self.show(id).is_none_or(|view| view["status"] != "over") {
+            // What is waited for is the moment itself: something else is going on at each.
+            std::thread::sleep(Duration::from_millis(150 + 60 * kills));
+            if kills < most && self.show(id).is_some_and(|view| view["status"] == "running") {
+                self.another_daemon(id);
+                kills += 1;
+                if kills == open_after {
+                    self.claude.open_gate("gate");
+                }
+            }
+        }
+        kills
+    }
+
     pub(crate) fn new(items: &[&str]) -> Self {
         let scene = Self::of(|work| {
             fs::write(work.join("README"), "one\n").unwrap();
@@ -430,21 +448,10 @@ fn the_daemon_may_die_at_any_time_of_a_pipeline() {
     let scene = Scene::new(&["1-bug", "2-more"]);
     scene.does("1-bug");
     scene.does("2-more");
-    // It takes at least three daemons, however fast the machine is.
     scene.claude.gate("gate");
     scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
     let id = scene.begin(&json!({}));
-    let mut kills = 0;
-    while scene.show(&id).is_none_or(|view| view["status"] != "over") {
-        std::thread::sleep(Duration::from_millis(150 + 60 * kills));
-        if kills < 12 && scene.show(&id).is_some_and(|view| view["status"] == "running") {
-            scene.another_daemon(&id);
-            kills += 1;
-            if kills == 3 {
-                scene.claude.open_gate("gate");
-            }
-        }
-    }
+    let kills = scene.killed_till_over(&id, 12, 3);
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{kills} kills: {:#}", scene.journal(&id));
     assert_eq!(scene.claude.sessions(), 7, "after {kills} kills");

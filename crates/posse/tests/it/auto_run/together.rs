@@ -68,21 +68,10 @@ fn the_daemon_may_die_at_any_time_of_several_items() {
     let items = ["1-more", "2-more", "3-more"];
     let scene = Scene::new(&items);
     items.iter().for_each(|item| scene.does(item));
-    // It takes at least two daemons, however fast the machine is.
     scene.claude.gate("gate");
     scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
     let id = scene.begin(&json!({ "limits": { "max_parallel_items": 3 } }));
-    let mut kills = 0;
-    while scene.show(&id).is_none_or(|view| view["status"] != "over") {
-        std::thread::sleep(Duration::from_millis(150 + 60 * kills));
-        if kills < 8 && scene.show(&id).is_some_and(|view| view["status"] == "running") {
-            scene.another_daemon(&id);
-            kills += 1;
-            if kills == 2 {
-                scene.claude.open_gate("gate");
-            }
-        }
-    }
+    let kills = scene.killed_till_over(&id, 8, 2);
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "3 done"), "{kills} kills: {:#}", scene.journal(&id));
     assert_eq!(scene.claude.sessions(), 9, "after {kills} kills");
