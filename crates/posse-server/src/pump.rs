@@ -509,7 +509,14 @@ impl Pump {
         }
         self.exit = Some(exit);
         self.look();
+        if self.tape.is_behind() {
+            self.record_picture();
+        }
+        self.tape.end();
+        // From here on nobody can be typed to, and whoever wants it hears so.
+        let link = self.link.take();
         self.drive(&Happened::Gone);
+        self.next_job();
         self.last_wanted.iter_mut().for_each(|(_, until)| *until = Instant::now());
         self.tell_last_answer();
         let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
@@ -524,11 +531,6 @@ impl Pump {
                 self.answer(sequence, origin, Err(why));
             }
         }
-        if self.tape.is_behind() {
-            self.record_picture();
-        }
-        self.tape.end();
-        let link = self.link.take();
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
@@ -555,3 +557,6 @@ impl Pump {
         }
     }
 }
+
+#[cfg(test)]
+mod end_tests;

@@ -47,7 +47,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
+    pub fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
         Self { requests }
     }
 

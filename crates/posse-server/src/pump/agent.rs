@@ -285,6 +285,12 @@ impl Agent {
         acts
     }
 
+    /// Nothing that waits will be begun.
+    pub(super) fn refuse_all(&mut self, why: InputError) -> Vec<Do> {
+        self.held = None;
+        self.queue.drain(..).map(|job| Do::refused(job.by, why)).collect()
+    }
+
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
         let reading = self.reading.as_ref();
         let (decision, who) = match wanted {

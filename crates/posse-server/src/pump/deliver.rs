@@ -85,10 +85,13 @@ impl Pump {
         }
     }
 
-    fn next_job(&mut self) {
+    pub(super) fn next_job(&mut self) {
         let bracketed = self.emulator.input_modes().bracketed_paste;
-        let life = &self.life;
-        let acts = self.agent.as_mut().map(|agent| agent.next(bracketed, life, crate::mono()));
+        let (life, no_reader) = (&self.life, self.link.is_none().then(|| self.no_reader()));
+        let acts = self.agent.as_mut().map(|agent| match no_reader {
+            Some(why) => agent.refuse_all(why),
+            None => agent.next(bracketed, life, crate::mono()),
+        });
         self.obey(acts.unwrap_or_default());
     }
 
@@ -103,6 +106,8 @@ impl Pump {
         match self.known_input(writer, sequence) {
             Some(true) => return self.answer(sequence, origin, Ok(())),
             Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
+            // Nothing is written down for one that has ended: the hub does not know this pump any more.
+            None if self.link.is_none() => return self.answer(sequence, origin, Err(self.no_reader())),
             None => {}
         }
         let key = (writer, sequence);
@@ -129,7 +134,7 @@ impl Pump {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
             Some(agent) if self.link.is_some() => agent.take(job, bracketed, &self.life, crate::mono()),
-            _ => vec![Do::refused(job.by, InputError::Ended)],
+            _ => vec![Do::refused(job.by, self.no_reader())],
         };
         self.obey(acts);
     }

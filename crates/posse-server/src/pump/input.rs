@@ -9,10 +9,7 @@ impl Pump {
         if expect.is_some_and(|expected| expected != status) {
             return self.answer(sequence, origin, Err(InputError::Status(status)));
         }
-        let Some(link) = &self.link else {
-            let why = if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended };
-            return self.answer(sequence, origin, Err(why));
-        };
+        let Some(link) = &self.link else { return self.answer(sequence, origin, Err(self.no_reader())) };
         self.last_input = Some(self.emulator.cursor_line());
         match self.backend {
             Backend::Embedded => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
@@ -31,6 +28,11 @@ impl Pump {
         }
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
+    }
+
+    /// Why nobody reads what is typed.
+    pub(super) fn no_reader(&self) -> InputError {
+        if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended }
     }
 
     /// Whether this input is known to have arrived; `None` if nothing is known of it.
