@@ -190,9 +190,8 @@ impl Plans {
         self.adopt(&areas, &mut spec, last.as_ref())?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
-        let view = PlanView::new(&ledger, &state.to_string_lossy());
-        let (journal, told) =
-            (driver::journal_entry(&view, 1, &entry, ledger.changed, None), view::told(id, 1, &entry));
+        let (files, told) = (state.to_string_lossy(), view::told(id, 1, &entry));
+        let (journal, view) = (driver::journal_entry(&ledger, &files, 1, &entry, None), PlanView::new(&ledger, &files));
         journal::write(app, journal, told).await.map_err(|not| match not {
             NotWritten::Stopping => PlanError::Stopping,
             NotWritten::Disk(why) => PlanError::Disk(why),
@@ -417,6 +416,14 @@ impl Plans {
         Ok(self.as_it_is(row).await)
     }
 
+    /// Without its tasks, of which there may be many.
+    pub(crate) async fn show_without_tasks(&self, id: RunId) -> Result<PlanView, PlanError> {
+        match self.live.without_tasks(id) {
+            Some(view) => Ok(view),
+            None => Ok(PlanView { tasks: Vec::new(), ..self.show(id).await? }),
+        }
+    }
+
     /// Of one that goes on, the database has only how it began. If nobody drives it yet, its journal tells.
     async fn as_it_is(&self, row: PlanView) -> PlanView {
         if row.status == PlanRunStatus::Over {
@@ -510,7 +517,7 @@ impl Plans {
             told: tell,
             no_checks: watch::Sender::new(false),
         };
-        self.live.put(PlanView::new(&ledger, &self.state_of(id).to_string_lossy()));
+        self.live.put(&ledger, &self.state_of(id).to_string_lossy());
         let (app, of_all, live) = (app.clone(), app.clone(), self.live.clone());
         let mine = self.shared.join(&ledger);
         let spec = &ledger.spec;

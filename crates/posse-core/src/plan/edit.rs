@@ -3,12 +3,20 @@
 //! The bytes of single values are replaced where they stand; a missing field gets a line of its own. Then the new text is
 //! read again, and it must be the old plan with the new statuses and every comment. If it is not, nothing is written: the
 //! journal has the truth, and the file is only its mirror.
+//!
+//! A run writes one task after the other, and to read a long plan again for each of them would take longer than everything
+//! else. So tasks are proven one by one where that is possible (`alone`), and what was proven is remembered.
 
-use std::ops::Range;
+mod alone;
+mod splices;
 
-use super::file::{PlanStatus, section_status};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use splices::{Edits, Splice};
+
+use super::file::{PlanStatus, Task, section_status};
 use super::record::RECORD_KEYS;
-use super::yaml::{self, Entry, Node, Notation, Tree, Value};
+use super::yaml::{self, Node, Tree, Value};
 use super::{Plan, PlanProblems, Record, State, TaskId, read};
 
 /// What is written on top of a plan when a run ends.
@@ -48,6 +56,16 @@ pub struct Original {
     tree: Tree,
     plan: Plan,
     bare: Node,
+    proven: Mutex<Proven>,
+}
+
+/// What need not be proven again.
+#[derive(Debug)]
+struct Proven {
+    /// Changes outside of tasks.
+    around: Vec<Splice>,
+    /// Every task as it was written last, and the text for that. Nothing if it is not proven.
+    tasks: Vec<Option<(Arc<Record>, Splice)>>,
 }
 
 impl Original {
@@ -56,11 +74,55 @@ impl Original {
         let tree = yaml::parse(text).map_err(unreadable)?;
         let (plan, _) = read::from_tree("plan", &tree.root)?;
         let bare = without_statuses(tree.root.clone());
-        Ok(Self { text: text.to_owned(), tree, plan, bare })
+        let proven = Mutex::new(Proven { around: Vec::new(), tasks: vec![None; plan.tasks().count()] });
+        Ok(Self { text: text.to_owned(), tree, plan, bare, proven })
     }
 
     /// The text with the given statuses in it.
     pub fn write(&self, state: &State, mark: &Mark) -> Result<String, NotWritten> {
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        let around = self.around(state, mark)?;
+        let mut edits = Edits { text: &self.text, splices: around.clone() };
+        let mut all_proven = around == proven.around;
+        for ((task, node), last) in self.tasks().zip(&mut proven.tasks) {
+            let Some(wanted) = state.shared(&task.id).filter(|wanted| ***wanted != task.record) else { continue };
+            if !last.as_ref().is_some_and(|(record, _)| record == wanted) {
+                let changes = self.changes(task, node, wanted)?;
+                let piece = alone::prove(&self.text, &self.tree, node, &changes, wanted);
+                *last = piece.map(|piece| (wanted.clone(), piece));
+                if last.is_none() {
+                    all_proven = false;
+                    edits.splices.extend(changes);
+                }
+            }
+            edits.splices.extend(last.iter().map(|(_, piece)| piece.clone()));
+        }
+        all_proven &= !edits.overlap();
+        let edited = edits.apply();
+        debug_assert!(!all_proven || self.proves(&edited, state, mark), "the parts were proven, and the whole is not");
+        if edited != self.text && !all_proven && !self.proves(&edited, state, mark) {
+            return Err(NotWritten::WouldChangeMore);
+        }
+        proven.around = around;
+        Ok(edited)
+    }
+
+    /// The tasks, and where they stand.
+    fn tasks(&self) -> impl Iterator<Item = (&Task, &Node)> {
+        self.plan.tasks().zip(task_nodes(&self.tree.root))
+    }
+
+    /// What changes in a task.
+    fn changes(&self, task: &Task, node: &Node, wanted: &Record) -> Result<Vec<Splice>, NotWritten> {
+        let mut edits = Edits { text: &self.text, splices: Vec::new() };
+        edits
+            .set(node, &values(&task.record), &values(wanted), &["name", "id"])
+            .ok_or_else(|| NotWritten::NoPlace(format!("task {}", task.id)))?;
+        Ok(edits.splices)
+    }
+
+    /// What changes outside of tasks.
+    fn around(&self, state: &State, mark: &Mark) -> Result<Vec<Splice>, NotWritten> {
         let Self { text, tree, plan, .. } = self;
         let mut edits = Edits { text, splices: Vec::new() };
         if let Some(meta) = tree.root.get("meta") {
@@ -70,27 +132,19 @@ impl Original {
                 .ok_or_else(|| NotWritten::NoPlace("the plan".into()))?;
         }
         for (section, node) in plan.sections.iter().zip(list(&tree.root, "sections")) {
-            for (task, node) in section.tasks.iter().zip(list(node, "tasks")) {
-                let Some(wanted) = state.get(&task.id) else { continue };
-                edits
-                    .set(node, &values(&task.record), &values(wanted), &["name", "id"])
-                    .ok_or_else(|| NotWritten::NoPlace(format!("task {}", task.id)))?;
-            }
             // What a section says of itself follows from its tasks. Where it says nothing, nothing is added.
-            if let Some(entry) = node.get("status") {
-                let status = section_status(section.tasks.iter().map(|task| match state.get(&task.id) {
-                    Some(record) => record.status,
-                    None => task.record.status,
-                }));
-                if !matches!(&entry.value.value, Value::Scalar { text, .. } if text == status.as_str()) {
-                    edits
-                        .replace(entry, status.as_str())
-                        .ok_or_else(|| NotWritten::NoPlace(format!("section {}", section.id)))?;
-                }
+            let Some(entry) = node.get("status") else { continue };
+            let status = section_status(section.tasks.iter().map(|task| match state.get(&task.id) {
+                Some(record) => record.status,
+                None => task.record.status,
+            }));
+            if !matches!(&entry.value.value, Value::Scalar { text, .. } if text == status.as_str()) {
+                edits
+                    .replace(entry, status.as_str())
+                    .ok_or_else(|| NotWritten::NoPlace(format!("section {}", section.id)))?;
             }
         }
-        let edited = edits.apply();
-        if edited == *text || self.proves(&edited, state, mark) { Ok(edited) } else { Err(NotWritten::WouldChangeMore) }
+        Ok(edits.splices)
     }
 
     /// Whether `edited` is this plan with these statuses, and with nothing else changed or lost.
@@ -118,12 +172,13 @@ pub fn same_but_for_statuses(one: &str, other: &str) -> bool {
     }
 }
 
-fn without_statuses(mut root: Node) -> Node {
-    fn drop_keys(node: &mut Node, keys: &[&str]) {
-        if let Value::Map(entries, _) = &mut node.value {
-            entries.retain(|entry| !entry.name().is_some_and(|name| keys.contains(&name)));
-        }
+fn drop_keys(node: &mut Node, keys: &[&str]) {
+    if let Value::Map(entries, _) = &mut node.value {
+        entries.retain(|entry| !entry.name().is_some_and(|name| keys.contains(&name)));
     }
+}
+
+fn without_statuses(mut root: Node) -> Node {
     fn each<'n>(node: &'n mut Node, key: &str) -> Vec<&'n mut Node> {
         let Value::Map(entries, _) = &mut node.value else { return Vec::new() };
         let Some(entry) = entries.iter_mut().find(|entry| entry.name() == Some(key)) else { return Vec::new() };
@@ -232,110 +287,14 @@ pub(super) fn reads_the_same(one: Option<&str>, other: Option<&str>) -> bool {
     one.and_then(quoted) == other.and_then(quoted)
 }
 
-/// Changes to a text, collected first and made at once.
-pub(crate) struct Edits<'t> {
-    pub(crate) text: &'t str,
-    pub(crate) splices: Vec<(Range<usize>, String)>,
-}
-
-impl Edits<'_> {
-    /// Changes fields of a map from what they were to what they shall be. New ones are put behind the last of these
-    /// fields that is there, else behind one of `anchors`. Nothing if there is no place.
-    fn set(&mut self, map: &Node, was: &[Written], wanted: &[Written], anchors: &[&str]) -> Option<()> {
-        for ((key, before), (_, wanted)) in was.iter().zip(wanted) {
-            let entry = map.get(key);
-            // `status: pending` and no status are the same.
-            let same =
-                before == wanted && (entry.is_some() || *key != "status" || wanted.as_deref() == Some("pending"));
-            match (entry, wanted) {
-                _ if same => {}
-                (Some(entry), wanted) => self.replace(entry, wanted.as_deref().unwrap_or("null"))?,
-                (None, None) => {}
-                (None, Some(wanted)) => {
-                    let ours = map
-                        .entries()
-                        .iter()
-                        .rev()
-                        .filter(|entry| entry.name().is_some_and(|name| was.iter().any(|(key, _)| *key == name)));
-                    let anchor = ours
-                        .chain(anchors.iter().filter_map(|anchor| map.get(anchor)))
-                        .chain(map.entries())
-                        .find(|entry| self.on_one_line(entry))?;
-                    self.insert_behind(map, anchor, key, wanted);
-                }
-            }
-        }
-        Some(())
-    }
-
-    fn on_one_line(&self, entry: &Entry) -> bool {
-        let end = self.end(&entry.value).max(entry.key.at.end);
-        !self.text[entry.key.at.start..end].contains('\n')
-    }
-
-    /// Puts other text behind the colon of a field.
-    pub(crate) fn replace(&mut self, entry: &Entry, with: &str) -> Option<()> {
-        let behind_key = self.text.get(entry.key.at.end..)?;
-        let colon = behind_key.len() - behind_key.trim_start_matches([' ', '\t']).len();
-        if !behind_key[colon..].starts_with(':') {
-            return None;
-        }
-        let from = entry.key.at.end + colon + 1;
-        let to = self.end(&entry.value).max(from);
-        self.splices.push((from..to, format!(" {with}")));
-        Some(())
-    }
-
-    pub(crate) fn insert_behind(&mut self, map: &Node, anchor: &Entry, key: &str, value: &str) {
-        let end = self.end(&anchor.value).max(anchor.key.at.end);
-        match map.value {
-            Value::Map(_, Notation::Flow) => self.splices.push((end..end, format!(", {key}: {value}"))),
-            _ => {
-                let line_end = self.text[end..].find('\n').map_or(self.text.len(), |at| end + at);
-                let (at, line) = match self.text[..line_end].strip_suffix('\r') {
-                    Some(line) => (line.len(), "\r\n"),
-                    None => (line_end, "\n"),
-                };
-                let indent = " ".repeat(anchor.key.at.column - 1);
-                self.splices.push((at..at, format!("{line}{indent}{key}: {value}")));
-            }
-        }
-    }
-
-    /// Where a value ends. Block scalars reach into the empty lines behind them, and of nothing the parser says that it
-    /// stands at the next thing.
-    pub(crate) fn end(&self, node: &Node) -> usize {
-        match &node.value {
-            Value::Scalar { text, plain: true } if text.is_empty() => 0,
-            _ => {
-                let value = &self.text[node.at.start..node.at.end];
-                node.at.start + value.trim_end().len()
-            }
-        }
-    }
-
-    pub(crate) fn apply(mut self) -> String {
-        // Stable: several lines inserted in one place keep their order.
-        self.splices.sort_by_key(|(range, _)| range.start);
-        let mut out = String::with_capacity(self.text.len() + 256);
-        let mut at = 0;
-        for (range, with) in &self.splices {
-            // Overlapping edits cannot both be right; the proof will refuse what comes out.
-            if range.start < at {
-                continue;
-            }
-            out.push_str(&self.text[at..range.start]);
-            out.push_str(with);
-            at = range.end;
-        }
-        out.push_str(&self.text[at..]);
-        out
-    }
+/// The maps of all tasks.
+fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
+    list(root, "sections").iter().flat_map(|section| list(section, "tasks"))
 }
 
 /// The map of a task.
 pub(crate) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
-    list(root, "sections").iter().flat_map(|section| list(section, "tasks")).find(|task| {
+    task_nodes(root).find(|task| {
         matches!(task.get("id").map(|entry| &entry.value.value), Some(Value::Scalar { text, .. }) if text == id.as_str())
     })
 }

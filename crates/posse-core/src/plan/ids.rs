@@ -3,16 +3,17 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 /// Longest accepted id, in bytes. It becomes part of a branch and a directory.
 const ID_MAX: usize = 64;
 
-/// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space.
+/// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space. Cheap to copy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct TaskId(String);
+pub struct TaskId(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTaskId {
@@ -59,7 +60,7 @@ impl FromStr for TaskId {
         }
         match s.chars().find(|c| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '@' | '#' | '/' | ':'))) {
             Some(c) => Err(BadTaskId::Character(c)),
-            None => Ok(Self(s.to_owned())),
+            None => Ok(Self(s.into())),
         }
     }
 }
@@ -73,7 +74,7 @@ impl TryFrom<String> for TaskId {
 
 impl From<TaskId> for String {
     fn from(id: TaskId) -> Self {
-        id.0
+        id.0.as_ref().to_owned()
     }
 }
 

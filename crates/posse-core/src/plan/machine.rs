@@ -31,7 +31,7 @@ mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -76,8 +76,6 @@ pub struct Run {
     outcome: Option<RunOutcome>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
-    /// The plan file as it should be, once somebody has asked: to put it together takes longer than all decisions.
-    mirrored: Arc<OnceLock<String>>,
 }
 
 /// A task on its way.
@@ -166,12 +164,16 @@ impl Run {
             outcome: None,
             outstanding: Vec::new(),
             effects: Vec::new(),
-            mirrored: Arc::default(),
         })
     }
 
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The plan as it is now, to keep.
+    pub fn shared_plan(&self) -> Arc<Plan> {
+        self.plan.clone()
     }
 
     pub fn state(&self) -> &State {
@@ -206,11 +208,7 @@ impl Run {
 
     /// The plan file as it should be now.
     pub fn mirror(&self) -> Result<String, NotWritten> {
-        if let Some(known) = self.mirrored.get() {
-            return Ok(known.clone());
-        }
-        let text = self.text.write(&self.state, &self.mark)?;
-        Ok(self.mirrored.get_or_init(|| text).clone())
+        self.text.write(&self.state, &self.mark)
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
@@ -236,9 +234,6 @@ impl Run {
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
-        if effects.contains(&Effect::WritePlan) {
-            self.mirrored = Arc::default();
-        }
         let answered =
             |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
         self.outstanding.extend(effects.iter().filter(answered).cloned());

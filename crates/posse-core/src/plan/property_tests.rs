@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::edit::{Mark, write};
+use super::edit::{Mark, Original, write};
 use super::file_tests::OLD;
 use super::{FailureKind, Plan, Record, State, TaskStatus, yaml};
 
@@ -68,6 +68,19 @@ proptest! {
         }
         prop_assert!(text.contains("name: Sandbox fix   # shown in reports\n"));
         prop_assert!(text.contains("      # reviewed by hand\n"));
+    }
+
+    /// A text that is written over again and again is always what it would be had it been written once.
+    #[test]
+    fn what_was_written_before_does_not_matter(records in proptest::collection::vec((0..4_usize, record()), 1..12)) {
+        let original = Original::read(OLD).unwrap();
+        let (plan, _) = Plan::read("p", OLD).unwrap();
+        let mut state = State::recorded(&plan);
+        for (n, record) in records {
+            *state.of(&["1.1", "1.2", "2.1", "3"][n].parse().unwrap()) = record;
+            let mark = Mark { pause_reason: (n == 3).then(|| "a pause".into()), ..Mark::default() };
+            prop_assert_eq!(original.write(&state, &mark), write(OLD, &state, &mark));
+        }
     }
 
     /// Rubbish is refused, not crashed on; and every place that is named is in the text.

@@ -160,6 +160,13 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<
     sections
 }
 
+/// What has become of the task that this is; nothing if it is none, or one with mistakes.
+pub(super) fn record_of(node: &Node) -> Option<Record> {
+    let mut found = Found::default();
+    let task = task(node, &mut Vec::new(), &mut found)?;
+    found.problems.is_empty().then_some(task.record)
+}
+
 fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<Task> {
     let mut fields = Fields::open(node, &TASK, found)?;
     let Some(id_node) = fields.node("id") else {

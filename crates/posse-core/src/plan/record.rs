@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,18 +113,29 @@ pub struct Record {
     pub commits: Vec<String>,
 }
 
-/// What has become of every task so far.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What has become of every task so far. Cheap to copy: of a thousand tasks only few change at a time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct State(BTreeMap<TaskId, Record>);
+pub struct State(BTreeMap<TaskId, Arc<Record>>);
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(a, b): (_, _)| Arc::ptr_eq(a, b) || a == b;
+        self.0.keys().eq(other.0.keys()) && self.0.values().zip(other.0.values()).all(same)
+    }
+}
 
 impl State {
     /// What the file of a plan says. Only for a plan that no run knows yet.
     pub fn recorded(plan: &Plan) -> Self {
-        Self(plan.tasks().map(|task| (task.id.clone(), task.record.clone())).collect())
+        Self(plan.tasks().map(|task| (task.id.clone(), Arc::new(task.record.clone()))).collect())
     }
 
     pub fn get(&self, id: &TaskId) -> Option<&Record> {
+        self.shared(id).map(|record| &**record)
+    }
+
+    pub(super) fn shared(&self, id: &TaskId) -> Option<&Arc<Record>> {
         self.0.get(id)
     }
 
@@ -134,7 +146,7 @@ impl State {
 
     /// The record of a task, to be changed.
     pub fn of(&mut self, id: &TaskId) -> &mut Record {
-        self.0.entry(id.clone()).or_default()
+        Arc::make_mut(self.0.entry(id.clone()).or_default())
     }
 
     pub fn forget(&mut self, id: &TaskId) {
@@ -142,7 +154,7 @@ impl State {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&TaskId, &Record)> {
-        self.0.iter()
+        self.0.iter().map(|(id, record)| (id, &**record))
     }
 }
 

@@ -105,6 +105,8 @@ pub(crate) struct Tree {
     pub(crate) root: Node,
     /// Every comment, in order. Kept so that a write can prove that it lost none.
     pub(crate) comments: Vec<String>,
+    /// Something in it stands for something elsewhere, or may.
+    pub(crate) has_anchors: bool,
 }
 
 pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
@@ -123,7 +125,7 @@ pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
         }
     }
     match root {
-        Some(root) => Ok(Tree { root, comments: builder.comments }),
+        Some(root) => Ok(Tree { root, has_anchors: !builder.anchors.is_empty(), comments: builder.comments }),
         None => Err(Problem::new(Place { line: 1, column: 1, ..Place::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
     }

@@ -89,8 +89,10 @@ pub(super) async fn show(
     Run(id): Run,
     Params(query): Params<types::PlanQuery>,
 ) -> Answer<PlanView> {
-    let view = app.plans.show(id).await?;
-    Ok(Json(if query.tasks.unwrap_or(true) { view } else { PlanView { tasks: Vec::new(), ..view } }))
+    Ok(Json(match query.tasks.unwrap_or(true) {
+        true => app.plans.show(id).await?,
+        false => app.plans.show_without_tasks(id).await?,
+    }))
 }
 
 /// Stop a run of a plan

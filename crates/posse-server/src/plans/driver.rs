@@ -17,7 +17,6 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::{Judgement, Verdict};
-use posse_core::time::Wall;
 use posse_core::turn::Level;
 use tokio::sync::{mpsc, watch};
 
@@ -252,12 +251,12 @@ impl Driver {
         if let Entry::Said { level, text } = &entry {
             words::log(id, *level, text);
         }
-        let view = PlanView::new(&self.ledger, &self.doing.state.to_string_lossy());
+        let files = self.doing.state.to_string_lossy();
         let usage = self.ledger.lines.get(sessions).cloned();
-        let journal = journal_entry(&view, self.seq, &entry, self.ledger.changed, usage);
+        let journal = journal_entry(&self.ledger, &files, self.seq, &entry, usage);
         let told = view::told(id, self.seq, &entry);
         // Before anybody is told that there is something new to look at.
-        self.live.put(view);
+        self.live.put(&self.ledger, &files);
         journal::write_surely(&self.app, journal, told).await?;
         self.tell_others(&entry);
         Ok(effects)
@@ -445,15 +444,25 @@ impl Driver {
 }
 
 /// An entry as it is stored, and what the session has used that it tells of; with the run as it is, where it begins or ends.
-pub(super) fn journal_entry(view: &PlanView, seq: i64, entry: &Entry, at: Wall, usage: Option<Line>) -> JournalEntry {
-    let row = || RunRow {
-        id: view.id,
-        kind: Kind::Plan,
-        status: view.status.as_str().to_owned(),
-        state_file: view.file.clone(),
-        created: Wall(view.created.as_millisecond()),
-        view: serde_json::to_string(view).unwrap_or_default(),
+pub(super) fn journal_entry(
+    ledger: &Ledger,
+    files: &str,
+    seq: i64,
+    entry: &Entry,
+    usage: Option<Line>,
+) -> JournalEntry {
+    let row = || {
+        let view = PlanView::new(ledger, files);
+        RunRow {
+            id: view.id,
+            kind: Kind::Plan,
+            status: view.status.as_str().to_owned(),
+            state_file: view.file.clone(),
+            created: ledger.begun,
+            view: serde_json::to_string(&view).unwrap_or_default(),
+        }
     };
     let row = matches!(entry, Entry::Created { .. } | Entry::Closed { .. }).then(row);
-    JournalEntry { run: view.id, seq, at, entry: serde_json::to_string(entry).unwrap_or_default(), row, usage }
+    let text = serde_json::to_string(entry).unwrap_or_default();
+    JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, row, usage }
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use posse_core::ids::RunId;
 use posse_core::plan::machine;
 
+use super::ledger::Ledger;
 use super::lock;
-use super::view::PlanView;
+use super::view::{PlanView, Tasks};
 
 /// The runs that go on, as they are now. In the database a run is as it began, and when it is over as it ended: to write
 /// down all of its tasks with every entry would take longer than everything else.
@@ -17,23 +18,35 @@ pub(crate) struct Live(Arc<Mutex<HashMap<RunId, Now>>>);
 
 #[derive(Clone)]
 struct Now {
+    /// All but its tasks, which are put together for whoever asks.
     view: Arc<PlanView>,
+    tasks: Tasks,
     /// What its sessions are heard to do. Nobody writes it down.
     heard: BTreeMap<String, String>,
 }
 
+impl Now {
+    fn without_tasks(&self) -> PlanView {
+        PlanView::clone(&self.view).doing(&self.heard)
+    }
+}
+
 impl Live {
-    pub(super) fn put(&self, view: PlanView) {
-        let (id, view) = (view.id, Arc::new(view));
-        match lock(&self.0).entry(id) {
-            Entry::Occupied(mut now) => now.get_mut().view = view,
-            Entry::Vacant(place) => drop(place.insert(Now { view, heard: BTreeMap::new() })),
+    pub(super) fn put(&self, ledger: &Ledger, files: &str) {
+        let (view, tasks) = (Arc::new(PlanView::without_tasks(ledger, files)), Tasks::of(&ledger.run));
+        match lock(&self.0).entry(view.id) {
+            Entry::Occupied(mut now) => (now.get_mut().view, now.get_mut().tasks) = (view, tasks),
+            Entry::Vacant(place) => drop(place.insert(Now { view, tasks, heard: BTreeMap::new() })),
         }
     }
 
     pub(super) fn get(&self, run: RunId) -> Option<PlanView> {
         let now = lock(&self.0).get(&run).cloned()?;
-        Some(PlanView::clone(&now.view).doing(&now.heard))
+        Some(PlanView { tasks: now.tasks.views(), ..now.without_tasks() })
+    }
+
+    pub(super) fn without_tasks(&self, run: RunId) -> Option<PlanView> {
+        Some(lock(&self.0).get(&run).cloned()?.without_tasks())
     }
 
     pub(super) fn remove(&self, run: RunId) {

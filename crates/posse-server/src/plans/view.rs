@@ -1,11 +1,13 @@
 //! A run of a plan as the world sees it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use posse_agents::headless::Sandbox;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
-use posse_core::plan::machine::{self, Event, Part, RunOutcome};
+use posse_core::plan::file::{Section, Task};
+use posse_core::plan::machine::{self, Event, Part, Run, RunOutcome};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -149,16 +151,19 @@ pub struct HoldView {
 
 impl PlanView {
     pub(super) fn new(ledger: &Ledger, files: &str) -> Self {
-        let (plan, state) = (ledger.run.plan(), ledger.run.state());
+        Self { tasks: Tasks::of(&ledger.run).views(), ..Self::without_tasks(ledger, files) }
+    }
+
+    pub(super) fn without_tasks(ledger: &Ledger, files: &str) -> Self {
         Self {
             id: ledger.spec.id,
             status: if ledger.closed { PlanRunStatus::Over } else { PlanRunStatus::Running },
             file: ledger.spec.file.clone(),
-            name: plan.name.clone(),
+            name: ledger.run.plan().name.clone(),
             directory: ledger.spec.directory.clone(),
             outcome: ledger.ended.as_ref().map(|(outcome, _)| *outcome),
             reason: ledger.ended.as_ref().map(|(_, reason)| reason.clone()),
-            tasks: tasks(plan, state),
+            tasks: Vec::new(),
             sessions: ledger
                 .launched
                 .iter()
@@ -229,22 +234,31 @@ impl PlanView {
     }
 }
 
-fn tasks(plan: &Plan, state: &State) -> Vec<TaskView> {
-    let of_section = |section: &posse_core::plan::file::Section| {
-        let name = section.name.clone();
-        section
-            .tasks
-            .iter()
-            .map(move |task| TaskView {
+/// The tasks of a run as they were at a time. Cheap to take; to be seen they are written out.
+#[derive(Clone)]
+pub(super) struct Tasks {
+    plan: Arc<Plan>,
+    state: State,
+}
+
+impl Tasks {
+    pub(super) fn of(run: &Run) -> Self {
+        Self { plan: run.shared_plan(), state: run.state().clone() }
+    }
+
+    pub(super) fn views(&self) -> Vec<TaskView> {
+        let of_section = |section: &Section| {
+            let view = |task: &Task| TaskView {
                 id: task.id.clone(),
                 name: task.name.clone(),
-                section: name.clone(),
-                status: state.status(&task.id),
-                record: state.get(&task.id).cloned().unwrap_or_default(),
-            })
-            .collect::<Vec<_>>()
-    };
-    plan.sections.iter().flat_map(of_section).collect()
+                section: section.name.clone(),
+                status: self.state.status(&task.id),
+                record: self.state.get(&task.id).cloned().unwrap_or_default(),
+            };
+            section.tasks.iter().map(view).collect::<Vec<_>>()
+        };
+        self.plan.sections.iter().flat_map(of_section).collect()
+    }
 }
 
 /// What everyone is told of an entry. Texts of plans and environments of gates stay in the journal.
