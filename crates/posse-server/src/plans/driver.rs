@@ -1,12 +1,13 @@
 //! The driver of one run of a plan: writes down what happens, tells the machine, does what it wants, and nothing else.
 //!
-//! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal and the plan's
-//! file are waited for, because they have an order.
+//! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal is waited for,
+//! because it has an order. The plan's file, which is for people, follows.
 
 mod others;
 mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use super::doing::{Doing, Told};
 use super::entry::Entry;
 use super::ledger::Ledger;
 use super::others::Mine;
-use super::plan_file::PlanFile;
+use super::plan_file::{PlanFile, Prepared};
 use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Live, report, words};
@@ -43,6 +44,8 @@ pub(super) struct Driver {
     app: App,
     doing: Doing,
     file: PlanFile,
+    /// There is more to write than what is on its way there.
+    file_behind: bool,
     told: mpsc::UnboundedReceiver<Told>,
     commands: mpsc::UnboundedReceiver<Command>,
     /// Where people look at this run.
@@ -83,7 +86,23 @@ impl Driver {
         let Parts { ledger, seq, app, doing, told, commands, live, mine, stop_files } = parts;
         let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
         let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { ledger, seq, app, doing, file, told, commands, live, stops, waiting, mine, stop_files, merged }
+        let file_behind = false;
+        Self {
+            ledger,
+            seq,
+            app,
+            doing,
+            file,
+            file_behind,
+            told,
+            commands,
+            live,
+            stops,
+            waiting,
+            mine,
+            stop_files,
+            merged,
+        }
     }
 
     /// Goes on until the run is over.
@@ -107,7 +126,7 @@ impl Driver {
             effects.extend(self.happen(Event::Started).await?);
         }
         loop {
-            // The file is for people, and takes its time: it is written once for all of this, when the rest is on its way.
+            // The file is for people: it is written once for all of this, when the rest is on its way.
             let mut behind = false;
             while let Some(effect) = effects.pop_front() {
                 behind |= effect == Effect::WritePlan;
@@ -185,6 +204,7 @@ impl Driver {
                     Ok(std::mem::take(&mut self.waiting))
                 }
             },
+            prepared = self.file.prepared() => self.put_plan(prepared).await,
             news = self.mine.news.recv() => self.hear_news(news.ok_or(Stopping)?).await,
             stirred = self.stop_files.stirred.recv() => {
                 stirred.ok_or(Stopping)?;
@@ -375,24 +395,41 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Brings the plan's file up to date. What others have written there is taken over first.
+    /// Begins to bring the plan's file up to date. What others have written there is taken over first.
     async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
+        if self.file.is_busy() {
+            self.file_behind = true;
+            return Ok(Vec::new());
+        }
         if let Some((ours, theirs)) = self.file.edited() {
             return self.edited("somebody", ours, theirs).await;
         }
-        let written = match self.ledger.run.mirror() {
-            Ok(text) => self.file.write(&text).map_err(|error| format!("{}: {error}", self.ledger.spec.file)),
-            Err(error) => Err(error.to_string()),
-        };
-        match written {
-            Ok(true) => Ok(Vec::new()),
-            Ok(false) => Ok(vec![Effect::WritePlan]),
-            // The journal has it all; the file is for people.
-            Err(why) => {
-                let text = format!("the plan's file is behind: {why}");
-                self.record(Entry::Said { level: Level::Warning, text }).await
+        match self.ledger.run.mirror() {
+            Ok(text) => {
+                self.file.begin(text);
+                Ok(Vec::new())
             }
+            Err(error) => self.not_written(error.to_string()).await,
         }
+    }
+
+    /// Puts what was written in its place.
+    async fn put_plan(&mut self, prepared: io::Result<Prepared>) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = match prepared.and_then(|prepared| self.file.put(prepared)) {
+            Ok(true) => Vec::new(),
+            Ok(false) => vec![Effect::WritePlan],
+            Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
+        };
+        if std::mem::take(&mut self.file_behind) {
+            effects.push(Effect::WritePlan);
+        }
+        Ok(effects)
+    }
+
+    /// The journal has it all; the file is for people.
+    async fn not_written(&mut self, why: String) -> Result<Vec<Effect>, Stopping> {
+        let text = format!("the plan's file is behind: {why}");
+        self.record(Entry::Said { level: Level::Warning, text }).await
     }
 
     /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
@@ -415,6 +452,7 @@ impl Driver {
 
     /// The end: what is left of work areas, the report, a notice.
     async fn close(&mut self) -> Result<(), Stopping> {
+        self.file.settle().await;
         if let Err(why) = self.write_last() {
             let text = format!(
                 "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",

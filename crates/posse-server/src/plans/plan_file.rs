@@ -5,23 +5,37 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
+use tokio::task::JoinHandle;
 
 /// Its name in the run's own directory.
 const NOTE: &str = "plan.json";
 
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
+///
+/// To write it takes longer than all decisions of a run, most of all the disk. So most of it is done elsewhere (`begin`), and
+/// only the end, which has its place in the order of things, when that is through (`put`).
 pub(super) struct PlanFile {
     path: PathBuf,
     note: PathBuf,
     /// Texts that are ours. The last is the newest.
     known: Vec<String>,
+    begun: Option<JoinHandle<io::Result<Prepared>>>,
+    /// How often somebody has changed it.
+    edits: u64,
+}
+
+/// A text that lies beside the plan, noted as ours, and has only to be put in its place.
+pub(super) struct Prepared {
+    text: String,
+    edits: u64,
+    file: NamedTempFile,
 }
 
 impl PlanFile {
     /// `text` is what the run began with.
     pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
         let note = state.join(NOTE);
-        Self { path: path.into(), known: known(&note, text), note }
+        Self { path: path.into(), known: known(&note, text), note, begun: None, edits: 0 }
     }
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
@@ -29,6 +43,7 @@ impl PlanFile {
         let theirs = self.foreign()?;
         let ours = self.known.last().cloned().unwrap_or_default();
         self.known = vec![theirs.clone()];
+        self.edits += 1;
         Some((ours, theirs))
     }
 
@@ -38,27 +53,69 @@ impl PlanFile {
         (!self.known.contains(&text)).then_some(text)
     }
 
-    /// Puts this text there, whole or not at all. `false`: somebody has just written there; that has to be taken over first.
-    pub(super) fn write(&mut self, text: &str) -> io::Result<bool> {
-        if self.known.last().is_some_and(|known| known == text) && self.path.exists() {
-            return Ok(true);
+    fn has(&self, text: &str) -> bool {
+        self.known.last().is_some_and(|known| known == text) && self.path.exists()
+    }
+
+    /// Whether a text is on its way there.
+    pub(super) fn is_busy(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Begins to write this text, if it is not there.
+    pub(super) fn begin(&mut self, text: String) {
+        if !self.has(&text) {
+            let prepare = self.prepare(text);
+            self.begun = Some(tokio::task::spawn_blocking(prepare));
         }
-        let prepared = prepare(&self.path, text)?;
-        self.known.push(text.to_owned());
-        let noted = serde_json::to_vec(&self.known)?;
-        crate::serve::write_private_unsynced(&self.note, &noted)?;
-        // As late as can be: between this look and the next line nothing can be seen.
-        if self.foreign().is_some() {
-            self.known.pop();
+    }
+
+    /// When what was begun is through.
+    pub(super) async fn prepared(&mut self) -> io::Result<Prepared> {
+        let Some(begun) = &mut self.begun else { return std::future::pending().await };
+        let prepared = begun.await;
+        self.begun = None;
+        prepared.map_err(io::Error::other)?
+    }
+
+    /// Waits for what was begun, and leaves it at that.
+    pub(super) async fn settle(&mut self) {
+        if self.is_busy() {
+            drop(self.prepared().await);
+        }
+    }
+
+    /// All that needs no order.
+    fn prepare(&self, text: String) -> impl FnOnce() -> io::Result<Prepared> + Send + use<> {
+        let (path, note, edits) = (self.path.clone(), self.note.clone(), self.edits);
+        let mut known = self.known.clone();
+        known.push(text.clone());
+        move || {
+            let file = prepare(&path, &text)?;
+            crate::serve::write_private_unsynced(&note, &serde_json::to_vec(&known)?)?;
+            Ok(Prepared { text, edits, file })
+        }
+    }
+
+    /// Puts a text in its place, whole or not at all. `false`: somebody has just written there; that has to be taken over first.
+    pub(super) fn put(&mut self, prepared: Prepared) -> io::Result<bool> {
+        // As late as can be: between this look and the next line nothing can be seen. What somebody wrote before, and what has
+        // been told since, is not in this text either.
+        if prepared.edits != self.edits || self.foreign().is_some() {
             return Ok(false);
         }
-        if let Err(error) = prepared.persist(&self.path) {
-            // It is not there, and has to be tried again.
-            self.known.pop();
-            return Err(error.error);
-        }
-        self.known = vec![text.to_owned()];
+        prepared.file.persist(&self.path).map_err(|error| error.error)?;
+        self.known = vec![prepared.text];
         Ok(true)
+    }
+
+    /// All of it at once.
+    pub(super) fn write(&mut self, text: &str) -> io::Result<bool> {
+        if self.has(text) {
+            return Ok(true);
+        }
+        let prepared = self.prepare(text.to_owned())()?;
+        self.put(prepared)
     }
 }
 
@@ -128,6 +185,44 @@ mod tests {
         assert_eq!(file.edited(), Some(("d".into(), "faster".into())));
         assert!(file.write("e").unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
+    }
+
+    /// What others write while a text is on its way stays there.
+    #[tokio::test]
+    async fn somebody_writes_meanwhile() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.yaml");
+        let there = || std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, "a").unwrap();
+        let mut file = PlanFile::new(path.to_str().unwrap(), directory.path(), "a");
+        file.begin("b".into());
+        assert!(file.is_busy());
+        let prepared = file.prepared().await.unwrap();
+        assert_eq!((there().as_str(), file.is_busy()), ("a", false), "not before it is told");
+        assert!(file.put(prepared).unwrap());
+        assert_eq!(there(), "b");
+        file.begin("b".into());
+        assert!(!file.is_busy(), "it is there already");
+
+        file.begin("c".into());
+        std::fs::write(&path, "theirs").unwrap();
+        let prepared = file.prepared().await.unwrap();
+        assert!(!file.put(prepared).unwrap());
+        assert_eq!((there(), file.edited()), ("theirs".into(), Some(("b".into(), "theirs".into()))));
+
+        std::fs::write(&path, "b").unwrap();
+        assert!(file.edited().is_some());
+        file.begin("c".into());
+        std::fs::write(&path, "theirs").unwrap();
+        assert!(file.edited().is_some(), "told before the text is there");
+        let prepared = file.prepared().await.unwrap();
+        assert!(!file.put(prepared).unwrap(), "it knows nothing of theirs");
+
+        file.begin("d".into());
+        file.settle().await;
+        assert_eq!(there(), "theirs");
+        let beside = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(beside, 2, "the plan and the note, and nothing that was not put in its place");
     }
 
     /// What could not be put there is not there, also when it is asked for again.
