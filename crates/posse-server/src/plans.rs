@@ -95,6 +95,8 @@ pub(crate) enum PlanError {
     NoProgram { program: String, install: String },
     #[error(transparent)]
     Area(#[from] AreaError),
+    #[error("run {id} of this plan is not over, and what it did cannot be read: {why}")]
+    NoJournal { id: RunId, why: String },
     #[error("the run of this plan is over; there is nothing to stop")]
     Over,
     #[error("{0}")]
@@ -215,7 +217,11 @@ impl Plans {
         if told && answer.await.is_ok() {
             return Ok(());
         }
-        let (ledger, seq) = self.load(id).await?;
+        let (ledger, seq) = self.load(id).await.map_err(|error| match error {
+            PlanError::None(_) => PlanError::NoJournal { id, why: "its journal does not begin as one does".into() },
+            PlanError::Store(error) if error.is_of_content() => PlanError::NoJournal { id, why: error.to_string() },
+            error => error,
+        })?;
         if !ledger.closed {
             let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
             self.drive(app, ledger, seq, areas, Some(means));

@@ -67,7 +67,7 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State, mark: &Mark) 
         let node = task_node(&their_tree.root, &task.id).ok_or("a task is not where it should be")?;
         let our_node = before.and_then(|before| task_node(&our_tree.root, &before.id));
         for key in changed_guarded(task, before) {
-            rejected.push(format!("task {}: `{key}` may not be changed by a session", task.id));
+            rejected.push(format!("task {}: `{key}` cannot be changed while the plan runs", task.id));
             let was = our_node.and_then(|node| node.get(key)).map(|entry| raw(ours, &entry.value));
             put_back(&mut edits, node, key, was).ok_or_else(|| format!("`{key}` of task {} was changed", task.id))?;
         }
@@ -75,7 +75,7 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State, mark: &Mark) 
     let (our_meta, their_meta) = (meta(&our_tree)?, meta(&their_tree)?);
     let changed = changed_meta(our_meta, their_meta);
     if !changed.is_empty() {
-        rejected.push(format!("meta: {} may not be changed by a session", changed.join(", ")));
+        rejected.push(format!("meta: {} cannot be changed while the plan runs", changed.join(", ")));
         let range = their_meta.at.start..edits.end(their_meta);
         edits.splices.push((range, raw(ours, our_meta)));
     }
@@ -111,9 +111,9 @@ fn take_record(task: &Task, before: &Record, state: &mut State, rejected: &mut V
         return;
     }
     rejected.push(if claimed.status == before.status {
-        format!("task {}: what has become of it is not for a session to write", task.id)
+        format!("task {}: what has become of it is not taken from the file while the plan runs", task.id)
     } else {
-        format!("task {}: a session may not set its status to {}", task.id, claimed.status)
+        format!("task {}: its status cannot be set to {} while the plan runs", task.id, claimed.status)
     });
 }
 

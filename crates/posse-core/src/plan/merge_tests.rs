@@ -58,10 +58,10 @@ fn t23_new_tasks_stay() {
 #[test]
 fn t24_a_session_cannot_verify_a_task() {
     let merged = session(&[("        name: C\n", "        name: C\n        status: verified\n        attempts: 1\n")]);
-    assert_eq!(merged.rejected, ["task c: a session may not set its status to verified"]);
+    assert_eq!(merged.rejected, ["task c: its status cannot be set to verified while the plan runs"]);
     assert_eq!(merged.plan.task("c").unwrap().record.status, TaskStatus::Pending);
     let own = session(&[("status: in_progress", "status: completed"), ("      - id: c", "      - id: c # soon")]);
-    assert_eq!(own.rejected, ["task b: a session may not set its status to completed"]);
+    assert_eq!(own.rejected, ["task b: its status cannot be set to completed while the plan runs"]);
     assert_eq!(own.text, PLAN.replace("- id: c", "- id: c # soon"));
     let counted = session(&[("attempts: 1\n      - id: b", "attempts: 0\n      - id: b")]);
     // Verified without an attempt is not even a plan.
@@ -75,7 +75,7 @@ fn t25_a_session_cannot_raise_its_budget() {
         ("budget_limit_usd: 5 # not more", "budget_limit_usd: 500\n  gates: [{cmd: 'true'}]"),
         ("name: C", "name: Better"),
     ]);
-    assert_eq!(merged.rejected, ["meta: budget_limit_usd, gates may not be changed by a session"]);
+    assert_eq!(merged.rejected, ["meta: budget_limit_usd, gates cannot be changed while the plan runs"]);
     assert_eq!(merged.text, PLAN.replace("name: C", "name: Better"));
     let harmless = session(&[("description: old", "description: new")]);
     assert_eq!((harmless.rejected.len(), harmless.plan.meta.description.as_str()), (0, "new"));
@@ -91,10 +91,10 @@ fn what_a_task_may_do_and_cost_is_not_for_sessions() {
     assert_eq!(
         merged.rejected,
         [
-            "task b: `agent` may not be changed by a session",
-            "task b: `model` may not be changed by a session",
-            "task d: `permissions` may not be changed by a session",
-            "task c: `max_attempts` may not be changed by a session",
+            "task b: `agent` cannot be changed while the plan runs",
+            "task b: `model` cannot be changed while the plan runs",
+            "task d: `permissions` cannot be changed while the plan runs",
+            "task c: `max_attempts` cannot be changed while the plan runs",
         ]
     );
     let task = |id| merged.plan.task(id).unwrap();
@@ -111,7 +111,7 @@ fn a_task_not_begun_may_be_skipped_with_a_reason() {
     assert_eq!(merged.state.status(&id("c")), TaskStatus::Skipped);
     assert!(merged.text.contains(skip));
     let begun = session(&[("status: in_progress\n", "status: skipped\n        skip_reason: too hard\n")]);
-    assert_eq!(begun.rejected, ["task b: a session may not set its status to skipped"]);
+    assert_eq!(begun.rejected, ["task b: its status cannot be set to skipped while the plan runs"]);
     assert_eq!(begun.state.status(&id("b")), TaskStatus::InProgress);
 }
 

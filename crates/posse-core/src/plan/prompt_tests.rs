@@ -68,7 +68,7 @@ fn t38_findings_and_failures_come_with_the_next_attempt() {
         answer: Some("acceptEdits".into()),
         ..Record::default()
     };
-    let rejected = ["task 1.1: a session may not set its status to verified".to_owned()];
+    let rejected = ["task 1.1: its status cannot be set to verified while the plan runs".to_owned()];
     let siblings: [TaskId; 2] = ["1.2".parse().unwrap(), "1.3".parse().unwrap()];
     let write_set = ["src/a.py".to_owned()];
     let (plan, _) = Plan::read("p", PLAN).unwrap();

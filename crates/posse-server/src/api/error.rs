@@ -206,6 +206,13 @@ impl ApiError {
                 PlanError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
                 PlanError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
                 PlanError::Area(_) => (S::CONFLICT, "no_area", None),
+                PlanError::NoJournal { .. } => (
+                    S::CONFLICT,
+                    "no_journal",
+                    Some(
+                        "the posse that wrote it may go on with it; or copy the plan to a file of another name, and run that",
+                    ),
+                ),
                 PlanError::Over => (S::CONFLICT, "over", None),
                 PlanError::NotWritten(_) => (S::CONFLICT, "not_written", None),
                 PlanError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),

@@ -25,7 +25,7 @@ use super::doing::{Doing, Told};
 use super::entry::Entry;
 use super::ledger::Ledger;
 use super::others::Mine;
-use super::plan_file::{PlanFile, Prepared};
+use super::plan_file::{Edited, PlanFile, Prepared};
 use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Live, report, words};
@@ -224,8 +224,15 @@ impl Driver {
     /// Takes over what somebody has written into the plan's file, if anybody has.
     async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
         match self.file.edited() {
-            Some((ours, theirs)) => self.edited("somebody", ours, theirs).await,
+            Some(edited) => self.take_over(edited).await,
             None => Ok(Vec::new()),
+        }
+    }
+
+    async fn take_over(&mut self, edited: Edited) -> Result<Vec<Effect>, Stopping> {
+        match edited {
+            Edited::Text { ours, theirs } => self.edited("somebody", ours, theirs).await,
+            Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
         }
     }
 
@@ -249,14 +256,18 @@ impl Driver {
         if let Some(event) = event {
             return self.record(Entry::Happened { event: Box::new(event) }).await;
         }
+        let why = format!("what {who} changed in the plan does not fit what others changed meanwhile");
+        self.not_taken_over(&why, theirs.as_bytes()).await
+    }
+
+    /// Puts aside what somebody has written, and the plan in its place.
+    async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Result<Vec<Effect>, Stopping> {
         let kept = self.doing.state.join("not-taken-over.yaml");
-        let kept = match crate::serve::write_private(&kept, theirs.as_bytes()) {
+        let kept = match crate::serve::write_private(&kept, theirs) {
             Ok(()) => format!("; it is kept in {}", kept.display()),
             Err(_) => String::new(),
         };
-        let text = format!(
-            "what {who} changed in the plan does not fit what others changed meanwhile, and is not taken over{kept}"
-        );
+        let text = format!("{why}, and is not taken over{kept}");
         let mut effects = self.record(Entry::Said { level: Level::Warning, text }).await?;
         effects.push(Effect::WritePlan);
         Ok(effects)
@@ -401,8 +412,8 @@ impl Driver {
             self.file_behind = true;
             return Ok(Vec::new());
         }
-        if let Some((ours, theirs)) = self.file.edited() {
-            return self.edited("somebody", ours, theirs).await;
+        if let Some(edited) = self.file.edited() {
+            return self.take_over(edited).await;
         }
         match self.ledger.run.mirror() {
             Ok(text) => {
@@ -440,10 +451,14 @@ impl Driver {
         let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
         let mut text = mirror;
         loop {
-            if let Some((_, theirs)) = self.file.edited() {
-                // If it is no plan at the moment, it is not ours to write over.
-                text = write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?;
-            }
+            // If it is no plan at the moment, it is not ours to write over.
+            text = match self.file.edited() {
+                Some(Edited::Text { theirs, .. }) => {
+                    write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?
+                }
+                Some(Edited::NoText(_)) => return Err("it is not UTF-8".to_owned()),
+                None => text,
+            };
             if self.file.write(&text).map_err(|error| error.to_string())? {
                 return Ok(());
             }

@@ -31,6 +31,17 @@ pub(super) struct Prepared {
     file: NamedTempFile,
 }
 
+/// What somebody has made of it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Edited {
+    Text {
+        ours: String,
+        theirs: String,
+    },
+    /// It is not UTF-8.
+    NoText(Vec<u8>),
+}
+
 impl PlanFile {
     /// `text` is what the run began with.
     pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
@@ -39,18 +50,22 @@ impl PlanFile {
     }
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
-    pub(super) fn edited(&mut self) -> Option<(String, String)> {
+    pub(super) fn edited(&mut self) -> Option<Edited> {
         let theirs = self.foreign()?;
         let ours = self.known.last().cloned().unwrap_or_default();
-        self.known = vec![theirs.clone()];
+        self.known = vec![String::from_utf8_lossy(&theirs).into_owned()];
         self.edits += 1;
-        Some((ours, theirs))
+        Some(match String::from_utf8(theirs) {
+            Ok(theirs) => Edited::Text { ours, theirs },
+            Err(error) => Edited::NoText(error.into_bytes()),
+        })
     }
 
-    /// What is there, if it is not ours. A file that is gone or is no text is written anew: the run has it all.
-    fn foreign(&self) -> Option<String> {
-        let text = std::fs::read_to_string(&self.path).ok()?;
-        (!self.known.contains(&text)).then_some(text)
+    /// What is there, if it is not ours. A file that is gone is written anew: the run has it all.
+    fn foreign(&self) -> Option<Vec<u8>> {
+        let there = std::fs::read(&self.path).ok()?;
+        let text = String::from_utf8_lossy(&there);
+        (!self.known.iter().any(|known| *known == text)).then_some(there)
     }
 
     fn has(&self, text: &str) -> bool {
@@ -156,6 +171,10 @@ fn prepare(path: &Path, text: &str) -> io::Result<NamedTempFile> {
 mod tests {
     use super::*;
 
+    fn text(ours: &str, theirs: &str) -> Option<Edited> {
+        Some(Edited::Text { ours: ours.into(), theirs: theirs.into() })
+    }
+
     #[test]
     fn our_hand_is_told_from_others() {
         let directory = tempfile::tempdir().unwrap();
@@ -172,7 +191,7 @@ mod tests {
         assert_eq!(open().edited(), None);
         std::fs::write(&path, "theirs").unwrap();
         let mut file = open();
-        assert_eq!(file.edited(), Some(("c".into(), "theirs".into())));
+        assert_eq!(file.edited(), text("c", "theirs"));
         assert_eq!(file.edited(), None, "told once");
         file.write("d").unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -182,9 +201,13 @@ mod tests {
         // Somebody was faster.
         std::fs::write(&path, "faster").unwrap();
         assert!(!file.write("e").unwrap());
-        assert_eq!(file.edited(), Some(("d".into(), "faster".into())));
+        assert_eq!(file.edited(), text("d", "faster"));
         assert!(file.write("e").unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
+        std::fs::write(&path, b"f\xff").unwrap();
+        assert!(!file.write("g").unwrap());
+        assert_eq!((file.edited(), file.edited()), (Some(Edited::NoText(b"f\xff".to_vec())), None));
+        assert!(file.write("g").unwrap());
     }
 
     /// What others write while a text is on its way stays there.
@@ -208,7 +231,7 @@ mod tests {
         std::fs::write(&path, "theirs").unwrap();
         let prepared = file.prepared().await.unwrap();
         assert!(!file.put(prepared).unwrap());
-        assert_eq!((there(), file.edited()), ("theirs".into(), Some(("b".into(), "theirs".into()))));
+        assert_eq!((there(), file.edited()), ("theirs".into(), text("b", "theirs")));
 
         std::fs::write(&path, "b").unwrap();
         assert!(file.edited().is_some());

@@ -88,7 +88,11 @@ fn what_was_done_in_the_checkout_is_judged_by_the_next_run() {
 fn a_plan_file_that_is_behind_is_not_believed() {
     let scene = Scene::new(ONE);
     let plan = scene.plan.display();
-    let spoil = format!("mv {plan} {plan}.old\nmkdir {plan}");
+    // The file follows the run, in its own time.
+    let spoil = format!(
+        "until grep -q in_progress {plan}; do sleep 0.02; done\n\
+         mv {plan} {plan}.old\nuntil mkdir {plan} 2> /dev/null; do rm -f {plan}; done"
+    );
     scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!(code, 0, "{text}");
@@ -117,4 +121,43 @@ fn a_session_that_spoils_its_work_area() {
     assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("beta\n")), "{text}");
     let told = scene.claude.called("t", 2).unwrap();
     assert!(told.prompt().contains("is not a work area any more"), "{}", told.prompt());
+}
+
+/// What somebody makes of the file while the plan runs is not lost, even if it is no text any more.
+#[test]
+fn a_plan_file_that_is_no_text() {
+    let scene = Scene::new(ONE);
+    let plan = scene.plan.display();
+    let spoil = format!("until grep -q in_progress {plan}; do sleep 0.02; done\nprintf 'mine \\377\\n' > {plan}");
+    scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    let kept =
+        text.split_once("is not UTF-8, and is not taken over; it is kept in ").unwrap_or_else(|| panic!("{text}"));
+    let kept = kept.1.lines().next().unwrap();
+    assert_eq!(fs::read(kept).unwrap(), b"mine \xff\n");
+    assert!(scene.text().contains("status: verified"), "{}", scene.text());
+}
+
+/// A run that cannot be read cannot go on. It says so, and what else can be done.
+#[test]
+fn a_run_whose_journal_cannot_be_read() {
+    let scene = Scene::new(ONE);
+    scene.claude.gate("gate");
+    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    scene.env.kill_daemon();
+    let database = rusqlite::Connection::open(scene.env.places().database()).unwrap();
+    let spoilt = database.execute("UPDATE journal SET entry = '{}' WHERE seq = 2", []).unwrap();
+    assert_eq!(spoilt, 1);
+    drop(database);
+    ended(run);
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("what it did cannot be read") && text.contains("copy the plan to a file"), "{text}");
+    let copy = scene.plan.with_file_name("copy.yaml");
+    fs::copy(&scene.plan, &copy).unwrap();
+    scene.claude.play("t", "commit a alpha\nreport completed done");
+    assert_eq!(scene.command(&["run", copy.to_str().unwrap()]).status().unwrap().code(), Some(0));
 }

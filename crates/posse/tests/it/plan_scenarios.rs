@@ -78,8 +78,8 @@ report completed done '"plan_modified": false'"#;
     scene.claude.play("more", "commit c gamma\nreport completed done");
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
-    assert!(text.contains("task 1.2: a session may not set its status to verified"), "{text}");
-    assert!(text.contains("budget_limit_usd may not be changed by a session"), "{text}");
+    assert!(text.contains("task 1.2: its status cannot be set to verified while the plan runs"), "{text}");
+    assert!(text.contains("budget_limit_usd cannot be changed while the plan runs"), "{text}");
     let plan = scene.text();
     assert!(!plan.contains("budget_limit_usd") && plan.contains("id: more"), "{plan}");
     // The next session is told what was not accepted.

@@ -474,7 +474,7 @@ fn t23_a_task_that_a_session_added_is_run() {
     let theirs =
         ours.replace("\n]}", ",\n{id: new, name: New, depends_on: [a]}\n]}").replace("name: p", "name: p, parallel: 9");
     run.tell(Event::PlanEdited { ours, theirs });
-    assert_eq!(run.told, [Notice::EditRejected("meta: parallel may not be changed by a session".into())]);
+    assert_eq!(run.told, [Notice::EditRejected("meta: parallel cannot be changed while the plan runs".into())]);
     run.session("a", done());
     run.merged("a");
     assert_eq!(run.sessions(), ["new.1:-"]);
