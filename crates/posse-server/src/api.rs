@@ -45,6 +45,7 @@ use listen::{Defaults, Listeners};
 use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
+use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::record::LogEvent;
@@ -69,6 +70,7 @@ pub(crate) struct App {
     pub(crate) providers: Arc<Providers>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) first_starts: Arc<FirstStarts>,
+    pub(crate) notifier: Notifier,
     pub(crate) runs: Runs,
     pub(crate) plans: Plans,
     pub(crate) autos: Autos,

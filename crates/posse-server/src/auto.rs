@@ -24,16 +24,17 @@ mod words;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use posse_core::auto::Standing;
-use posse_core::auto::words::Event;
+use posse_core::auto::words::{Effect, Event};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 use posse_term::lock::Lock;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::api::App;
 use crate::journal::{self, NotWritten};
@@ -52,6 +53,8 @@ use view::{AutoView, WhyView};
 
 /// So many pipelines are looked at for a quota that is used up, or for what they know of an item.
 const REMEMBERED: usize = 20;
+/// How long a look at a backlog may take before nobody waits for it any more.
+const LOOKING: Duration = Duration::from_secs(10);
 
 /// What the driver of a pipeline is told by people. Answered when it is written down; a driver that has come to its end does
 /// not.
@@ -188,15 +191,33 @@ impl Autos {
     }
 
     /// A person wants an item to be taken up again. Only by a pipeline that goes on; the next one is told when it begins.
-    pub(crate) async fn retry(&self, id: RunId, item: &str) -> Result<(), AutoError> {
+    pub(crate) async fn retry(&self, app: &App, id: RunId, item: &str) -> Result<(), AutoError> {
         let slug = slug(item)?;
-        let (ledger, _) = self.load(id).await?;
-        if ledger.pipeline.why(&slug).is_none() {
+        let known = tokio::time::timeout(LOOKING, self.knows(app, id, &slug)).await;
+        if !known.unwrap_or(Ok(false))? {
             return Err(AutoError::NoItem(item.to_owned()));
         }
         match self.tell(id, Event::Retry { item: slug }).await {
             true => Ok(()),
             false => Err(AutoError::Over(id)),
+        }
+    }
+
+    /// Whether a pipeline knows of an item. If it is just looking at its backlog, that is waited for.
+    async fn knows(&self, app: &App, id: RunId, item: &Slug) -> Result<bool, AutoError> {
+        let mut events = app.events.subscribe();
+        loop {
+            let (Ledger { pipeline, closed, .. }, seq) = self.load(id).await?;
+            if pipeline.why(item).is_some() {
+                return Ok(true);
+            }
+            let looking = seq == 1 || pipeline.outstanding().contains(&Effect::Scan);
+            if closed || !looking {
+                return Ok(false);
+            }
+            if let Err(broadcast::error::RecvError::Closed) = events.recv().await {
+                return Err(AutoError::Stopping);
+            }
         }
     }
 

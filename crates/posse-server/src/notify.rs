@@ -2,10 +2,14 @@
 //! nothing fails because of one: what cannot be told within five seconds is a line in the log. What is worth a notice is
 //! decided elsewhere.
 
+mod recent;
+
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posse_core::rounds::config::Notifications;
+use recent::{Admitted, Recent};
 use serde::Serialize;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
@@ -53,8 +57,34 @@ enum NotifyError {
     Failed { status: std::process::ExitStatus, words: String },
 }
 
+/// Tells notices: the same one once in a minute, and so many at a time.
+#[derive(Clone, Default)]
+pub(crate) struct Notifier(Arc<Mutex<Recent>>);
+
+impl Notifier {
+    /// Tells this. Nobody waits for it.
+    pub(crate) fn tell(&self, channels: &Notifications, notice: Notice) {
+        let admitted = self.recent(|recent| recent.admit(channels, &notice, crate::mono()));
+        match admitted {
+            Admitted::Yes => {
+                let (notifier, channels) = (self.clone(), channels.clone());
+                tokio::spawn(async move {
+                    notify(&channels, notice).await;
+                    notifier.recent(Recent::told);
+                });
+            }
+            Admitted::Same => tracing::debug!("{:?} was told a moment ago, in the same words", notice.title),
+            Admitted::TooMany => tracing::warn!("{:?} is not told: too many notices are on their way", notice.title),
+        }
+    }
+
+    fn recent<T>(&self, use_it: impl FnOnce(&mut Recent) -> T) -> T {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Tells it over every channel there is, at once. What fails is logged.
-pub async fn notify(channels: &Notifications, notice: Notice) {
+async fn notify(channels: &Notifications, notice: Notice) {
     let told = |channel: &str, result: Result<(), NotifyError>| {
         if let Err(error) = result {
             // Without the address: those of webhooks are secrets.

@@ -16,6 +16,7 @@ pub mod entry;
 pub(crate) mod facts;
 mod keep;
 pub(crate) mod keeping;
+mod known;
 mod ledger;
 mod live;
 pub(crate) mod logs;
@@ -347,47 +348,6 @@ impl Plans {
         }
     }
 
-    /// What was spent on a level so far, by all that count.
-    async fn spent(&self, level: &Level, spec: &entry::Spec) -> Result<Total, PlanError> {
-        let run = spec.id.to_string();
-        let of = Account { run: &run, file: Some(&spec.file), item: spec.item.as_deref(), project: &spec.directory };
-        self.spent_by(level, &of).await
-    }
-
-    /// The same, for whoever has an account.
-    pub(crate) async fn spent_by(&self, level: &Level, account: &Account<'_>) -> Result<Total, PlanError> {
-        let nothing = UsageOf::default();
-        let project = || Some(account.project.to_owned());
-        let of = match level.of {
-            Of::Run => UsageOf { run: Some(account.run.to_owned()), ..nothing },
-            Of::Plan => UsageOf { plan: account.file.map(str::to_owned), ..nothing },
-            // What is for no item has spent nothing on one.
-            Of::Item if account.item.is_none() => return Ok(Total::default()),
-            Of::Item => UsageOf { item: account.item.map(str::to_owned), project: project(), ..nothing },
-            Of::Backlog | Of::Project => UsageOf { project: project(), ..nothing },
-            Of::Everything => nothing,
-        };
-        let window = level.window.map(|window| i64::try_from(window.as_millis()).unwrap_or(i64::MAX));
-        let window = window.map(|window| Wall(crate::now().0.saturating_sub(window)));
-        let lines = self.usage(UsageOf { since: level.since.max(window), ..of }).await?;
-        Ok(Total::of(lines.iter().filter(|line| level.of != Of::Backlog || line.item.is_some())))
-    }
-
-    /// What sessions have used, oldest first.
-    pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, PlanError> {
-        self.read(move |database| store::usage(database, &of)).await
-    }
-
-    /// The run of this file that began last, if it began at this time or later.
-    pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
-        let file = file.to_owned();
-        let Some(id) = self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? else {
-            return Ok(None);
-        };
-        let view = self.show(id).await?;
-        Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
-    }
-
     /// Somebody who is no run of a plan and spends money as well.
     pub(crate) fn listen(&self, run: RunId) -> Listening {
         self.shared.listen(run)
@@ -401,90 +361,6 @@ impl Plans {
     /// Until when sessions of this provider wait for the quota.
     pub(crate) fn held(&self, provider: &str, now: Wall) -> Option<Hold> {
         self.shared.held(provider, now)
-    }
-
-    /// All runs, newest first.
-    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<PlanView>, PlanError> {
-        let rows = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
-        let mut views = Vec::new();
-        for row in rows.iter().filter_map(|view| serde_json::from_str::<PlanView>(view).ok()) {
-            views.push(self.as_it_is(row).await);
-        }
-        Ok(views)
-    }
-
-    pub(crate) async fn show(&self, id: RunId) -> Result<PlanView, PlanError> {
-        if let Some(view) = self.live.get(id) {
-            return Ok(view);
-        }
-        let row = self.read(move |database| store::run(database, Kind::Plan, id)).await?;
-        let row = row.and_then(|view| serde_json::from_str(&view).ok()).ok_or(PlanError::None(id))?;
-        Ok(self.as_it_is(row).await)
-    }
-
-    /// Without its tasks, of which there may be many.
-    pub(crate) async fn show_without_tasks(&self, id: RunId) -> Result<PlanView, PlanError> {
-        match self.live.without_tasks(id) {
-            Some(view) => Ok(view),
-            None => Ok(PlanView { tasks: Vec::new(), ..self.show(id).await? }),
-        }
-    }
-
-    /// Of one that goes on, the database has only how it began. If nobody drives it yet, its journal tells.
-    async fn as_it_is(&self, row: PlanView) -> PlanView {
-        if row.status == PlanRunStatus::Over {
-            return row;
-        }
-        if let Some(view) = self.live.get(row.id) {
-            return view;
-        }
-        match self.load(row.id).await {
-            Ok((ledger, _)) => PlanView::new(&ledger, &row.files),
-            Err(error) => {
-                tracing::error!("run {} of a plan cannot be read: {error}", row.id);
-                row
-            }
-        }
-    }
-
-    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, PlanError> {
-        self.read(move |database| store::journal(database, id, after)).await
-    }
-
-    async fn using(&self, file: &str) -> Result<Option<RunId>, PlanError> {
-        let file = file.to_owned();
-        self.read(move |database| store::using(database, Kind::Plan, &file)).await
-    }
-
-    /// The run of this file that began last.
-    async fn last(&self, file: &str) -> Result<Option<Ledger>, PlanError> {
-        let file = file.to_owned();
-        match self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? {
-            Some(id) => match self.load(id).await {
-                Ok((ledger, _)) => Ok(Some(ledger)),
-                // Its journal cannot be understood any more. The file says what has become of the tasks.
-                Err(PlanError::None(_)) => Ok(None),
-                Err(PlanError::Store(error)) if error.is_of_content() => {
-                    tracing::warn!("the journal of run {id} cannot be understood: {error}");
-                    Ok(None)
-                }
-                Err(error) => Err(error),
-            },
-            None => Ok(None),
-        }
-    }
-
-    async fn load(&self, id: RunId) -> Result<(Ledger, i64), PlanError> {
-        self.read(move |database| journal::load(database, id)).await?.ok_or(PlanError::None(id))
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, PlanError> {
-        let database = self.database.clone();
-        let read = tokio::task::spawn_blocking(move || read(&database)).await;
-        Ok(read.map_err(|_| PlanError::Stopping)??)
     }
 
     fn state_of(&self, id: RunId) -> PathBuf {

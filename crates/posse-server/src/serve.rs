@@ -19,6 +19,7 @@ use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
 use crate::hub::{Command, Hub, Message, Parts};
+use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::recording::{self, Word};
@@ -124,6 +125,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         providers,
         versions: Arc::default(),
         first_starts: Arc::default(),
+        notifier: Notifier::default(),
         runs: Runs::new(files.clone(), places.database()),
         plans: Plans::new(files.clone(), places.database(), places.plans(), executable.clone()),
         autos: Autos::new(files, places.database(), places.autos(), executable),

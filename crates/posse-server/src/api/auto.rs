@@ -125,7 +125,7 @@ pub(super) async fn retry(
     Run(id): Run,
     Params(body): Params<types::AutoRetryIn>,
 ) -> Answer<Success> {
-    app.autos.retry(id, &body.item).await?;
+    app.autos.retry(&app, id, &body.item).await?;
     Ok(Json(Success { success: true }))
 }
 

@@ -2,27 +2,25 @@
 //! happened. To do a thing twice is the same as once: sessions are found by their names, and the rest is decided from what is
 //! on disk and in git.
 
+mod retire;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
 use posse_core::auto::Pipeline;
-use posse_core::auto::evidence::{Evidence, Place};
 use posse_core::auto::session::{SessionEnd, session_end};
-use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning, Retirement};
-use posse_core::backlog::edit::{OutcomeBlock, append_verification, ask};
-use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
-use posse_core::backlog::{Item, ItemOutcome, Slug, intake, planner, read, verifier};
+use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning};
+use posse_core::backlog::edit::{append_verification, ask};
+use posse_core::backlog::{Item, intake, planner, read, verifier};
 use posse_core::ids::Name;
-use posse_core::plan::budget::{Line, Usage};
+use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::prompt::Channel;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
-use posse_core::plan::{Plan, State};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -30,18 +28,15 @@ use super::briefing::{self, Briefing, Setting};
 use super::entry::{Entry, Spec};
 use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
-use super::scan::plan_file;
-use crate::backlog::archive::{self, ArchiveError, archive, remove_returned};
+use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
 use crate::backlog::{Found, edit, scan, text};
-use crate::git;
 use crate::plans::doing::read_report;
 use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
 use crate::runs::Means;
-use crate::store::UsageOf;
 
 /// What comes back.
 pub(super) enum Told {
@@ -411,138 +406,6 @@ impl Doing {
     fn held(&self) -> Option<Hold> {
         self.sessions.app.plans.held(&self.spec.provider, crate::now())
     }
-
-    /// The plan as it is on disk: what has become of its tasks, and their commits.
-    fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
-        let file = plan_file(&self.spec, &id.item);
-        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let (plan, _) = Plan::read(&file.to_string_lossy(), &text).map_err(|problems| problems.to_string())?;
-        let state = State::recorded(&plan);
-        let rows: Vec<TaskRow> = plan
-            .tasks()
-            .map(|task| {
-                let record = state.get(&task.id).cloned().unwrap_or_default();
-                TaskRow {
-                    id: task.id.to_string(),
-                    name: task.name.clone(),
-                    status: record.status,
-                    attempts: record.attempts,
-                    commits: record.commits,
-                }
-            })
-            .collect();
-        let commits = rows.iter().flat_map(|row| row.commits.clone()).collect();
-        Ok((rows, commits))
-    }
-
-    async fn changes(&self, commits: &[String]) -> String {
-        if commits.is_empty() {
-            return "nothing".into();
-        }
-        let mut arguments = vec!["show", "--no-ext-diff", "--no-color", "--stat=100", "--format=%h %s"];
-        arguments.extend(commits.iter().map(String::as_str));
-        arguments.push("--");
-        let said = git::hear(Path::new(&self.spec.directory), None, &arguments, b"").await;
-        said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
-    }
-
-    async fn gather(&self, id: &DeedId, candidate: &Candidate) -> Evidence {
-        let (plan, commits) = match self.plan_state(id) {
-            Ok((rows, commits)) => (Ok(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits),
-            Err(why) => (Err(why), Vec::new()),
-        };
-        let item = if !self.project(&candidate.path).exists() {
-            Place::Gone
-        } else {
-            let found = scan(Path::new(&self.spec.directory), &self.spec.shelves);
-            let there = |archived: &posse_core::backlog::queue::Archived| {
-                archived.slug == id.item && archived.shelf == Shelf::Completed
-            };
-            if found.archived.iter().any(there) { Place::Archived } else { Place::InBacklog }
-        };
-        let unreachable = self.unreachable(id, &commits).await;
-        Evidence { plan, commits, unreachable, item }
-    }
-
-    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, String> {
-        let tip = self.desk(id).await?.areas.tip().await.map_err(|error| error.to_string())?;
-        let mut missing = Vec::new();
-        for commit in commits {
-            let directory = Path::new(&self.spec.directory);
-            let known = git::holds(directory, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
-            let reached = known.map_err(|error| error.to_string())?
-                && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip])
-                    .await
-                    .map_err(|error| error.to_string())?;
-            if !reached {
-                missing.push(commit.clone());
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Every session that worked on an item, as the ledger has them.
-    async fn lines_of(&self, item: &Slug) -> Vec<Line> {
-        let (project, item) = (Some(self.spec.directory.clone()), Some(item.to_string()));
-        let lines = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
-        lines.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}")).unwrap_or_default()
-    }
-
-    /// Where it is now, and what is told of it to who is not looking.
-    async fn retire(
-        &self,
-        id: &DeedId,
-        candidate: &Candidate,
-        retirement: &Retirement,
-    ) -> Result<(String, String), ArchiveError> {
-        let (rows, commits) = self.plan_state(id).unwrap_or_default();
-        let sessions = self.lines_of(&id.item).await;
-        let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
-        let minutes = retirement.seconds / 60;
-        let block = OutcomeBlock {
-            outcome: retirement.outcome,
-            run: format!("{}-{id}", self.spec.id),
-            reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
-            finished: crate::timestamp(crate::now())
-                .to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%F %H:%M")
-                .to_string(),
-            cost: retirement.spent.cost(),
-            duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
-            commits,
-            plan,
-            report: None,
-        };
-        let report = |item: &Item| {
-            let warnings = if retirement.outcome == ItemOutcome::CompletedWithWarnings {
-                vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
-            } else {
-                Vec::new()
-            };
-            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
-        };
-        let wanted = archive::Wanted {
-            project: Path::new(&self.spec.directory),
-            shelves: &self.spec.shelves,
-            slug: &id.item,
-            kind: candidate.kind,
-            source: &candidate.path,
-            block: &block,
-            home: self.spec.home.as_deref(),
-            report: &report,
-        };
-        let done = archive(&wanted).await?;
-        let archived = self.subject(&Candidate { path: done.path.clone(), ..candidate.clone() });
-        let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
-        for warning in done.warnings {
-            let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));
-            let _ = self.told.send(Told::Entry(Entry::Said { level, item, text: warning }));
-        }
-        if let Ok(desk) = self.desk(id).await {
-            desk.tidy().await;
-        }
-        Ok((done.path, message))
-    }
 }
 
 /// What a session used. One that was never started used nothing.
@@ -573,8 +436,4 @@ fn copy_once(from: &Path, to: &Path) -> Result<(), String> {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
     std::fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", to.display()))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -27,7 +27,6 @@ use super::watching::Watching;
 use super::{AllHeard, Command, guard, log_file, words};
 use crate::api::App;
 use crate::journal::{self, Stopping};
-use crate::notify;
 use crate::plans::stop_file::StopWatch;
 use crate::plans::words::log;
 use crate::plans::{Listening, News};
@@ -289,8 +288,7 @@ impl Driver {
             Effect::StopPlan { id, how } => self.stop_plan(&id, how).await,
             Effect::Tell(notice) => {
                 if let Some(notice) = words::told(&notice, &self.ledger) {
-                    let channels = self.ledger.spec.notifications.clone();
-                    tokio::spawn(async move { notify::notify(&channels, notice).await });
+                    self.app.notifier.tell(&self.ledger.spec.notifications, notice);
                 }
                 let Notice { what, level, item, text, .. } = notice;
                 let effects = self.record(Entry::Said { level, item: item.clone(), text: text.clone() }).await?;
@@ -361,8 +359,7 @@ impl Driver {
 
     async fn close(&mut self) -> Result<(), Stopping> {
         if let Some(notice) = words::ended(&self.ledger) {
-            let channels = self.ledger.spec.notifications.clone();
-            tokio::spawn(async move { notify::notify(&channels, notice).await });
+            self.app.notifier.tell(&self.ledger.spec.notifications, notice);
         }
         self.record(Entry::Closed).await.map(drop)
     }

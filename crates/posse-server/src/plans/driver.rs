@@ -3,17 +3,15 @@
 //! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal is waited for,
 //! because it has an order. The plan's file, which is for people, follows.
 
+mod file;
 mod others;
 mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::plan::Plan;
 use posse_core::plan::budget::{Line, Usage};
-use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
 use posse_core::plan::outcome::Outcome;
@@ -25,13 +23,12 @@ use super::doing::{Doing, Told};
 use super::entry::Entry;
 use super::ledger::Ledger;
 use super::others::Mine;
-use super::plan_file::{Edited, PlanFile, Prepared};
+use super::plan_file::PlanFile;
 use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Live, report, words};
 use crate::api::App;
 use crate::journal::{self, Stopping};
-use crate::notify;
 use crate::store::{JournalEntry, Kind, RunRow};
 
 /// Told, and not kept, when a session has said something: there is more in its log.
@@ -221,58 +218,6 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Takes over what somebody has written into the plan's file, if anybody has.
-    async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
-        match self.file.edited() {
-            Some(edited) => self.take_over(edited).await,
-            None => Ok(Vec::new()),
-        }
-    }
-
-    async fn take_over(&mut self, edited: Edited) -> Result<Vec<Effect>, Stopping> {
-        match edited {
-            Edited::Text { ours, theirs } => self.edited("somebody", ours, theirs).await,
-            Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
-        }
-    }
-
-    /// A session has changed its copy of the plan. Others may have changed the plan meanwhile.
-    async fn copy_edited(&mut self, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = self.file_edited().await?;
-        effects.extend(self.edited("a session", given, theirs).await?);
-        Ok(effects)
-    }
-
-    /// Takes over what somebody made of a text of this plan. If others have changed the plan since that text, all of it is
-    /// put together first; statuses, which are ours, do not count.
-    async fn edited(&mut self, who: &str, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
-        let event = match self.ledger.run.mirror() {
-            Ok(ours) if !same_but_for_statuses(&ours, &given) => {
-                let both = super::doing::merge_texts(&ours, &given, &theirs).await;
-                both.map(|theirs| Event::PlanEdited { ours, theirs })
-            }
-            _ => Some(Event::PlanEdited { ours: given, theirs: theirs.clone() }),
-        };
-        if let Some(event) = event {
-            return self.record(Entry::Happened { event: Box::new(event) }).await;
-        }
-        let why = format!("what {who} changed in the plan does not fit what others changed meanwhile");
-        self.not_taken_over(&why, theirs.as_bytes()).await
-    }
-
-    /// Puts aside what somebody has written, and the plan in its place.
-    async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Result<Vec<Effect>, Stopping> {
-        let kept = self.doing.state.join("not-taken-over.yaml");
-        let kept = match crate::serve::write_private(&kept, theirs) {
-            Ok(()) => format!("; it is kept in {}", kept.display()),
-            Err(_) => String::new(),
-        };
-        let text = format!("{why}, and is not taken over{kept}");
-        let mut effects = self.record(Entry::Said { level: Level::Warning, text }).await?;
-        effects.push(Effect::WritePlan);
-        Ok(effects)
-    }
-
     /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
     async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
         let (entry, sessions) = (entry.masked(), self.ledger.lines.len());
@@ -319,8 +264,7 @@ impl Driver {
             Effect::Notify(notice) => {
                 let (level, text) = words::notice(&notice, &self.ledger.spec.file);
                 if let Some(notice) = words::told(&notice, &self.ledger) {
-                    let channels = self.ledger.spec.notifications.clone();
-                    tokio::spawn(async move { notify::notify(&channels, notice).await });
+                    self.app.notifier.tell(&self.ledger.spec.notifications, notice);
                 }
                 self.record(Entry::Said { level, text }).await
             }
@@ -406,65 +350,6 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Begins to bring the plan's file up to date. What others have written there is taken over first.
-    async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
-        if self.file.is_busy() {
-            self.file_behind = true;
-            return Ok(Vec::new());
-        }
-        if let Some(edited) = self.file.edited() {
-            return self.take_over(edited).await;
-        }
-        match self.ledger.run.mirror() {
-            Ok(text) => {
-                self.file.begin(text);
-                Ok(Vec::new())
-            }
-            Err(error) => self.not_written(error.to_string()).await,
-        }
-    }
-
-    /// Puts what was written in its place.
-    async fn put_plan(&mut self, prepared: io::Result<Prepared>) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = match prepared.and_then(|prepared| self.file.put(prepared)) {
-            Ok(true) => Vec::new(),
-            Ok(false) => vec![Effect::WritePlan],
-            Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
-        };
-        if std::mem::take(&mut self.file_behind) {
-            effects.push(Effect::WritePlan);
-        }
-        Ok(effects)
-    }
-
-    /// The journal has it all; the file is for people.
-    async fn not_written(&mut self, why: String) -> Result<Vec<Effect>, Stopping> {
-        let text = format!("the plan's file is behind: {why}");
-        self.record(Entry::Said { level: Level::Warning, text }).await
-    }
-
-    /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
-    /// become of the tasks.
-    fn write_last(&mut self) -> Result<(), String> {
-        let run = &self.ledger.run;
-        let mirror = run.mirror().map_err(|error| error.to_string())?;
-        let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
-        let mut text = mirror;
-        loop {
-            // If it is no plan at the moment, it is not ours to write over.
-            text = match self.file.edited() {
-                Some(Edited::Text { theirs, .. }) => {
-                    write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?
-                }
-                Some(Edited::NoText(_)) => return Err("it is not UTF-8".to_owned()),
-                None => text,
-            };
-            if self.file.write(&text).map_err(|error| error.to_string())? {
-                return Ok(());
-            }
-        }
-    }
-
     /// The end: what is left of work areas, the report, a notice.
     async fn close(&mut self) -> Result<(), Stopping> {
         self.file.settle().await;
@@ -489,8 +374,7 @@ impl Driver {
             tracing::warn!("{error}");
         }
         if let Some(notice) = words::ended(&self.ledger) {
-            let channels = self.ledger.spec.notifications.clone();
-            tokio::spawn(async move { notify::notify(&channels, notice).await });
+            self.app.notifier.tell(&self.ledger.spec.notifications, notice);
         }
         self.record(Entry::Closed { report }).await.map(drop)
     }

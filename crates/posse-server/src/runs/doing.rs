@@ -23,7 +23,7 @@ use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
 use crate::hub::{self, Creation, SessionChoice, View};
-use crate::notify;
+use crate::notify::Notice;
 use crate::pump::{self, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
@@ -114,7 +114,7 @@ impl Doing {
                 Some(Happened::KeptLate { turn, name: self.files.keep_if_possible(key, number, Some(Suffix::Late)) })
             }
             Effect::Notify { event, notice } => {
-                self.notify(event, notice).await;
+                self.notify(event, notice);
                 None
             }
             Effect::TakeSnapshot => Some(Happened::Snapshot(self.snapshot().await)),
@@ -240,11 +240,12 @@ impl Doing {
         asking.detach_all();
     }
 
-    async fn notify(&self, event: &'static str, notice: turn::Notice) {
+    fn notify(&self, event: &'static str, notice: turn::Notice) {
         let turn::Notice { priority, title, text } = notice;
         tracing::info!(run = %self.spec.id, "{title}: {text}");
         let run = Some(self.spec.id.to_string());
-        notify::notify(&self.spec.config.notifications, notify::Notice { event, priority, title, text, run }).await;
+        let notice = Notice { event, priority, title, text, run };
+        self.app.notifier.tell(&self.spec.config.notifications, notice);
     }
 
     /// What is the user's own in the project, before any agent has touched it.

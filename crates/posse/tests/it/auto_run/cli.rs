@@ -118,6 +118,26 @@ fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on()
     let (code, refused) = scene.auto(&["retry", "1-bug"]);
     assert!(code == 1 && refused.contains("posse auto --retry 1-bug"), "{refused}");
     scene.claude.play("verify", VERIFIED);
+    // Asked of one that has only just begun, and has yet to look at its backlog.
+    let (code, shown) = scene.auto(&["--detach"]);
+    assert_eq!(code, 0, "{shown}");
+    let (code, unknown) = scene.auto(&["retry", "2-bug"]);
+    assert!(code == 1 && unknown.contains("nothing is known of an item"), "{unknown}");
+    let (code, shown) = scene.auto(&["retry", "1-bug"]);
+    assert_eq!(code, 0, "{shown}");
+    when("it is done", || scene.there("docs/completed-backlog/defects").contains(&"1-bug.md".into()).then_some(()));
+    let (code, shown) = scene.auto(&["stop"]);
+    assert_eq!(code, 0, "{shown}");
+}
+
+#[test]
+fn what_waits_for_a_person_is_taken_up_by_the_next_one_that_is_told_to() {
+    let scene = Scene::new(&["1-bug"]);
+    scene.does_again_and_again("1-bug", "");
+    scene.claude.play("verify", "words='I could not decide.'");
+    let (code, shown) = scene.auto(&["--drain"]);
+    assert_eq!(code, 7, "{shown}");
+    scene.claude.play("verify", VERIFIED);
     let (code, shown) = scene.auto(&["--drain", "--retry", "1-bug"]);
     assert_eq!(code, 0, "{shown}");
 }

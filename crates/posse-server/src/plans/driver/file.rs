@@ -1,0 +1,127 @@
+//! The plan's file: what is written there, and what others have written there meanwhile.
+
+use std::io;
+
+use posse_core::plan::Plan;
+use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
+use posse_core::plan::machine::{Effect, Event};
+use posse_core::turn::Level;
+
+use super::Driver;
+use crate::journal::Stopping;
+use crate::plans::doing::merge_texts;
+use crate::plans::entry::Entry;
+use crate::plans::plan_file::{Edited, Prepared};
+
+impl Driver {
+    /// Takes over what somebody has written into the plan's file, if anybody has.
+    pub(super) async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
+        match self.file.edited() {
+            Some(edited) => self.take_over(edited).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn take_over(&mut self, edited: Edited) -> Result<Vec<Effect>, Stopping> {
+        match edited {
+            Edited::Text { ours, theirs } => self.edited("somebody", ours, theirs).await,
+            Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
+        }
+    }
+
+    /// A session has changed its copy of the plan. Others may have changed the plan meanwhile.
+    pub(super) async fn copy_edited(&mut self, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = self.file_edited().await?;
+        effects.extend(self.edited("a session", given, theirs).await?);
+        Ok(effects)
+    }
+
+    /// Takes over what somebody made of a text of this plan. If others have changed the plan since that text, all of it is
+    /// put together first; statuses, which are ours, do not count.
+    async fn edited(&mut self, who: &str, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
+        let event = match self.ledger.run.mirror() {
+            Ok(ours) if !same_but_for_statuses(&ours, &given) => {
+                let both = merge_texts(&ours, &given, &theirs).await;
+                both.map(|theirs| Event::PlanEdited { ours, theirs })
+            }
+            _ => Some(Event::PlanEdited { ours: given, theirs: theirs.clone() }),
+        };
+        if let Some(event) = event {
+            return self.record(Entry::Happened { event: Box::new(event) }).await;
+        }
+        let why = format!("what {who} changed in the plan does not fit what others changed meanwhile");
+        self.not_taken_over(&why, theirs.as_bytes()).await
+    }
+
+    /// Puts aside what somebody has written, and the plan in its place.
+    async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Result<Vec<Effect>, Stopping> {
+        let kept = self.doing.state.join("not-taken-over.yaml");
+        let kept = match crate::serve::write_private(&kept, theirs) {
+            Ok(()) => format!("; it is kept in {}", kept.display()),
+            Err(_) => String::new(),
+        };
+        let text = format!("{why}, and is not taken over{kept}");
+        let mut effects = self.record(Entry::Said { level: Level::Warning, text }).await?;
+        effects.push(Effect::WritePlan);
+        Ok(effects)
+    }
+
+    /// Begins to bring the plan's file up to date. What others have written there is taken over first.
+    pub(super) async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
+        if self.file.is_busy() {
+            self.file_behind = true;
+            return Ok(Vec::new());
+        }
+        if let Some(edited) = self.file.edited() {
+            return self.take_over(edited).await;
+        }
+        match self.ledger.run.mirror() {
+            Ok(text) => {
+                self.file.begin(text);
+                Ok(Vec::new())
+            }
+            Err(error) => self.not_written(error.to_string()).await,
+        }
+    }
+
+    /// Puts what was written in its place.
+    pub(super) async fn put_plan(&mut self, prepared: io::Result<Prepared>) -> Result<Vec<Effect>, Stopping> {
+        let mut effects = match prepared.and_then(|prepared| self.file.put(prepared)) {
+            Ok(true) => Vec::new(),
+            Ok(false) => vec![Effect::WritePlan],
+            Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
+        };
+        if std::mem::take(&mut self.file_behind) {
+            effects.push(Effect::WritePlan);
+        }
+        Ok(effects)
+    }
+
+    /// The journal has it all; the file is for people.
+    async fn not_written(&mut self, why: String) -> Result<Vec<Effect>, Stopping> {
+        let text = format!("the plan's file is behind: {why}");
+        self.record(Entry::Said { level: Level::Warning, text }).await
+    }
+
+    /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
+    /// become of the tasks.
+    pub(super) fn write_last(&mut self) -> Result<(), String> {
+        let run = &self.ledger.run;
+        let mirror = run.mirror().map_err(|error| error.to_string())?;
+        let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
+        let mut text = mirror;
+        loop {
+            // If it is no plan at the moment, it is not ours to write over.
+            text = match self.file.edited() {
+                Some(Edited::Text { theirs, .. }) => {
+                    write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?
+                }
+                Some(Edited::NoText(_)) => return Err("it is not UTF-8".to_owned()),
+                None => text,
+            };
+            if self.file.write(&text).map_err(|error| error.to_string())? {
+                return Ok(());
+            }
+        }
+    }
+}
