@@ -27,14 +27,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use posse_core::auto::Standing;
-use posse_core::auto::words::{Effect, Event};
+use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 use posse_term::lock::Lock;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
 use crate::journal::{self, NotWritten};
@@ -76,6 +77,8 @@ pub(crate) enum AutoError {
     Locked { by: String, directory: String },
     #[error("nothing is known of an item {0:?}")]
     NoItem(String),
+    #[error("pipeline {0} is still looking at its backlog; ask again in a moment")]
+    Looking(RunId),
     #[error("pipeline {0} is over; there is nothing to stop")]
     Over(RunId),
     #[error("{0}")]
@@ -194,7 +197,7 @@ impl Autos {
     pub(crate) async fn retry(&self, app: &App, id: RunId, item: &str) -> Result<(), AutoError> {
         let slug = slug(item)?;
         let known = tokio::time::timeout(LOOKING, self.knows(app, id, &slug)).await;
-        if !known.unwrap_or(Ok(false))? {
+        if !known.map_err(|_| AutoError::Looking(id))?? {
             return Err(AutoError::NoItem(item.to_owned()));
         }
         match self.tell(id, Event::Retry { item: slug }).await {
@@ -207,16 +210,20 @@ impl Autos {
     async fn knows(&self, app: &App, id: RunId, item: &Slug) -> Result<bool, AutoError> {
         let mut events = app.events.subscribe();
         loop {
-            let (Ledger { pipeline, closed, .. }, seq) = self.load(id).await?;
+            let (Ledger { pipeline, closed, .. }, _) = self.load(id).await?;
             if pipeline.why(item).is_some() {
                 return Ok(true);
             }
-            let looking = seq == 1 || pipeline.outstanding().contains(&Effect::Scan);
-            if closed || !looking {
+            if closed || !pipeline.is_looking() {
                 return Ok(false);
             }
-            if let Err(broadcast::error::RecvError::Closed) = events.recv().await {
-                return Err(AutoError::Stopping);
+            loop {
+                match events.recv().await {
+                    Ok(event) if event.data["auto_run"] == id.as_str() => break,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Err(AutoError::Stopping),
+                }
             }
         }
     }

@@ -64,13 +64,16 @@ pub(crate) struct Notifier(Arc<Mutex<Recent>>);
 impl Notifier {
     /// Tells this. Nobody waits for it.
     pub(crate) fn tell(&self, channels: &Notifications, notice: Notice) {
+        if channels.ntfy_topic.is_empty() && channels.webhook.is_empty() && channels.command.is_empty() {
+            return;
+        }
         let admitted = self.recent(|recent| recent.admit(channels, &notice, crate::mono()));
         match admitted {
             Admitted::Yes => {
-                let (notifier, channels) = (self.clone(), channels.clone());
+                let (on_its_way, channels) = (OnItsWay(self.clone()), channels.clone());
                 tokio::spawn(async move {
                     notify(&channels, notice).await;
-                    notifier.recent(Recent::told);
+                    drop(on_its_way);
                 });
             }
             Admitted::Same => tracing::debug!("{:?} was told a moment ago, in the same words", notice.title),
@@ -80,6 +83,15 @@ impl Notifier {
 
     fn recent<T>(&self, use_it: impl FnOnce(&mut Recent) -> T) -> T {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A notice that is being told, until that is through, however it ends.
+struct OnItsWay(Notifier);
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.recent(Recent::told);
     }
 }
 

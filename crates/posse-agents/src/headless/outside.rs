@@ -83,10 +83,11 @@ fn literal(c: char) -> String {
     if c.is_ascii_alphanumeric() || "._-@+=~%".contains(c) { c.into() } else { "?".repeat(c.len_utf16()) }
 }
 
-/// A class of all characters but these, in either case.
+/// A class of all characters but these, in either case, and but what ends a name: a class would match that too, and with it
+/// what lies in a directory whose name is the beginning of another.
 fn other_characters(these: &BTreeSet<char>) -> Option<String> {
-    /// Nothing that has a meaning in a class, or ends a name, stands at the end of a range.
-    const SPECIAL: &str = "/[]\\!^-";
+    /// Nothing that has a meaning in a class stands at the end of a range.
+    const SPECIAL: &str = "[]\\!^-";
     let mut excluded = BTreeSet::new();
     for c in these {
         // Claude Code counts in units of UTF-16.
@@ -96,6 +97,7 @@ fn other_characters(these: &BTreeSet<char>) -> Option<String> {
     if excluded.is_empty() {
         return None;
     }
+    excluded.insert(u32::from('/'));
     let mut class = String::new();
     let mut hyphen = false;
     let mut from = 1;

@@ -84,6 +84,16 @@ fn a_directory_in_another_one_takes_nothing_away() {
     assert!(denied(&["/a/b", "/a/b/c"], "/a/bc"));
 }
 
+#[test]
+fn a_directory_whose_name_is_the_beginning_of_another() {
+    for scope in [["/p/1", "/p/1-"], ["/p/1", "/p/1.2"], ["/p/1", "/p/1a"]] {
+        for (path, expected) in [("/p/1/a", false), ("/p/1/.", false), ("/p/1x/a", true), ("/p/2", true)] {
+            assert_eq!(denied(&scope, path), expected, "{path} with {scope:?}");
+        }
+        assert!(!denied(&scope, &format!("{}/a", scope[1])));
+    }
+}
+
 proptest! {
     /// No file of the scope is ever denied, and every other name is, if it is made of common characters.
     #[test]

@@ -48,6 +48,8 @@ pub struct Pipeline {
     parked: Vec<Slug>,
     /// With `once`: the item it is.
     once: Option<Slug>,
+    /// The backlog has been looked at.
+    looked: bool,
     /// The backlog may have changed since somebody was asked to look at it.
     stale: bool,
     /// Why nothing in the user's checkout may be read or written now: it is not what it was when the pipeline began.
@@ -187,6 +189,7 @@ impl Pipeline {
             handled: Vec::new(),
             parked: Vec::new(),
             once: None,
+            looked: false,
             stale: true,
             away: None,
             probes: 0,
@@ -200,6 +203,11 @@ impl Pipeline {
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
+    /// Whether there may be items that it has not seen yet.
+    pub fn is_looking(&self) -> bool {
+        !self.looked || self.outstanding.contains(&Effect::Scan)
+    }
+
     pub fn outstanding(&self) -> &[Effect] {
         &self.outstanding
     }
@@ -282,6 +290,7 @@ impl Pipeline {
 
     fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug], away: Option<String>) {
         self.outstanding.retain(|effect| *effect != Effect::Scan);
+        self.looked = true;
         self.checkout_is(away);
         for item in gone {
             self.backlog.remove(item);

@@ -9,7 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 use super::{Place, Problem};
 
 /// Aliases are copied where they stand. A text may not grow by that beyond what a person would write.
-const MAX_NODES: usize = 500_000;
+pub(crate) const MAX_NODES: usize = 500_000;
 
 /// Deeper than any plan is; the parser would go on to 255.
 const MAX_DEPTH: usize = 64;
@@ -107,6 +107,8 @@ pub(crate) struct Tree {
     pub(crate) comments: Vec<String>,
     /// Something in it stands for something elsewhere, or may.
     pub(crate) has_anchors: bool,
+    /// How many values there are.
+    pub(crate) nodes: usize,
 }
 
 pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
@@ -125,7 +127,12 @@ pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
         }
     }
     match root {
-        Some(root) => Ok(Tree { root, has_anchors: !builder.anchors.is_empty(), comments: builder.comments }),
+        Some(root) => Ok(Tree {
+            root,
+            has_anchors: !builder.anchors.is_empty(),
+            nodes: builder.nodes,
+            comments: builder.comments,
+        }),
         None => Err(Problem::new(Place { line: 1, column: 1, ..Place::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
     }

@@ -225,6 +225,7 @@ impl ApiError {
                     (S::CONFLICT, "in_use", Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
                 }
                 AutoError::NoItem(_) => (S::NOT_FOUND, "no_item", Some("`posse auto items` shows those there are")),
+                AutoError::Looking(_) => (S::CONFLICT, "looking", None),
                 AutoError::Over(_) => (S::CONFLICT, "over", None),
                 AutoError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
                 AutoError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),

@@ -1,5 +1,6 @@
 //! The plan's file, which mirrors a run for people, and which people may edit meanwhile.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,8 @@ use tokio::task::JoinHandle;
 
 /// Its name in the run's own directory.
 const NOTE: &str = "plan.json";
+/// How texts are called that lie beside a plan and are about to take its place.
+const BESIDE: &str = ".posse-";
 
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 ///
@@ -17,8 +20,10 @@ const NOTE: &str = "plan.json";
 pub(super) struct PlanFile {
     path: PathBuf,
     note: PathBuf,
-    /// Texts that are ours. The last is the newest.
+    /// Texts that are ours. The last is the newest, and after a crash perhaps not there yet.
     known: Vec<String>,
+    /// How a text is called that lies beside it.
+    prefix: String,
     begun: Option<JoinHandle<io::Result<Prepared>>>,
     /// How often somebody has changed it.
     edits: u64,
@@ -46,13 +51,24 @@ impl PlanFile {
     /// `text` is what the run began with.
     pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
         let note = state.join(NOTE);
-        Self { path: path.into(), known: known(&note, text), note, begun: None, edits: 0 }
+        let prefix = format!("{BESIDE}{}-", state.file_name().unwrap_or_default().to_string_lossy());
+        let file = Self { path: path.into(), known: known(&note, text), note, prefix, begun: None, edits: 0 };
+        file.remove_leftovers();
+        file
+    }
+
+    /// What a daemon before us was about to put there when it died.
+    fn remove_leftovers(&self) {
+        let beside = std::fs::read_dir(beside(&self.path)).into_iter().flatten().flatten();
+        for left in beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(&self.prefix)) {
+            let _ = std::fs::remove_file(left.path());
+        }
     }
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
     pub(super) fn edited(&mut self) -> Option<Edited> {
         let theirs = self.foreign()?;
-        let ours = self.known.last().cloned().unwrap_or_default();
+        let ours = basis(&self.known, &String::from_utf8_lossy(&theirs)).to_owned();
         self.known = vec![String::from_utf8_lossy(&theirs).into_owned()];
         self.edits += 1;
         Some(match String::from_utf8(theirs) {
@@ -69,7 +85,7 @@ impl PlanFile {
     }
 
     fn has(&self, text: &str) -> bool {
-        self.known.last().is_some_and(|known| known == text) && self.path.exists()
+        std::fs::read(&self.path).is_ok_and(|there| there == text.as_bytes())
     }
 
     /// Whether a text is on its way there.
@@ -93,20 +109,22 @@ impl PlanFile {
         prepared.map_err(io::Error::other)?
     }
 
-    /// Waits for what was begun, and leaves it at that.
+    /// Waits for what was begun. What becomes of it nobody is told: something else will be written.
     pub(super) async fn settle(&mut self) {
-        if self.is_busy() {
-            drop(self.prepared().await);
+        if self.is_busy()
+            && let Ok(prepared) = self.prepared().await
+        {
+            let _ = self.put(prepared);
         }
     }
 
     /// All that needs no order.
     fn prepare(&self, text: String) -> impl FnOnce() -> io::Result<Prepared> + Send + use<> {
-        let (path, note, edits) = (self.path.clone(), self.note.clone(), self.edits);
+        let (path, note, prefix, edits) = (self.path.clone(), self.note.clone(), self.prefix.clone(), self.edits);
         let mut known = self.known.clone();
         known.push(text.clone());
         move || {
-            let file = prepare(&path, &text)?;
+            let file = prepare(&path, &prefix, &text)?;
             crate::serve::write_private_unsynced(&note, &serde_json::to_vec(&known)?)?;
             Ok(Prepared { text, edits, file })
         }
@@ -143,23 +161,34 @@ fn known(note: &Path, text: &str) -> Vec<String> {
 /// The text that a run has left in the file, as far as it got: what is not like that there now, somebody has changed since.
 /// `began` is the text the run began with, `found` what is there now.
 pub(super) fn left_by(state: &Path, began: &str, found: &str) -> String {
-    let mut known = known(&state.join(NOTE), began);
-    match known.iter().any(|text| text == found) {
-        true => found.to_owned(),
-        false => known.pop().unwrap_or_default(),
-    }
+    basis(&known(&state.join(NOTE), began), found).to_owned()
+}
+
+/// Which of our texts somebody has made this of: the one that has most of its lines. Of two that were noted, the file may have
+/// had either.
+fn basis<'k>(known: &'k [String], theirs: &str) -> &'k str {
+    let foreign = |text: &&String| {
+        let ours: HashSet<&str> = text.lines().collect();
+        theirs.lines().filter(|line| !ours.contains(line)).count()
+    };
+    let same = known.iter().find(|text| *text == theirs);
+    same.or_else(|| known.iter().rev().min_by_key(foreign)).map_or("", String::as_str)
+}
+
+/// Where the plan lies.
+fn beside(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
 }
 
 /// Writes beside it and renames, so that nobody ever reads half of it.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    prepare(path, text)?.persist(path).map_err(|error| error.error)?;
+    prepare(path, BESIDE, text)?.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
 /// The text in a file beside this one. Who may read it is as it was.
-fn prepare(path: &Path, text: &str) -> io::Result<NamedTempFile> {
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::Builder::new().prefix(".posse-").tempfile_in(directory)?;
+fn prepare(path: &Path, prefix: &str, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix(prefix).tempfile_in(beside(path))?;
     file.write_all(text.as_bytes())?;
     let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode());
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
@@ -210,6 +239,32 @@ mod tests {
         assert!(file.write("g").unwrap());
     }
 
+    /// The daemon dies after the note, before the file: what is noted is not taken for what is there.
+    #[test]
+    fn noted_and_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.yaml");
+        let state = directory.path().join("run1");
+        std::fs::create_dir(&state).unwrap();
+        let open = || PlanFile::new(path.to_str().unwrap(), &state, "1\n2\n3\n");
+        std::fs::write(&path, "1\n2\n3\n").unwrap();
+        let prepared = open().prepare("1\nb\n3\n".into())().unwrap();
+        // As after a kill: it lies there, and nobody will put it in its place.
+        let (_file, left) = prepared.file.keep().unwrap();
+        assert!(left.exists());
+        let mut file = open();
+        assert!(!left.exists(), "it is taken away");
+        assert_eq!(file.edited(), None);
+        assert!(file.write("1\nb\n3\n").unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\nb\n3\n");
+        // Somebody has edited one of the two: which, its lines tell.
+        for (theirs, ours) in [("1\n2\n3\n4\n", "1\n2\n3\n"), ("1\nb\n3\n4\n", "1\nb\n3\n"), ("4\n", "1\nb\n3\n")] {
+            std::fs::write(&path, theirs).unwrap();
+            assert_eq!(open().edited(), text(ours, theirs));
+            assert_eq!(left_by(&state, "", theirs), ours);
+        }
+    }
+
     /// What others write while a text is on its way stays there.
     #[tokio::test]
     async fn somebody_writes_meanwhile() {
@@ -243,7 +298,7 @@ mod tests {
 
         file.begin("d".into());
         file.settle().await;
-        assert_eq!(there(), "theirs");
+        assert_eq!(there(), "d", "what was begun is better than nothing");
         let beside = std::fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(beside, 2, "the plan and the note, and nothing that was not put in its place");
     }

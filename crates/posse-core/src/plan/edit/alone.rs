@@ -1,7 +1,7 @@
 //! Proving the text of one task without reading the rest of its plan.
 //!
 //! What stands in a task is read the same whatever stands in the others, as long as nothing in the plan stands for something
-//! elsewhere (`&x`, `*x`). So if a task's piece of the text, taken out and read on its own, is what it is in the plan, then
+//! elsewhere (`&x`, `*x`), and it stands alone in its lines or on one. So if a task's piece of the text, taken out and read on its own, is what it is in the plan, then
 //! another piece in its place that is this task with other statuses makes the plan with these statuses.
 
 use std::ops::Range;
@@ -10,14 +10,22 @@ use super::{Edits, RECORD_KEYS, Splice, drop_keys, values};
 use crate::plan::yaml::{self, Node, Notation, Tree, Value};
 use crate::plan::{Record, read};
 
+/// A plan of more values is looked at as a whole, which must stay below a limit: what is written can make it several times as
+/// long, and a task alone does not show that.
+const MANY: usize = yaml::MAX_NODES / 10;
+
 /// The text of the task that stands at `node` after these changes; nothing unless it is the task with this record, and
 /// nothing else is changed or lost.
 pub(super) fn prove(text: &str, tree: &Tree, node: &Node, changes: &[Splice], wanted: &Record) -> Option<Splice> {
-    if tree.has_anchors {
+    if tree.has_anchors || tree.nodes > MANY {
         return None;
     }
     let piece = piece(text, node);
     let before = &text[piece.clone()];
+    // How far to the right the lines of a `{…}` must stand depends on what is around it.
+    if !is_block(node) && before.contains(['\n', '\r']) {
+        return None;
+    }
     let moved = changes.iter().map(|(at, with)| {
         let inside = piece.start <= at.start && at.end <= piece.end;
         inside.then(|| (at.start - piece.start..at.end - piece.start, with.clone()))
@@ -81,7 +89,6 @@ mod tests {
             "      - name: >\n          long\n          name\n        id: a",
             "      -\n        id: a\r\n        name: A\r\n        last_error: old\r\n",
             "      - \"id\": a\n        'name': \"é: A\"",
-            "      - {id: a,\n         name: A}",
             "      - id: a\n        name: A\n        agent:\n\n\n",
         ] {
             assert!(alone(task), "{task}");
@@ -95,6 +102,8 @@ mod tests {
             "      - {id: a, name: &n A}",
             "      - id: a\n        name: &n A\n        description: *n",
             "      - ? id\n        : a\n        name: A",
+            // Shorter, its last line would stand too far to the left for what is around it.
+            "      - {id: a, name: A,\n answer: \"xxxxxxxxxxxxxxxx\", \"some remark of\n        mine\": v}",
         ] {
             assert!(!alone(task), "{task}");
         }
