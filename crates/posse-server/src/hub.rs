@@ -76,7 +76,7 @@ pub(crate) struct Hub {
     /// An earlier daemon has left something there.
     tmux_is_there: bool,
     leaving_tmux: Option<Leaving>,
-    /// Why there is no keeper.
+    /// Why there is no keeper, and none can be started.
     keeper_problem: Option<String>,
     disk_problem: Option<String>,
     terminals: BTreeMap<TerminalId, Entry>,
@@ -337,8 +337,11 @@ impl Hub {
     }
 
     fn news(&mut self, backend: Backend, news: News) {
-        if matches!(news, News::Up(..) | News::Failed(_) | News::Lost(_)) {
-            self.wanted.remove(&backend);
+        match news {
+            // Still on its way.
+            News::Failed(why) if backend == Backend::Embedded => return self.keeper_failed(why),
+            News::Up(..) | News::Failed(_) | News::Lost(_) => drop(self.wanted.remove(&backend)),
+            _ => {}
         }
         match news {
             News::Up(link, summaries) => self.backend_up(backend, &link, summaries),

@@ -411,6 +411,9 @@ impl Pump {
 
     fn command(&mut self, command: Command) {
         match command {
+            Command::Alive(reply) => {
+                let _ = reply.send(self.link.is_some());
+            }
             Command::Screen(reply) => {
                 let _ = reply.send(self.emulator.screen());
             }

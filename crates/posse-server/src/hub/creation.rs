@@ -212,13 +212,10 @@ impl Hub {
             if creating.at_once {
                 creating.answer(Ok(view(entry)));
             }
-            match (self.links.get(&backend), backend) {
-                (Some(link), _) => link.send(Request::Spawn { id, program: creating.program.clone() }),
-                // Started with the first terminal that wants it.
-                (None, Backend::Tmux) => self.want(Backend::Tmux),
-                (None, Backend::Embedded) => {
-                    self.spawn_failed(id, CreateError::NoKeeper("it went away just now".into()));
-                }
+            match self.links.get(&backend) {
+                Some(link) => link.send(Request::Spawn { id, program: creating.program.clone() }),
+                // tmux is started with the first terminal that wants it; a keeper that went away comes back.
+                None => self.want(backend),
             }
         }
         self.stored(event, outcome);

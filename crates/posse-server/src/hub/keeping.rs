@@ -82,6 +82,16 @@ impl Hub {
         }
     }
 
+    /// There is no keeper, and for now none can be started. It is tried again and again; who wants one now is told.
+    pub(super) fn keeper_failed(&mut self, why: String) {
+        for id in self.running_on(Backend::Embedded) {
+            if self.creating.contains_key(&id) {
+                self.spawn_failed(id, CreateError::NoKeeper(why.clone()));
+            }
+        }
+        self.keeper_problem = Some(why);
+    }
+
     pub(super) fn backend_failed(&mut self, backend: Backend, why: &str) {
         for id in self.running_on(backend) {
             if self.creating.contains_key(&id) {
@@ -201,11 +211,8 @@ impl Hub {
         for id in deleting {
             self.backend_ended(backend, id, 0);
         }
-        if backend == Backend::Embedded {
-            self.keeper_problem = Some(why.to_owned());
-            if self.stopping.is_none() {
-                self.want(Backend::Embedded);
-            }
+        if backend == Backend::Embedded && self.stopping.is_none() {
+            self.want(Backend::Embedded);
         }
         if let (Some(stopping), Backend::Embedded) = (&mut self.stopping, backend) {
             // Nobody is left to say that they have ended.

@@ -81,3 +81,13 @@ async fn asked_on_either_side_of_the_end() {
         assert!(scene.directory.path().join("screen").exists(), "the last screen is kept");
     }
 }
+
+#[tokio::test]
+async fn it_is_not_alive_before_anybody_has_heard_so() {
+    let scene = scene(0);
+    assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
+    scene.pump.send(Event::KeeperLost);
+    assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
+    drop((scene.pump, scene.hub, scene.keeper));
+    scene.recorder.finish();
+}

@@ -79,6 +79,8 @@ pub(crate) struct Input {
 }
 
 pub(crate) enum Command {
+    /// Whether its program runs. Known here before everyone is told.
+    Alive(oneshot::Sender<bool>),
     Screen(oneshot::Sender<Screen>),
     Text(Text, oneshot::Sender<Option<String>>),
     /// Whether the program asked for pastes to be marked as such.

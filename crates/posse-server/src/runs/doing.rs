@@ -290,8 +290,11 @@ async fn show(app: &App, terminal: TerminalId) -> Option<View> {
 
 /// Whether a terminal is there and its program runs. Waits for a backend that is still on its way up.
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
-    let found = find(app, terminal).await.is_some();
-    found && show(app, terminal).await.is_some_and(|view| view.record.exit.is_none())
+    // Of several that are lost at once, the hub hears one after the other; who asks then must not take the last for alive.
+    match find(app, terminal).await {
+        Some(pump) => pump.ask(pump::Command::Alive).await.unwrap_or(false),
+        None => false,
+    }
 }
 
 /// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
