@@ -20,9 +20,6 @@ use crate::tmux_server::TmuxServer;
 
 /// How long to wait before trying to get a keeper again.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
-/// So often, and so soon, it is tried at first.
-const DYING: u32 = 5;
-const DYING_RETRY: Duration = Duration::from_millis(100);
 
 /// Which pump belongs to which terminal. The hub writes it, the connections read it.
 #[derive(Clone, Default)]
@@ -75,15 +72,8 @@ impl Backends {
     async fn connect(self: Arc<Self>, want: Want) {
         match want {
             Want::Keeper => {
-                let mut failures = 0;
                 while let Err(error) = self.connect_keeper().await {
                     tracing::error!("{error}");
-                    failures += 1;
-                    // One that is just dying may still have been there. Who waits for the next one is not told of that.
-                    if failures < DYING {
-                        tokio::time::sleep(DYING_RETRY).await;
-                        continue;
-                    }
                     self.tell(Backend::Embedded, News::Failed(error.to_string()));
                     tokio::time::sleep(KEEPER_RETRY).await;
                 }

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -39,6 +41,9 @@ pub enum KeeperError {
 
 /// How long a daemon may take to start. It takes some ten milliseconds; a machine on its knees takes longer.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a keeper that is leaving may take to be gone.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
@@ -74,9 +79,12 @@ impl Events {
             self.buffer.drain(..self.used);
             self.used = 0;
             self.buffer.reserve(64 << 10);
-            if self.socket.read_buf(&mut self.buffer).await? == 0 {
-                return Err(KeeperError::Closed);
-            }
+            match self.socket.read_buf(&mut self.buffer).await {
+                Ok(0) => return Err(KeeperError::Closed),
+                // The same, by one that died before it had read what we said.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(KeeperError::Closed),
+                read => read?,
+            };
         }
     }
 }
@@ -98,17 +106,35 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
         _ => KeeperError::Io(error),
     })?;
     require_own(&stream)?;
+    let keeper = stream.peer_cred()?.pid();
     let (reading, writing) = stream.into_split();
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
     let link = Link { requests };
     let mut events = Events { socket: reading, buffer: Vec::new(), used: 0 };
     link.send(Request::Hello { version: wire::VERSION, daemon });
-    match events.next().await? {
-        Event::Hello { version, .. } if version == wire::VERSION => Ok((link, events)),
-        Event::Hello { version, .. } => Err(KeeperError::Version(version)),
-        _ => Err(KeeperError::Closed),
+    match events.next().await {
+        Ok(Event::Hello { version, .. }) if version == wire::VERSION => Ok((link, events)),
+        Ok(Event::Hello { version, .. }) => Err(KeeperError::Version(version)),
+        Ok(_) => Err(KeeperError::Closed),
+        Err(KeeperError::Closed) => {
+            has_left(keeper).await;
+            Err(KeeperError::Closed)
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Waits for the end of a keeper that is just leaving: until then its socket is taken for that of a living one.
+async fn has_left(keeper: Option<i32>) {
+    let Some(Ok(keeper)) = keeper.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+        return;
+    };
+    let ends = move || {
+        let patience = Timespec { tv_sec: LEAVING.as_secs() as i64, tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::new(&keeper, PollFlags::IN)], Some(&patience));
+    };
+    let _ = tokio::task::spawn_blocking(ends).await;
 }
 
 async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Request>) {
