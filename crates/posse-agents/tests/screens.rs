@@ -41,7 +41,7 @@ impl Folder {
         let wrong = scored.filter_map(|screen| {
             let rows = self.rows(&screen.screen);
             let title = screen.title.as_deref().filter(|_| with_title);
-            let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref() };
+            let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref(), colours: None };
             let reading = detector.read(look, &mut Memo::default());
             (!agrees(screen, &reading)).then(|| {
                 format!("{}: {:?} by {} on {:?}", screen.screen, reading.status, reading.rule, reading.evidence)

@@ -13,6 +13,7 @@ mod child;
 mod environment;
 mod first_starts;
 mod git;
+mod hook_files;
 mod hub;
 mod journal;
 pub mod notify;

@@ -89,6 +89,7 @@ pub struct Detector {
     pub(super) tools: Vec<Tool>,
     /// One for each question in text.
     pub(super) text_questions: Vec<PatternId>,
+    pub(super) option_rows: Vec<PatternId>,
     pub(super) answers: Vec<Answer>,
 }
 
@@ -237,6 +238,10 @@ impl Detector {
         for question in &rules.dialog.text {
             text_questions.extend(collector.place("dialog.text.row", Some(&question.row))?);
         }
+        let mut option_rows = Vec::new();
+        for row in &rules.dialog.row {
+            option_rows.extend(collector.place("dialog.row", Some(row))?);
+        }
         let answers = rules.answer.iter().map(|rule| {
             let marker = regex("answer.marker", &collector.text("answer.marker", &rule.marker)?)?;
             let marker_not = collector.single("answer.marker_not", rule.marker_not.as_ref())?;
@@ -255,7 +260,7 @@ impl Detector {
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
         let set = RegexSetBuilder::new(&patterns).dfa_size_limit(DFA_BYTES).build().map_err(place)?;
         let single = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map_err(place)?;
-        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, answers, rules };
+        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, option_rows, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }
@@ -282,7 +287,7 @@ impl Detector {
                 let rows: Vec<String> = example.lines().map(str::to_owned).collect();
                 let rows = if rule.region == "title" { Vec::new() } else { rows };
                 let title = (rule.region == "title").then_some(example.as_str());
-                let look = Look { rows: &rows, title, foreground: None };
+                let look = Look { rows: &rows, title, ..Look::default() };
                 let held =
                     self.explain(look, &mut Memo::default()).verdicts.iter().any(|v| v.rule == rule.id && v.held);
                 if held != expected {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::compile::Detector;
 use super::engine::Sight;
 use super::layout::Found;
+use super::option_row;
 use crate::status::WaitingKind;
 
 /// How far above a menu without a frame its dialog may reach.
@@ -95,20 +96,28 @@ impl Dialog {
 
 /// The lowest menu at or below `from`.
 pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Option<Menu> {
-    let cursor = detector.places.menu_cursor?;
-    (from..sight.len()).rev().filter(|row| sight.hit(*row, cursor)).find_map(|row| {
-        let here = line(detector, sight.row(row))?;
-        let (first, last, options) = match here.choice.number {
-            Some(number) => numbered(detector, sight, row, &here, number)?,
-            None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => return None,
-            None => unnumbered(detector, sight, row, &here)?,
-        };
+    (from..sight.len()).rev().find_map(|row| {
+        let (first, last, options) =
+            column(detector, sight, row).or_else(|| Some((row, row + 1, option_row::read(detector, sight, row)?)))?;
         let reach = first.saturating_sub(REACH).max(from);
         let top = detector.places.dialog_frame.and_then(|frame| sight.last(reach..first, frame));
         let top = top.map_or(reach, |row| row + 1);
         let start = detector.places.dialog_start.and_then(|start| sight.last(top..first, start));
         Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, options })
     })
+}
+
+/// The options one below the other, if the cursor is on this one.
+fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options> {
+    if !sight.hit(row, detector.places.menu_cursor?) {
+        return None;
+    }
+    let here = line(detector, sight.row(row))?;
+    match here.choice.number {
+        Some(number) => numbered(detector, sight, row, &here, number),
+        None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => None,
+        None => unnumbered(detector, sight, row, &here),
+    }
 }
 
 /// A row taken apart: the mark, the number, the label, the column where the label begins, and where it would begin if
@@ -222,8 +231,7 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
     let decoration = detector.places.decoration;
-    let clean =
-        |row: usize| sight.row(row).trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃')).to_owned();
+    let clean = |row: usize| inside(sight.row(row)).to_owned();
     let is_text = |row: &usize| {
         let decorated = decoration.is_some_and(|decoration| sight.hit(*row, decoration));
         !decorated && !clean(*row).is_empty()
@@ -248,6 +256,11 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
     Some(Dialog { id, kind, title, question, detail, tool, subject, options })
 }
 
+/// A row without its borders.
+fn inside(row: &str) -> &str {
+    row.trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃'))
+}
+
 impl Detector {
     fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String]) -> (Option<String>, Option<String>) {
         for rule in &self.tools {
@@ -258,7 +271,7 @@ impl Detector {
                 let (at, first) = rows.iter().enumerate().find_map(|(at, row)| Some((at, capture(row)?)))?;
                 // A long one goes on in the rows right below.
                 let more = rows[at..].windows(2).take_while(|two| two[1] == two[0] + 1);
-                let more = more.map(|two| sight.row(two[1]).trim().to_owned());
+                let more = more.map(|two| inside(sight.row(two[1])).to_owned());
                 Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n"))
             });
             let subject = named.or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));

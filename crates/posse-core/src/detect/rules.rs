@@ -114,6 +114,10 @@ pub struct DialogRules {
     /// Numbers choose, at once.
     #[serde(default)]
     pub digits: bool,
+    /// Rows in which the options stand side by side, their labels in groups. The selected one stands on a ground of the
+    /// colour in which the row's first character, its border, is drawn.
+    #[serde(default)]
+    pub row: Vec<Pattern>,
     /// Questions without a menu.
     #[serde(default)]
     pub text: Vec<TextQuestion>,
