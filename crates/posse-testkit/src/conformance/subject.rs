@@ -80,7 +80,9 @@ impl Subject {
             Maker::Opencode => &["rror", "ncorrect API key", "nauthorized", "verloaded", "imit"],
             Maker::Qwen => &["API Error", "✕"],
         };
-        screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
+        // While it waits to ask again by itself, it shows what went wrong too.
+        let goes_on = self.maker == Maker::Opencode && screen.rows.iter().any(|row| row.contains("[retrying"));
+        !goes_on && screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
     }
 }
 
