@@ -43,6 +43,7 @@ pub(super) struct Places {
     pub(super) placeholder: Option<Regex>,
     pub(super) prompt_echo: Option<PatternId>,
     pub(super) menu_cursor: Option<PatternId>,
+    pub(super) first_option: Option<PatternId>,
     pub(super) dialog_frame: Option<PatternId>,
     pub(super) dialog_start: Option<PatternId>,
     pub(super) decoration: Option<PatternId>,
@@ -219,6 +220,7 @@ impl Detector {
             placeholder: collector.single("layout.placeholder", layout.placeholder.as_ref())?,
             prompt_echo: collector.place("layout.prompt_echo", layout.prompt_echo.as_ref())?,
             menu_cursor: collector.place("dialog.cursors", cursor.as_ref())?,
+            first_option: collector.place("dialog.first", dialog.first.as_ref())?,
             dialog_frame: collector.place("dialog.frame", dialog.frame.as_ref())?,
             dialog_start: collector.place("dialog.start", dialog.start.as_ref())?,
             decoration: collector.place("dialog.decoration", dialog.decoration.as_ref())?,
@@ -260,7 +262,8 @@ impl Detector {
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
         let set = RegexSetBuilder::new(&patterns).dfa_size_limit(DFA_BYTES).build().map_err(place)?;
         let single = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map_err(place)?;
-        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, option_rows, answers, rules };
+        let detector =
+            Self { ready, set, single, names, places, labels, tools, text_questions, option_rows, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }

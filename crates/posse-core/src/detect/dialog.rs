@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::compile::Detector;
+use super::compile::{Detector, PatternId};
 use super::engine::Sight;
 use super::layout::Found;
 use super::option_row;
@@ -107,13 +107,16 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
     })
 }
 
-/// The options one below the other, if the cursor is on this one.
+/// The options one below the other, if the cursor is on this one, or if it is the first of those without a cursor.
 fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options> {
-    if !sight.hit(row, detector.places.menu_cursor?) {
+    let hit = |pattern: Option<PatternId>| pattern.is_some_and(|pattern| sight.hit(row, pattern));
+    let marked = hit(detector.places.menu_cursor);
+    if !marked && !hit(detector.places.first_option) {
         return None;
     }
     let here = line(detector, sight.row(row))?;
     match here.choice.number {
+        number if !marked && number != Some(1) => None,
         Some(number) => numbered(detector, sight, row, &here, number),
         None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => None,
         None => unnumbered(detector, sight, row, &here),
@@ -210,19 +213,22 @@ const TEXT_REACH: usize = 10;
 pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
     let mut asked = detector.text_questions.iter().zip(&detector.rules.dialog.text);
     let (pattern, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
-    let above = (row.saturating_sub(TEXT_REACH)..row).map(|row| sight.row(row).trim().to_owned());
+    // Where dialogs begin with their question, nothing above it belongs to it.
+    let begins = detector.places.dialog_start.is_some_and(|start| sight.hit(row, start));
+    let reach = if begins { row } else { row.saturating_sub(TEXT_REACH) };
+    let above = (reach..row).map(|row| sight.row(row).trim().to_owned());
     let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
     let options = asked.options.iter().map(|option| Choosable {
         label: option.label.clone(),
         meaning: option.meaning,
         key: Some(option.key.clone()),
-        then_enter: true,
+        then_enter: option.then_enter,
         selected: false,
     });
     let options: Vec<Choosable> = options.collect();
     // What stands behind it may be an answer being typed.
     let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
-    let title = sight.row(row)[..end].trim().to_owned();
+    let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
     Some(Dialog { id, kind, question: title.clone(), title, detail, tool: None, subject: None, options })
 }

@@ -142,6 +142,7 @@ impl Ask {
             (Maker::Codex, Ask::Question) => "enter to submit",
             (Maker::Codex, Ask::Plan) => "Implement this plan?",
             (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
+            (Maker::Opencode, Ask::Question) => "esc dismiss",
             (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write) => "Yes, allow once",
             (Maker::Opencode | Maker::Qwen, _) => return None,
         })

@@ -1,7 +1,7 @@
 //! The real agents, started and talked to as people do: by provider, with proof.
 
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, Options, or_skip};
+use posse_testkit::agents::{Agent, OPENCODE, Options, or_skip};
 use posse_testkit::models::ModelServer;
 use serde_json::Value;
 
@@ -72,6 +72,17 @@ fn trust(agent: &Agent, provider: &str) {
     env.run(["kill", "asks"]).ok();
     let launched = home.launch_as(&env, provider, &["--trust"]);
     assert_eq!(launched["status"], "idle", "{launched}");
+}
+
+/// It asks nothing at its start.
+mod opencode {
+    use super::*;
+
+    #[test]
+    fn a_turn_by_provider() {
+        let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
+        a_turn(&agent, "opencode");
+    }
 }
 
 macro_rules! provider {
