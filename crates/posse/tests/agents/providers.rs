@@ -90,7 +90,7 @@ mod opencode {
     #[test]
     fn it_reports_itself() {
         let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
-        let server = ModelServer::script("[[turn]]\nsteps = [{ wait_for = \"never\" }]");
+        let server = ModelServer::script("[[turn]]\nsteps = [{ text = \"Good\" }, { wait_for = \"never\" }]");
         let home = agent.home(&server, &Options::default());
         let env = env();
         let launched = home.launch_as(&env, "opencode", &[]);
