@@ -127,18 +127,14 @@ pub fn longer(a: Hold, b: Hold) -> Hold {
     if b.until > a.until { b } else { a }
 }
 
-fn later(now: Wall, by: Duration) -> Wall {
-    Wall(now.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
-}
-
 fn known(reset: Wall, now: Wall, reason: String, waits: &Waits) -> Hold {
-    let until = if reset <= now { later(now, JUST_PAST) } else { later(reset, waits.buffer) };
-    Hold { until: until.clamp(later(now, SHORTEST), later(now, waits.max_wait.max(SHORTEST))), reason, known: true }
+    let until = if reset <= now { now.after(JUST_PAST) } else { reset.after(waits.buffer) };
+    Hold { until: until.clamp(now.after(SHORTEST), now.after(waits.max_wait.max(SHORTEST))), reason, known: true }
 }
 
 fn probe(now: Wall, probes: u32, reason: String, waits: &Waits) -> Hold {
     let pause = waits.probe.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX.max(waits.probe));
-    Hold { until: later(now, pause.min(waits.max_wait)), reason, known: false }
+    Hold { until: now.after(pause.min(waits.max_wait)), reason, known: false }
 }
 
 /// The line in which a tool says that the quota is used up.

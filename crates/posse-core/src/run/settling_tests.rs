@@ -16,7 +16,7 @@ use crate::turn::Seen;
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
     let (mut run, _) = Run::create(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
-    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true, hurry: true };
+    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     for role in Role::ALL {
         run.handle(Happened::TerminalStarted { role, result: Ok(terminal) }, Mono(Duration::ZERO), Wall(0));
@@ -36,6 +36,7 @@ fn check(seen: &[(u64, StatusKind)], expected: &str) {
             reason: "rule x".into(),
             words: None,
             ended: false,
+            unproven: false,
         };
         happened.extend(run.handle(Happened::Status { terminal, seen }, now, Wall(0)));
     }

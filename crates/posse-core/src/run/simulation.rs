@@ -174,7 +174,7 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
 /// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
 fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
     let (mut run, _) = Run::create(world::spec(false), Wall(0));
-    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), can_start: true, hurry: true };
+    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     let mut effects = Vec::new();
     for (role, n) in Role::ALL.into_iter().zip(1..) {

@@ -157,7 +157,7 @@ impl World {
     pub(super) fn play(mut self) -> Outcome {
         let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
         self.run = Some(run);
-        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true, hurry: true };
+        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
         if self.carry_out(vec![created]) {
             self.tell(0, go);
         }
@@ -280,7 +280,7 @@ impl World {
                 found.map(|(terminal, _)| (role, *terminal))
             })
             .collect();
-        self.tell(1, Happened::Go { alive, adopted, can_start, hurry: can_start });
+        self.tell(1, Happened::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
     }
 
     /// `false`: posse was killed on the way.
@@ -492,6 +492,7 @@ impl World {
             reason: String::new(),
             words: (agent.kind == StatusKind::Error).then(|| "API Error: 529 Overloaded".into()),
             ended: false,
+            unproven: false,
         };
         self.tell(2, Happened::Status { terminal, seen });
     }
