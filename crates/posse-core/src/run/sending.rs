@@ -73,7 +73,7 @@ impl Run {
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
             }
             // An agent that a failing model threw back to its prompt stands there until it is told to go on.
-            Some(StatusKind::Error) if self.ledger.attempts > 1 => {
+            Some(StatusKind::Error) if self.ledger.attempts > 1 || self.model_failed() => {
                 self.live = Live::Clearing;
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
@@ -104,6 +104,13 @@ impl Run {
             }
             _ => {}
         }
+    }
+
+    /// Whether the error that the terminal shows is one of the model's service.
+    fn model_failed(&self) -> bool {
+        let Some(seen) = &self.seen else { return false };
+        let words = [seen.words.as_deref().unwrap_or_default(), &seen.reason];
+        words.into_iter().any(|words| turn::failure::classify(words).is_some())
     }
 
     pub(super) fn stale_cleared(
