@@ -1,6 +1,6 @@
 //! The machine: what happened in, what is wanted out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::ledger::Ledger;
@@ -25,6 +25,8 @@ pub(super) enum Live {
     Settling {
         since: Mono,
         told: bool,
+        /// Since when it asks something instead.
+        asks: Option<Mono>,
     },
     Clearing,
     Sending,
@@ -45,6 +47,12 @@ pub(super) enum Live {
     Leaving,
 }
 
+impl Live {
+    pub(super) fn settling(now: Mono) -> Self {
+        Self::Settling { since: now, told: false, asks: None }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(super) ledger: Ledger,
@@ -56,6 +64,8 @@ pub struct Run {
     pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
+    /// When something was last accepted in each terminal, by this posse.
+    pub(super) accepted: BTreeMap<TerminalId, Mono>,
     pub(super) out: Vec<Effect>,
 }
 
@@ -72,8 +82,10 @@ impl Run {
 
     pub fn deadline(&self) -> Option<Mono> {
         match &self.live {
-            Live::Settling { since, told: false } => Some(*since + SETTLE),
-            Live::Settling { since, told: true } => Some(*since + self.timeout()),
+            Live::Settling { since, told, asks } => {
+                let next = if *told { *since + self.timeout() } else { *since + SETTLE };
+                asks.map(|asks| asks + SETTLE).into_iter().chain([next]).min()
+            }
             Live::Waiting(turn) => turn.deadline(),
             Live::Parked { until } => Some(*until),
             _ => None,
@@ -268,6 +280,7 @@ impl From<Ledger> for Run {
             can_start: false,
             hurry: false,
             undelivered: 0,
+            accepted: BTreeMap::new(),
             out: Vec::new(),
         }
     }

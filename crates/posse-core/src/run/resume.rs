@@ -50,7 +50,7 @@ impl Run {
                 self.seen = None;
                 match (turn.dispatching, turn.sent) {
                     (None, _) => {
-                        self.live = Live::Settling { since: now, told: false };
+                        self.live = Live::settling(now);
                         self.out.push(Effect::Watch(turn.terminal));
                     }
                     (Some(_), None) => {

@@ -21,12 +21,12 @@ impl Run {
             terminal: record.terminal,
             file: self.response_file(record.key),
         };
-        // The cooldown of a terminal survives turns, and posse itself.
-        let accepted_at = self
-            .ledger
-            .since_accept(record.terminal, wall)
-            .filter(|ago| *ago < crate::permission::COOLDOWN)
-            .map(|ago| Mono(now.0.saturating_sub(ago)));
+        // The cooldown of a terminal survives turns, and posse itself. Only for that the clock on the wall must do.
+        let before_us = || {
+            let ago = self.ledger.since_accept(record.terminal, wall)?;
+            (ago < crate::permission::COOLDOWN).then(|| Mono(now.0.saturating_sub(ago)))
+        };
+        let accepted_at = self.accepted.get(&record.terminal).copied().or_else(before_us);
         let before = Before {
             accepts: record.accepts,
             reminders: record.reminders,
@@ -68,6 +68,7 @@ impl Run {
         if let (Some(result), Some(record)) = (outcome, self.ledger.turn()) {
             let (turn, n) = (record.turn, accepts.max(record.accepts));
             let refused = matches!(result, Err(AcceptFailure::Refused(_)));
+            self.accepted.insert(record.terminal, now);
             let why = result.err().map(|failure| failure.to_string());
             self.record(Entry::Accepted { turn, n, refused, why }, wall);
         }

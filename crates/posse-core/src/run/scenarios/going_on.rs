@@ -192,3 +192,27 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
     let caller = Caller { hurry: false, auto_accept: Some(true) };
     assert_eq!(bench.happens(Happened::Came(caller)), ["auto accept", "said", "accepting", "accept 1"]);
 }
+
+/// The cooldown of a terminal survives the turn, whatever becomes of the clock on the wall in between.
+#[test]
+fn s_146_the_cooldown_survives_turns_and_clocks() {
+    let seen = |question: &str| Happened::Status { terminal: terminal(0), seen: permission(question) };
+    for moved in [0, HOUR, -HOUR] {
+        let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
+        assert_eq!(bench.happens(seen("a")), ["accepting", "accept 1"]);
+        bench.turn(Event::Accepted(Ok(())));
+        // Its answer is there at once, and so is the next turn, in the same terminal.
+        bench.status(Completed);
+        bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+        bench.moved = moved;
+        bench.happens(Happened::Stop { why: "enough".into() });
+        bench.go(&all());
+        bench.happens(Happened::Archived { turn: 1, name: None });
+        let reviewed = bench.answer("REVIEW_RESULT: REVISE\nREVIEW_NOTES:\n- more");
+        assert!(reviewed.contains(&"turn begun".into()), "{reviewed:?}");
+        bench.ask();
+        assert!(bench.happens(seen("b")).is_empty(), "moved by {moved}");
+        bench.now += crate::permission::COOLDOWN;
+        assert_eq!(bench.happens(Happened::Time), ["accepting", "accept 1"], "moved by {moved}");
+    }
+}
