@@ -77,7 +77,7 @@ impl Subject {
         let texts: &[&str] = match self.maker {
             Maker::Claude => &["API Error", "Invalid API key", "limit", "run /login"],
             Maker::Codex => &["■ "],
-            Maker::Opencode => &["rror", "ncorrect API key", "nauthorized", "verloaded", "imit"],
+            Maker::Opencode => &["rror", "annot connect", "ncorrect API key", "nauthorized", "verloaded", "imit"],
             Maker::Qwen => &["API Error", "✕"],
         };
         // While it waits to ask again by itself, it shows what went wrong too.
