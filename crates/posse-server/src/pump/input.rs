@@ -92,6 +92,7 @@ impl Pump {
                     InputError::Full => "full",
                     InputError::Lost => "lost",
                     InputError::Status(_) => "status",
+                    InputError::MovedOn => "moved_on",
                     InputError::Uncertain => "uncertain",
                     InputError::NotNoted => "not_noted",
                     // Nobody sends these through a stream.
