@@ -243,6 +243,8 @@ impl Pump {
                 let why = match why {
                     InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
                     InputRefusal::Full => InputError::Full,
+                    InputRefusal::Off => InputError::Off,
+                    InputRefusal::Failed => InputError::NotTyped,
                 };
                 self.input_done(writer, sequence, Err(why));
             }

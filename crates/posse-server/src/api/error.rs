@@ -272,6 +272,10 @@ impl ApiError {
             Self::Input(InputErrorBox(error)) => match error {
                 InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                 InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
+                InputError::Off => {
+                    (S::CONFLICT, "not_reading", Some("`tmux select-pane -e -t PANE` switches it on again"))
+                }
+                InputError::NotTyped => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("try again")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
                 InputError::Uncertain => {
                     (S::CONFLICT, "uncertain", Some("look at the terminal before typing it again"))
@@ -306,6 +310,7 @@ impl ApiError {
                     }
                     (Why::Status(_) | Why::Epoch(_), _) => (S::CONFLICT, "status", Some("look again before sending")),
                     (Why::Busy, _) => (S::CONFLICT, "busy", Some("`posse wait` for it first")),
+                    (Why::Typing, _) => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("look at it with `posse attach`")),
                     (Why::Gone, _) => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                     (Why::Empty, _) => (S::BAD_REQUEST, "invalid", None),
                     _ => (S::CONFLICT, "not_delivered", Some("look at it with `posse attach`")),

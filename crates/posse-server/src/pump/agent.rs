@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
-use posse_core::audit::{self, TAIL_LINES, Who};
+use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
     Unanswered, Wish, identity, question, translate,
@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::InputError;
-use super::words::Asked;
 use super::answering::{AnswerOver, Answering, described};
+use super::words::Asked;
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
@@ -180,7 +180,7 @@ impl Agent {
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
-        self.tail = if question(&reading).is_some() { tail(&screen.rows) } else { Vec::new() };
+        self.tail = if question(&reading).is_some() { audit::tail(&screen.rows) } else { Vec::new() };
         LifeEvent::Read(reading)
     }
 
@@ -467,14 +467,6 @@ impl Agent {
         let life = result.is_ok().then_some(life);
         Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
     }
-}
-
-/// The last rows that say something.
-fn tail(rows: &[String]) -> Vec<String> {
-    let mut tail: Vec<String> =
-        rows.iter().rev().filter(|row| !row.trim().is_empty()).take(TAIL_LINES).cloned().collect();
-    tail.reverse();
-    tail
 }
 
 fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {

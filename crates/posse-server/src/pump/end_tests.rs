@@ -1,6 +1,8 @@
 //! Whoever wants something of an agent that has ended hears so, from whichever side of the end the wish comes. The hub here
 //! says nothing: it does not know a pump any more whose end it has heard of.
 
+use posse_core::delivery::{Failure, Left, Why};
+
 use super::testing::{heard, scene};
 use super::*;
 
@@ -30,4 +32,41 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
     assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
     drop((scene.pump, scene.hub, scene.keeper));
     scene.recorder.finish();
+}
+
+/// S-166: what a terminal says of input that it did not take is what people are told, and with which status.
+#[tokio::test]
+async fn s_166_input_that_is_not_taken_is_refused_for_the_true_reason() {
+    use axum::response::IntoResponse;
+    for (why, error, status) in [
+        (InputRefusal::NoSuchTerminal, InputError::Ended, 409),
+        (InputRefusal::NotReading, InputError::Ended, 409),
+        (InputRefusal::Full, InputError::Full, 409),
+        (InputRefusal::Off, InputError::Off, 409),
+        (InputRefusal::Failed, InputError::NotTyped, 500),
+    ] {
+        let mut scene = scene(0);
+        let (reply, answer) = oneshot::channel();
+        let input = Input {
+            writer: WriterId(9),
+            sequence: 1,
+            bytes: vec![b'x'; 1000],
+            expect: None,
+            origin: Origin::Request(reply),
+        };
+        scene.pump.send(Event::Command(Command::Input(input)));
+        let (id, writer, sequence) = loop {
+            if let Request::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
+                break (id, writer, sequence);
+            }
+        };
+        scene.pump.send(Event::Keeper(KeeperEvent::InputRefused { id, writer, sequence, why }));
+        assert_eq!(heard(answer).await, Some(error));
+        let response = crate::api::ApiError::from(error).into_response();
+        assert_eq!(response.status().as_u16(), status, "{error}");
+    }
+    // So it is for a message that is typed with proof.
+    let failure = Failure { why: Why::Typing, left: Left::Nothing };
+    let response = crate::api::ApiError::from(InputError::NotDelivered(failure)).into_response();
+    assert_eq!(response.status().as_u16(), 500);
 }

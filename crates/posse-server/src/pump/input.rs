@@ -90,6 +90,8 @@ impl Pump {
                 let why = match why {
                     InputError::Ended => "ended",
                     InputError::Full => "full",
+                    InputError::Off => "off",
+                    InputError::NotTyped => "not_typed",
                     InputError::Lost => "lost",
                     InputError::Status(_) => "status",
                     InputError::MovedOn => "moved_on",

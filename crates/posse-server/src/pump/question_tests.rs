@@ -55,7 +55,8 @@ impl Played {
     /// The next keys that reach the terminal, and whose they are. They have arrived.
     async fn keys(&mut self) -> (WriterId, Vec<u8>) {
         loop {
-            let request = tokio::time::timeout(PATIENCE, self.scene.keeper.recv()).await.expect("no key comes").unwrap();
+            let request =
+                tokio::time::timeout(PATIENCE, self.scene.keeper.recv()).await.expect("no key comes").unwrap();
             if let Request::Input { id, writer, sequence, bytes } = request {
                 self.scene.pump.send(Event::Keeper(KeeperEvent::InputDone { id, writer, sequence }));
                 return (writer, bytes);
@@ -66,7 +67,8 @@ impl Played {
     /// Waits until the answer is to be written down, and says whether it could be.
     async fn note(&mut self, seq: Option<i64>) {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
+            let message =
+                tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
             if matches!(message, Message::Change(_, Change::Answering(_))) {
                 return self.scene.pump.send(Event::AnswerNoted(seq));
             }
@@ -76,7 +78,8 @@ impl Played {
     /// Waits until an answer is over, and completes it.
     async fn over(&mut self) {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("it is never over").unwrap();
+            let message =
+                tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("it is never over").unwrap();
             if let Message::AnswerOver(_, then) = message {
                 return then();
             }

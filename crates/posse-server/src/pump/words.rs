@@ -30,6 +30,10 @@ pub(crate) enum InputError {
     Ended,
     #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
     Full,
+    #[error("somebody has switched off the input of its pane in tmux")]
+    Off,
+    #[error("tmux could not type it, and nothing of it reached the program")]
+    NotTyped,
     #[error("the keeper is gone, and the terminal with it")]
     Lost,
     #[error("the terminal is {0} now")]

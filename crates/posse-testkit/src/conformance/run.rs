@@ -273,7 +273,10 @@ impl Player<'_> {
     fn answer(&self, verb: &str, option: Option<u32>) -> Result<(), Stuck> {
         let asked = self.env.http().call("GET", &format!("/terminals/{}/question", self.id), "")?;
         if asked.status != 200 {
-            return Err(Stuck::Refused { why: format!("question: {}", asked.body), screen: self.witness.screen_text() });
+            return Err(Stuck::Refused {
+                why: format!("question: {}", asked.body),
+                screen: self.witness.screen_text(),
+            });
         }
         let mut answer = json!({ "dialog": asked.json()["id"] });
         if let Some(option) = option {

@@ -81,6 +81,7 @@ async fn open_question(client: &mut Client, terminal: &Terminal) -> Result<Quest
 fn changed(terminal: &Terminal, asked: &Question) -> Error {
     let (name, id) = (&terminal.name, short(&asked.id));
     let message = format!("another question is open now, and nothing was typed: {} ({id})", plain(&asked.text));
-    let hint = format!("`posse approve {name} --question {id}` or `posse deny {name} --question {id}` answers this one");
+    let hint =
+        format!("`posse approve {name} --question {id}` or `posse deny {name} --question {id}` answers this one");
     Error::Failed { message, hint: Some(hint) }
 }

@@ -58,14 +58,8 @@ fn every_question_every_five_seconds_twenty_times() {
 #[test]
 fn turns_and_terminals_are_counted_apart() {
     // S-145: the counter is new, the cooldown is not.
-    let before = Before { accepts: 19, started: true, ..Before::default() };
-    let mut old = Turn::resumed(on(), who(), before, None, at(0));
-    let Do::Is(seen) = asks(Some("d")) else { unreachable!() };
-    old.handle(Event::Status(seen), at(1_000));
-    assert_eq!((old.accepts(), old.accepted_at()), (20, Some(at(1_000))));
-    old.handle(Event::Accepted(Ok(())), at(1_300));
-    assert_eq!(old.accepted_at(), Some(at(1_300)), "the key was pressed at some time in between");
-    let new = Turn::begin(on(), who(), old.accepted_at(), at(2_000));
+    let new = Turn::begin(on(), who(), Some(at(1_300)), at(2_000));
+    assert_eq!(new.accepts(), 0);
     let expected = [(6_300, "accept 1/20 d"), (7_000, "File a")];
     check_turn("S-145", new, &then_done(&[(2_000, asks(Some("d")))], 7_000), &expected);
     // S-146: another terminal is another turn with a cooldown of its own.
