@@ -177,6 +177,7 @@ fn long_input_goes_through_a_buffer_that_does_not_stay() {
     assert_eq!(sent, [r#"delete-buffer -b "posse_tag_2""#]);
     assert_eq!(effects, [Effect::DropInput(2), Effect::Tell(refused(2, InputRefusal::Failed))]);
     // The file with it is gone before tmux reads it.
+    bench.answers(&[]);
     bench.asks(input(2, &bytes));
     bench.take();
     bench.refuses("No such file or directory: /somewhere/3");
