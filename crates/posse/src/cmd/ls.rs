@@ -118,10 +118,14 @@ pub(super) fn asked(terminal: &Terminal) -> Option<String> {
     Some(format!("asks{kind}{}", question.unwrap_or_default()))
 }
 
-/// What accepts and what refuses the question of this terminal, and no other question.
+/// What makes an answer one to the question of this terminal, and to no other.
+pub(super) fn named(terminal: &Terminal) -> String {
+    terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
+}
+
+/// What accepts and what refuses the question of this terminal.
 pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
-    let question = terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id)));
-    let question = question.unwrap_or_default();
+    let question = named(terminal);
     format!("`posse approve {called}{question}` or `posse deny {called}{question}`")
 }
 
