@@ -46,10 +46,14 @@ impl Played {
 
     fn type_at_it(&self, sequence: u64, keys: &str) -> oneshot::Receiver<Result<(), InputError>> {
         let (reply, answer) = oneshot::channel();
-        let (bytes, origin) = (keys.as_bytes().to_vec(), Origin::Request(reply));
+        self.type_from(Origin::Request(reply), sequence, keys);
+        answer
+    }
+
+    fn type_from(&self, origin: Origin, sequence: u64, keys: &str) {
+        let bytes = keys.as_bytes().to_vec();
         let input = Input { writer: TYPIST, sequence, bytes, expect: None, origin };
         self.scene.pump.send(Event::Command(Command::Input(input)));
-        answer
     }
 
     /// The next keys that reach the terminal, and whose they are. They have arrived.
@@ -96,8 +100,10 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
     ];
     for (what, then) in cases {
         let mut played = Played::asking("ls");
+        let mut window = played.scene.pump.ask(|reply| Command::Watch { from: None, reply }).await.unwrap();
         let answered = played.scene.answer(None);
         let typed = played.type_at_it(1, "2");
+        played.type_from(Origin::Watcher(window.watcher), 7, "2");
         played.note(Some(1)).await;
         let (writer, keys) = played.keys().await;
         assert!(writer != TYPIST && keys == b"1", "{what}: {keys:?}");
@@ -107,6 +113,13 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
         assert_eq!(heard(answered).await, None, "{what}");
         assert_eq!(heard(typed).await, Some(InputError::MovedOn), "{what}");
         assert_eq!(heard(also_typed).await, Some(InputError::MovedOn), "{what}");
+        let told = loop {
+            match window.items.recv().await.unwrap() {
+                Item::Output { .. } => {}
+                told => break told,
+            }
+        };
+        assert!(matches!(told, Item::InputRefused { sequence: 7, why: "moved_on" }), "{what}: {told:?}");
         // What is typed now is typed at what is there now.
         let typed = played.type_at_it(3, "x");
         assert_eq!(played.keys().await, (TYPIST, b"x".to_vec()), "{what}");

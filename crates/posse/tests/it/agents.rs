@@ -269,6 +269,15 @@ fn only_the_question_that_was_read_is_answered() {
     };
     assert_eq!(post(serde_json::json!({ "dialog": first })), (409, "question_changed".into()));
     assert_eq!(post(serde_json::json!({})), (422, "malformed".into()), "whatever is open is nobody's question");
+    // An option that allows more is not chosen, named or not.
+    let shown = question(&env, "a");
+    let options = shown["dialog"]["options"].as_array().unwrap();
+    let wide = 1 + options.iter().position(|option| option["meaning"] == "widen").unwrap();
+    let refused = env.run(["approve", "a", "--option", &wide.to_string()]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in ["allows more than this once", "posse attach"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
     assert_eq!(count(&log, "dialog_closed"), 1);
     let approved = env.run(["approve", "a"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
