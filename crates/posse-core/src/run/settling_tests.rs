@@ -64,7 +64,10 @@ fn a_prompt_waits_for_a_quiet_terminal() {
     check(&[(0, WaitingUserAnswer), (10, WaitingUserAnswer)], "a prompt is not typed into a question");
     // Each question has its time, however long the agent was busy before.
     check(&[(0, Processing), (60, WaitingUserAnswer), (65, Idle)], "sent");
-    check(&[(0, Processing), (60, WaitingUserAnswer), (71, WaitingUserAnswer)], "a prompt is not typed into a question");
+    check(
+        &[(0, Processing), (60, WaitingUserAnswer), (71, WaitingUserAnswer)],
+        "a prompt is not typed into a question",
+    );
 }
 
 /// Its answer was taken after all, and the model's failure is still on its screen.
