@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posse_core::delivery::Order;
+use posse_core::delivery::{Order, Showing};
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
@@ -118,8 +118,8 @@ struct Pump {
     agent: Option<Agent>,
     /// Who waits for the last answer to be on the screen, and how long.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
-    /// What others typed while something was being delivered.
-    held_back: VecDeque<Input>,
+    /// What others typed while something was being delivered, and the question that was open then.
+    held_back: VecDeque<(Input, Option<Showing>)>,
     /// Who types what the agent gets from us, and how often.
     writer: WriterId,
     typed: u64,
@@ -252,6 +252,8 @@ impl Pump {
                 let why = match why {
                     InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
                     InputRefusal::Full => InputError::Full,
+                    InputRefusal::Off => InputError::Off,
+                    InputRefusal::Failed => InputError::NotTyped,
                 };
                 self.input_done(writer, sequence, Err(why));
             }
@@ -435,9 +437,11 @@ impl Pump {
             Command::BracketedPaste(reply) => {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
-            // One writer at a time: what others type would mix with what is being delivered.
-            Command::Input(input) if self.agent.as_ref().is_some_and(Agent::works) => self.held_back.push_back(input),
-            Command::Input(input) => self.input(input),
+            Command::Input(input) => match &self.agent {
+                // One writer at a time: what others type would mix with what is being delivered.
+                Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing().cloned())),
+                _ => self.input(input),
+            },
             Command::Message { order, writer, sequence, reply } => {
                 let origin = Origin::Request(reply);
                 match &self.agent {
@@ -448,6 +452,7 @@ impl Pump {
             Command::Answer { wish, question, who, reply } => {
                 self.ask_agent(Wanted::Answer { wish, question, who }, reply);
             }
+            Command::Question(reply) => self.tell_question(reply),
             Command::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
@@ -591,3 +596,7 @@ impl Pump {
 
 #[cfg(test)]
 mod end_tests;
+#[cfg(test)]
+mod question_tests;
+#[cfg(test)]
+mod testing;

@@ -95,11 +95,6 @@ impl Turn {
         self.accepts.count()
     }
 
-    /// The last accept in this terminal, for the turn after this one.
-    pub fn accepted_at(&self) -> Option<Mono> {
-        self.accepts.last()
-    }
-
     /// Whether the agent was seen at work, or time was up for that.
     pub fn started(&self) -> bool {
         self.started
