@@ -94,11 +94,17 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         checkpointed: 0,
         nudge_ends: None,
         last_input: None,
-        last_message: None,
+        before: None,
         exit,
     };
     tokio::spawn(pump.run(queue));
     Handle { events }
+}
+
+/// What an agent showed before it was told something.
+struct Before {
+    answer: Option<String>,
+    rows: Vec<String>,
 }
 
 struct Pump {
@@ -143,8 +149,8 @@ struct Pump {
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
-    /// The same, before the agent was last told something.
-    last_message: Option<u64>,
+    /// What was there before the agent was last told something. Nothing if another daemon told it.
+    before: Option<Before>,
     exit: Option<Exit>,
 }
 
@@ -484,15 +490,17 @@ impl Pump {
             }
             Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
             Text::Since(lines) => {
-                let rows = self.since_message()?;
-                Some(rows[rows.len().saturating_sub(lines)..].join("\n"))
+                let before = &self.before.as_ref()?.rows;
+                let new: Vec<&str> = rows.iter().filter(|row| !before.contains(row)).map(String::as_str).collect();
+                Some(new[new.len().saturating_sub(lines)..].join("\n"))
             }
-            Text::Answer => self.agent.as_ref()?.last_answer(&self.since_message()?).ok(),
+            Text::Answer => {
+                let before = self.before.as_ref()?;
+                self.last_answer().filter(|answer| before.answer.as_ref() != Some(answer))
+            }
             Text::Last => {
-                if let Some(agent) = &self.agent {
-                    let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
-                    lines.extend_from_slice(rows);
-                    return agent.last_answer(&lines).ok();
+                if self.agent.is_some() {
+                    return self.last_answer();
                 }
                 let text = match self.last_input {
                     Some(line) if !screen.alternate => self.emulator.text_below(line),
@@ -503,13 +511,16 @@ impl Pump {
         }
     }
 
-    /// The rows that came since the agent was last told something. Nobody knows them if another daemon told it, and on an
-    /// alternate screen nothing stays where it was.
-    fn since_message(&self) -> Option<Vec<String>> {
-        let line = self.last_message.filter(|_| !self.emulator.screen().alternate)?;
-        // What was told is shown where the cursor was, or above: the input field is pushed down by it.
-        let text = self.emulator.text_below(line.saturating_sub(1));
-        Some(text.lines().map(str::to_owned).collect())
+    fn last_answer(&self) -> Option<String> {
+        let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
+        lines.extend_from_slice(self.emulator.screen().filled_rows());
+        self.agent.as_ref()?.last_answer(&lines).ok()
+    }
+
+    /// What is there now is not what comes of the message that is about to be delivered.
+    pub(super) fn remember_before(&mut self) {
+        let rows = self.emulator.screen().filled_rows().to_vec();
+        self.before = Some(Before { answer: self.last_answer(), rows });
     }
 
     fn watch(&mut self, from: Option<u64>, reply: oneshot::Sender<Start>) {

@@ -65,9 +65,9 @@ pub(crate) enum Text {
     Last,
     /// The last filled rows.
     Tail(usize),
-    /// The last filled rows among those that came since the agent was last told something.
+    /// The last filled rows among those that were not there before the agent was last told something.
     Since(usize),
-    /// The agent's last message among those rows.
+    /// The agent's last message, if it is another one than before that.
     Answer,
 }
 
