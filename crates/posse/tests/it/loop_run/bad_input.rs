@@ -118,10 +118,10 @@ fn s_169_the_third_terminal_fails_at_the_start() {
     play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));
     let ran = play.run();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    contains(&ran.stderr, &["the programmer could not be started", "3"]);
+    contains(&ran.stderr, &["the programmer could not be started", "exited with 3"]);
     assert!(!ran.stderr.contains("--resume"), "there is nothing to go on with: {}", ran.stderr);
     assert_eq!((play.state(), play.shown()["status"].clone()), (None, json!("failed")));
-    play.until_all_have_left(4);
+    play.until_all_have_left(5);
     assert!(play.records("asked").is_empty());
     // Put right, it is a new run.
     play.configure(json!({}));

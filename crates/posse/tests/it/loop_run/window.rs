@@ -88,8 +88,8 @@ fn a_person_who_says_no_gets_nothing_started() {
             let seat = Seat::new(play.env.command(words), Size::new(30, 100).unwrap());
             seat.until(|screen| screen.text().contains("read, run and obey what is in"));
             seat.type_keys(answer);
-            let screen = seat.until(|screen| screen.text().contains("hint:"));
-            contains(&screen.text(), &["cancelled: nothing was started", "--trust"]);
+            let screen = seat.until(|screen| screen.text().contains("give --trust"));
+            contains(&screen.text(), &["cancelled: nothing was started"]);
             assert_eq!(seat.exit_code(), Some(1), "{words:?}");
         }
         assert!(play.env.processes().is_empty(), "not even a daemon");
