@@ -62,27 +62,27 @@ fn passed_on(mut caller: BTreeMap<String, String>) -> BTreeMap<String, String> {
     caller
 }
 
-/// For whom a program is run that is in no terminal, such as git: it gets their environment. Nothing of that is ever shown.
+/// The environment of a program that is run for somebody in no terminal, such as git. Nothing of it is ever shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Caller(Option<Arc<BTreeMap<String, String>>>);
+pub struct Environment(Option<Arc<BTreeMap<String, String>>>);
 
-impl Caller {
-    pub(crate) fn with(environment: BTreeMap<String, String>) -> Self {
-        let mut environment = passed_on(environment);
+impl Environment {
+    pub(crate) fn of(caller: BTreeMap<String, String>) -> Self {
+        let mut variables = passed_on(caller);
         // Whoever ends a terminal ends what carries its id.
-        environment.remove(TERMINAL_VARIABLE);
-        Self(Some(Arc::new(environment)))
+        variables.remove(TERMINAL_VARIABLE);
+        Self(Some(Arc::new(variables)))
     }
 
     /// `None`: nobody has said, and it is that of the daemon.
-    pub(crate) fn environment(&self) -> Option<&BTreeMap<String, String>> {
+    pub(crate) fn variables(&self) -> Option<&BTreeMap<String, String>> {
         self.0.as_deref()
     }
 }
 
-impl fmt::Debug for Caller {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Caller(..)" } else { "Caller" })
+        f.write_str(if self.0.is_some() { "Environment(..)" } else { "Environment" })
     }
 }
 

@@ -236,6 +236,10 @@ pub(crate) async fn trusts(question: String) -> Result<bool, Error> {
         eprint!("{question} [y/N] ");
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
+        // Ctrl-D ends no line.
+        if !answer.ends_with('\n') {
+            eprintln!();
+        }
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     });
     let asked = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::super::simulation::world;
-use super::super::{Effect, Happened, Imported, Run};
+use super::super::{Effect, HURRIED, Happened, Imported, Run};
 use super::*;
 use crate::status::StatusKind;
 use crate::time::Mono;
@@ -29,7 +29,7 @@ impl Driven {
     fn go(alive: &[u32]) -> Self {
         let alive: BTreeSet<TerminalId> = alive.iter().map(|n| TerminalId::from_random(*n)).collect();
         let mut driven = Self { run: imported(), done: Vec::new() };
-        driven.happens(Happened::Go { alive, adopted: BTreeMap::new(), can_start: true, hurry: true });
+        driven.happens(Happened::Go { alive, adopted: BTreeMap::new(), caller: HURRIED });
         driven
     }
 

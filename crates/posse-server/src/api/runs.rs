@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use posse_core::ids::{Name, RunId};
 use posse_core::rounds::state::{InFlight, StateFile};
 use posse_core::rounds::{Next, Prompt, Rounds, Rules};
-use posse_core::run::{Imported, Spec};
+use posse_core::run::{Caller, Imported, Spec};
 
 use super::agents::{self, Asked};
 use super::params::{Params, Run};
@@ -145,9 +145,10 @@ pub(super) async fn resume(
     Run(id): Run,
     Params(body): Params<types::ResumeIn>,
 ) -> Answer<RunView> {
-    let types::ResumeIn { environment, backend, tmux_server, patient } = body;
+    let types::ResumeIn { environment, backend, tmux_server, patient, auto_accept } = body;
     let means = means(types::MeansIn { environment, backend, tmux_server })?;
-    Ok(Json(surely(async move { app.runs.resume(&app, id, means, !patient).await }).await?))
+    let caller = Caller { hurry: !patient, auto_accept };
+    Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
 }
 
 /// What happened in a run

@@ -9,7 +9,7 @@ pub(super) mod words;
 use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
-use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError, Place, Resolved};
+use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError, Place, Resolved, auto_accept_in};
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::{self, Providers};
@@ -45,7 +45,7 @@ Examples:
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
 
-Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong
+Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong \
 use; 69 an agent is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
@@ -267,7 +267,9 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
 
 /// `patient`: nobody asks for it, only the connection was lost.
 async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
-    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient), Repeat::Safe).await
+    // A matter of who goes on with it, not of who began it.
+    let auto_accept = auto_accept_in(&|name| std::env::var(name).ok());
+    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient, auto_accept), Repeat::Safe).await
 }
 
 /// Follows it to its end, or lets it go.

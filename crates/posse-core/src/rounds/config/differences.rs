@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::keys::{AGENT_KEYS, KEYS};
+use super::layers::AUTO_ACCEPT;
 use super::{Config, Origin, Resolved};
 use crate::rounds::Role;
 
@@ -47,8 +48,10 @@ impl Resolved {
         let paths = KEYS.iter().map(|key| key.path.to_owned()).chain(of_agents);
         let mut differences: Vec<Difference> = Vec::new();
         for path in paths.filter(|path| self.is_said(path, named)) {
-            let at = |tree: &Value| tree.pointer(&format!("/{}", path.replace('.', "/"))).cloned().unwrap_or_default();
-            let difference = Difference { of_run: at(&of_run), wanted: at(&wanted), path };
+            // What the environment said of that was never the run's.
+            let place = if path == AUTO_ACCEPT { "handoff.auto_accept_configured" } else { &path };
+            let at = |tree: &Value| tree.pointer(&format!("/{}", place.replace('.', "/"))).cloned().unwrap_or_default();
+            let difference = Difference { of_run: at(&of_run), wanted: at(&wanted), path: path.clone() };
             // What is said of all roles is not said again of each.
             let name = difference.path.rsplit('.').next().unwrap_or_default();
             let told = differences.iter().any(|told| {
@@ -65,7 +68,7 @@ impl Resolved {
         let origin = self.origins.get(path).copied().unwrap_or(Origin::Default);
         let said = match origin {
             // Whoever comes back says anew whether permissions are accepted.
-            Origin::Environment => path != "handoff.auto_accept_permissions",
+            Origin::Environment => path != AUTO_ACCEPT,
             // A file that leaves a key out says that it is as usual.
             Origin::Json | Origin::Default => named == Named::Another,
             Origin::User => false,
@@ -136,6 +139,9 @@ mod tests {
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, *expected, "{json:?} {variables:?} {named:?}");
         }
+        // What the environment said when it began is not what its file said.
+        let accepting = resolved(Some(RUN), &[("AUTO_ACCEPT_PERMISSIONS", "1")], &nobody).config;
+        assert_eq!(resolved(Some(RUN), &[], &nobody).differences(&accepting, Named::Another), []);
         // What changed in config.toml since then was not said now.
         let user = UserDefaults { provider: Some("claude_code".into()), ..UserDefaults::default() };
         assert_eq!(resolved(None, &[], &user).differences(&run, Named::None), []);
