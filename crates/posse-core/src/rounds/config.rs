@@ -96,7 +96,7 @@ pub struct Handoff {
     pub auto_accept_permissions: bool,
     /// The same without what the environment says: that holds only for who set it, not for who goes on with the run later.
     #[serde(default)]
-    pub auto_accept_configured: bool,
+    pub auto_accept_configured: Option<bool>,
     /// How long a question nobody answers may hold up a turn; 0 means until the response timeout.
     pub waiting_timeout: u32,
 }
@@ -197,7 +197,7 @@ impl Default for Handoff {
             response_timeout: 1800,
             max_file_reminders: 0,
             auto_accept_permissions: false,
-            auto_accept_configured: false,
+            auto_accept_configured: None,
             waiting_timeout: 600,
         }
     }

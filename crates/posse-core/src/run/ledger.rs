@@ -319,6 +319,8 @@ impl Ledger {
                 return self.rounds.answered(key, text);
             }
             Entry::TurnFailed { cause, message, .. } => {
+                // Nobody knows what it remembers of the task.
+                self.rounds.forget(turn.key.role());
                 // What an agent was never asked it cannot be at: then the one before it counts.
                 if turn.dispatching.is_some() || self.failed.is_none() {
                     let record = turn.clone();

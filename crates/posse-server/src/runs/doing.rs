@@ -169,7 +169,11 @@ impl Doing {
                 Ok(terminal.id)
             }
             Err(error) => {
-                self.end_what_was_started(&name).await;
+                // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
+                let started = matches!(error, ApiError::StartTimeout(_) | ApiError::Create(_));
+                if started && !self.happened.is_closed() {
+                    self.end_what_was_started(&name).await;
+                }
                 Err(why_not_started(&error))
             }
         }
@@ -382,14 +386,18 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
         return Err(turn::Event::Gone(format!("its program {exit}")));
     }
     let status = &view.record.status;
-    // A service that failed is told of in other states as well (LOOP-46).
-    let mut words = match status.kind {
+    // A service that failed is told of in other states as well (LOOP-46). If nobody knows what is new, what is there must do
+    // where something would be typed or is wrong already.
+    let new = match status.kind {
         StatusKind::Processing => None,
-        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await,
+        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await.filter(|new| !new.is_empty()),
     };
-    if words.is_none() && status.kind == StatusKind::Error {
-        words = text(app, terminal, Text::Tail(FAILURE_LINES)).await;
-    }
+    let words = match status.kind {
+        StatusKind::Error | StatusKind::WaitingUserAnswer if new.is_none() => {
+            text(app, terminal, Text::Tail(FAILURE_LINES)).await
+        }
+        _ => new,
+    };
     Ok(Seen { words, ..Seen::of(status) })
 }
 

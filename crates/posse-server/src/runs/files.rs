@@ -178,7 +178,7 @@ fn sight(path: &Path) -> io::Result<Option<Sighting>> {
 
 fn sighting(metadata: &std::fs::Metadata) -> Sighting {
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    Sighting { len: metadata.len(), modified, inode: metadata.ino(), placed: false }
+    Sighting { len: metadata.len(), modified, inode: metadata.ino() }
 }
 
 /// Its content, and what it was when it had been read.

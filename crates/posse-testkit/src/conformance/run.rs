@@ -269,6 +269,22 @@ impl Player<'_> {
         Err(Stuck::Refused { why: format!("{what}: {}", answer.body), screen: self.witness.screen_text() })
     }
 
+    /// Answers the question that is open.
+    fn answer(&self, verb: &str, option: Option<u32>) -> Result<(), Stuck> {
+        let asked = self.env.http().call("GET", &format!("/terminals/{}/question", self.id), "")?;
+        if asked.status != 200 {
+            return Err(Stuck::Refused {
+                why: format!("question: {}", asked.body),
+                screen: self.witness.screen_text(),
+            });
+        }
+        let mut answer = json!({ "dialog": asked.json()["id"] });
+        if let Some(option) = option {
+            answer["option"] = option.into();
+        }
+        self.post(verb, &answer)
+    }
+
     fn act(&mut self, act: &Act) -> Result<(), Stuck> {
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(Stuck::Stopped);
@@ -305,7 +321,7 @@ impl Player<'_> {
             }
             Act::Approve(option) => {
                 self.note(What::Accepting);
-                self.post("approve", &option.map_or(json!({}), |option| json!({ "option": option })))?;
+                self.answer("approve", *option)?;
             }
             Act::AcceptByKey(key) => {
                 self.note(What::Accepting);
@@ -313,7 +329,7 @@ impl Player<'_> {
             }
             Act::Deny => {
                 self.note(What::Denying);
-                self.post("deny", &json!({}))?;
+                self.answer("deny", None)?;
             }
             Act::File(name) => {
                 let path = self.home.directory.join(name);

@@ -45,7 +45,8 @@ impl Resolved {
         for key in KEYS {
             layers.user(key, user)?;
             layers.json(key, &json)?;
-            if let (AUTO_ACCEPT, Some(configured)) = (key.path, layers.values.get(AUTO_ACCEPT).cloned()) {
+            if key.path == AUTO_ACCEPT {
+                let configured = layers.values.get(AUTO_ACCEPT).cloned().unwrap_or(Value::Bool(false));
                 layers.values.insert("handoff.auto_accept_configured".into(), configured);
             }
             layers.variable(key, env)?;

@@ -28,7 +28,7 @@ fn the_picture_stays_in_its_place() {
             "processing",
             "  peer_analyst    ○ idle",
         ]));
-        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", "│"]));
+        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", " --question ", "│"]));
         let text = screen.text();
         assert_eq!(text.matches("▸").count(), 1, "{text}");
         assert!(columns < 100 || text.contains("asks (permission)"), "{text}");
