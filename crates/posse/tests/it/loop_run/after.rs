@@ -106,7 +106,7 @@ fn without_a_repository_nothing_is_committed() {
 }
 
 /// Adds what is to come after PASS, and commits all there is.
-fn wants(play: &Play, post_processing: Value) {
+fn wants(play: &Play, post_processing: &Value) {
     play.configure(json!({ "post_processing": post_processing }));
     git(play, &["add", "."]);
     git(play, &["commit", "-q", "-m", "configured"]);
@@ -128,7 +128,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     let (work, beside) = (play.env.work(), play.env.work().parent().unwrap().to_owned());
     fs::create_dir_all(work.join("openspec/changes/greeting")).unwrap();
     fs::write(work.join("openspec/changes/greeting/proposal.md"), "x\n").unwrap();
-    wants(&play, json!({ "git_commit": true, "openspec_archive": true }));
+    wants(&play, &json!({ "git_commit": true, "openspec_archive": true }));
     // A daemon that knows nothing of this shell.
     play.env.run(["serve"]).ok();
     let bin = beside.join("bin");
@@ -154,7 +154,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
 #[test]
 fn with_nobody_there_it_waits_for_somebody() {
     let play = changes_src("300ms");
-    wants(&play, json!({ "git_commit": true }));
+    wants(&play, &json!({ "git_commit": true }));
     Followed::new(play.command(&["--detach"])).end().ok();
     play.until_recorded("asked", TURNS.len());
     play.env.kill_daemon();
@@ -179,7 +179,7 @@ fn with_nobody_there_it_waits_for_somebody() {
 #[test]
 fn a_run_that_began_elsewhere_is_not_committed() {
     let play = repository("");
-    wants(&play, json!({ "git_commit": true }));
+    wants(&play, &json!({ "git_commit": true }));
     let state = json!({ "version": 1, "provider": "codex", "prompt": TASK, "current_round": 1,
         "current_phase": "analyst", "final_status": "RUNNING", "terminals": {} });
     fs::create_dir_all(play.env.work().join(".tmp")).unwrap();
