@@ -1,6 +1,7 @@
 //! What a run of the loop is told before it begins. A value comes from the environment, else from the JSON file the
 //! operator named, else from the user's own configuration, else from here.
 
+mod differences;
 mod error;
 mod keys;
 mod layers;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use differences::{Difference, Named};
 pub use error::{ConfigError, Place, Wrong};
 pub use keys::variable_of;
 pub use layers::{Origin, Resolved, auto_accept_in};

@@ -104,7 +104,8 @@ impl Run {
             return;
         }
         let commits = self.ledger.spec.config.post_processing.git_commit;
-        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() {
+        // Without anybody there it stops below, and looks when somebody is.
+        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() && self.can_start {
             self.live = Live::Snapshotting;
             return self.out.push(Effect::TakeSnapshot);
         }

@@ -23,6 +23,7 @@ use super::files::RunFiles;
 use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
+use crate::environment::Environment;
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify::Notice;
 use crate::pump::{self, Handle, InputError, Text};
@@ -281,21 +282,31 @@ impl Doing {
 
     /// What is the user's own in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
-        aftermath::snapshot(Path::new(&self.spec.directory)).await.unwrap_or_else(|error| {
+        aftermath::snapshot(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
             None
         })
     }
 
+    /// In their environment is done what comes after PASS. The run does not ask for that without somebody who knows it.
+    fn environment(&self) -> Environment {
+        Environment::of(self.means.as_ref().map(|means| means.environment.clone()).unwrap_or_default())
+    }
+
     async fn step(&self, step: Step, before: Option<Snapshot>) -> StepOutcome {
+        let environment = self.environment();
         let directory = Path::new(&self.spec.directory);
         let outcome = match step {
-            Step::OpenspecArchive => aftermath::openspec_archive(directory).await,
+            Step::OpenspecArchive => aftermath::openspec_archive(directory, &environment).await,
+            Step::GitCommit if self.spec.imported.is_some() => {
+                let text = "the run was taken up from its state file, which does not say what was yours when it began";
+                return StepOutcome::Skipped(format!("{text}; commit it yourself"));
+            }
             Step::GitCommit => {
                 let wished = &self.spec.config.post_processing.git_commit_comment;
                 let message = commit_message(wished, self.spec.id.as_str());
                 let quarantine = self.files.archive().join("quarantine");
-                aftermath::git_commit(directory, &message, &quarantine, before.as_ref()).await
+                aftermath::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
             }
         };
         match outcome {

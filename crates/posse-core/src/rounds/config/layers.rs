@@ -10,7 +10,7 @@ use super::keys::{AGENT_KEYS, KEYS, Key, Kind, type_of};
 use super::{Config, UserDefaults};
 use crate::rounds::Role;
 
-const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
+pub(super) const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,7 +5,6 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use posse_core::rounds::Prompt;
-use posse_core::rounds::state::FinalStatus;
 use posse_core::rounds::{Role, Rounds, Rules, config::Config, config::UserDefaults};
 
 use super::*;
