@@ -60,7 +60,7 @@ pub struct Additions {
 }
 
 /// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_quoted}`, `{profile_name}`,
-/// `{mcp}` and `{hooks}` (JSON), `{directory}` and `{directory_quoted}`.
+/// `{mcp}` and `{hooks}` (JSON), `{hook_command}`, `{hook_files}`, `{directory}` and `{directory_quoted}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
@@ -99,8 +99,17 @@ pub struct Since {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
+    /// What `{hooks}` has our command run at.
+    #[serde(default)]
     pub events: Vec<String>,
+    #[serde(default)]
     pub arguments: Vec<String>,
+    /// Variables that tell it of the hooks. One that the user has set is left alone, and so there are no hooks.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Files that it reads or runs, by their names. They lie in `{hook_files}`.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
 /// What is asked for.
@@ -118,6 +127,8 @@ pub struct Wish<'a> {
     pub trusted: bool,
     /// The command that reports the tool's hooks to us.
     pub hook_command: Option<&'a str>,
+    /// Where the files of its hooks lie. Without them it gets no hooks, if it needs any.
+    pub hook_files: Option<&'a str>,
     /// Passed on as they are.
     pub more: &'a [String],
 }
@@ -126,6 +137,8 @@ pub struct Wish<'a> {
 pub struct Planned {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
+    /// Only where the user has not set them.
+    pub unless_set: BTreeMap<String, String>,
     pub unset: Vec<String>,
 }
 
@@ -180,11 +193,20 @@ impl Launch {
             command.extend(addition.arguments.iter().map(|argument| fill.apply(argument)));
             environment.extend(addition.environment.iter().map(|(name, value)| (name.clone(), fill.apply(value))));
         }
-        if let (Some(hooks), Some(_)) = (&self.hooks, wish.hook_command) {
+        let has_files = |hooks: &&Hooks| hooks.files.is_empty() || wish.hook_files.is_some();
+        let hooks = self.hooks.as_ref().filter(|_| wish.hook_command.is_some()).filter(has_files);
+        let mut unless_set = BTreeMap::new();
+        if let Some(hooks) = hooks {
             command.extend(hooks.arguments.iter().map(|argument| fill.apply(argument)));
+            for (name, value) in &hooks.environment {
+                // What is ours is not the user's, and may be left from a posse around this one.
+                let ours = name.starts_with("POSSE_");
+                let to = if ours { &mut environment } else { &mut unless_set };
+                to.insert(name.clone(), fill.apply(value));
+            }
         }
         command.extend_from_slice(wish.more);
-        Ok(Planned { command, environment, unset: self.unset.clone() })
+        Ok(Planned { command, environment, unless_set, unset: self.unset.clone() })
     }
 }
 
@@ -203,6 +225,8 @@ impl Fill {
             ("{directory_quoted}", quoted(wish.directory)),
             ("{directory}", wish.directory.into()),
             ("{hooks}", hooks.unwrap_or_default()),
+            ("{hook_command}", wish.hook_command.unwrap_or_default().into()),
+            ("{hook_files}", wish.hook_files.unwrap_or_default().into()),
         ])
     }
 
@@ -288,6 +312,29 @@ mod tests {
         let hooked = Wish { hook_command: Some("posse hook"), ..Wish::default() };
         let settings = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"posse hook","timeout":5}]}]}}"#;
         assert_eq!(command(hooked).unwrap(), format!("agent --quiet --settings {settings}"));
+    }
+
+    #[test]
+    fn hooks_that_are_files_need_them() {
+        let hooks = Hooks {
+            events: Vec::new(),
+            arguments: vec!["--plugin".into()],
+            environment: [("TOOL_CONFIG", "{hook_files}/tool.json"), ("POSSE_HOOK", "{hook_command}")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            files: [("tool.json".to_owned(), "{}".to_owned())].into(),
+        };
+        let launch = Launch { hooks: Some(hooks), ..launch() };
+        let wish = Wish { hook_command: Some("'/p/posse' hook"), hook_files: Some("/h/agent"), ..Wish::default() };
+        let planned = launch.plan("Agent", &wish).unwrap();
+        assert_eq!(planned.command.join(" "), "agent --quiet --plugin");
+        assert_eq!(planned.environment["POSSE_HOOK"], "'/p/posse' hook");
+        assert_eq!(planned.unless_set, [("TOOL_CONFIG".to_owned(), "/h/agent/tool.json".to_owned())].into());
+        for without in [Wish { hook_files: None, ..wish.clone() }, Wish { hook_command: None, ..wish }] {
+            let planned = launch.plan("Agent", &without).unwrap();
+            assert_eq!(planned.command.join(" "), "agent --quiet");
+            assert!(planned.unless_set.is_empty() && !planned.environment.contains_key("POSSE_HOOK"));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn check(provider: &str, cases: &[Case<'_>]) {
     let mut wrong = Vec::new();
     for (name, title, text, expected) in cases {
         let rows = lines(text);
-        let look = Look { rows: &rows, title: *title, foreground: None };
+        let look = Look { rows: &rows, title: *title, ..Look::default() };
         let reading = detector.read(look, &mut Memo::default());
         if status(&reading) != *expected {
             wrong.push(format!("{name}: {} by {} on {:?}", status(&reading), reading.rule, reading.evidence));

@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn any_screen_can_be_read(rows in screen(), title in prop::option::of(piece()), foreground in prop::option::of(any::<String>())) {
         for detector in DETECTORS.iter() {
-            let look = Look { rows: &rows, title: title.as_deref(), foreground: foreground.as_deref() };
+            let look = Look { rows: &rows, title: title.as_deref(), foreground: foreground.as_deref(), colours: None };
             let reading = detector.read(look, &mut Memo::default());
             let explained = detector.explain(look, &mut Memo::default());
             prop_assert_eq!(&explained.reading, &reading);

@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use posse_agents::manifest::built_in;
-use posse_core::detect::{Detector, Look, Memo, Reading};
+use posse_core::detect::dialog::Meaning;
+use posse_core::detect::{Detector, Dialog, Look, Memo, Reading};
+use posse_core::screen::{Painted, Size};
+use posse_term::emulator::{Emulator, HistoryLimit};
 
 #[derive(serde::Deserialize)]
 struct Labelled {
@@ -41,7 +44,7 @@ impl Folder {
         let wrong = scored.filter_map(|screen| {
             let rows = self.rows(&screen.screen);
             let title = screen.title.as_deref().filter(|_| with_title);
-            let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref() };
+            let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref(), colours: None };
             let reading = detector.read(look, &mut Memo::default());
             (!agrees(screen, &reading)).then(|| {
                 format!("{}: {:?} by {} on {:?}", screen.screen, reading.status, reading.rule, reading.evidence)
@@ -107,4 +110,76 @@ fn an_option_that_needs_two_rows_is_one() {
     let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
     let labels: Vec<&str> = reading.dialog.iter().flat_map(|dialog| &dialog.options).map(|one| &*one.label).collect();
     assert_eq!(labels, ["Yes", "Yes, and always allow access to project/ from this project", "No"]);
+}
+
+/// A screen with its colours, and what is changed in its bytes before.
+fn dialog(screen: &str, change: impl Fn(String) -> String) -> Option<Dialog> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/opencode/1.18.33").join(screen);
+    let bytes = change(std::fs::read_to_string(path).unwrap()).trim_end().replace('\n', "\r\n");
+    let mut emulator = Emulator::new(Size::clamped(40, 120), HistoryLimit::default());
+    emulator.feed(bytes.as_bytes());
+    let rows = emulator.screen().rows;
+    let look = Look { rows: &rows, colours: Some(&emulator as &dyn Painted), ..Look::default() };
+    built_in("opencode").unwrap().unwrap().detector.read(look, &mut Memo::default()).dialog
+}
+
+fn in_short(dialog: &Dialog) -> Vec<String> {
+    let option = |option: &posse_core::detect::dialog::Choosable| {
+        let (mark, key) = (if option.selected { ">" } else { "" }, option.key.as_deref().unwrap_or("-"));
+        format!("{mark}{} {key} {:?}", option.label, option.meaning)
+    };
+    dialog.options.iter().map(option).collect()
+}
+
+#[test]
+fn opencode_tells_by_colours_what_is_selected() {
+    let same = |text: String| text;
+    let once = dialog("wait_bash_once.ansi", same).unwrap();
+    assert_eq!(in_short(&once), [">Allow once - Accept", "Allow always - Widen", "Reject - Deny"]);
+    assert_eq!(once.question, "△ Permission required # Shell command");
+    let command = "echo made > made.txt && cat made.txt";
+    assert_eq!((once.tool.as_deref(), once.subject.as_deref()), (Some("bash"), Some(command)));
+    for (screen, options) in [
+        ("wait_bash_always.ansi", ["Allow once - Accept", ">Allow always - Widen", "Reject - Deny"]),
+        ("wait_bash_reject.ansi", ["Allow once - Accept", "Allow always - Widen", ">Reject - Deny"]),
+    ] {
+        let moved = dialog(screen, same).unwrap();
+        assert_eq!(in_short(&moved), options, "{screen}");
+        assert_eq!(moved.id, once.id, "it is the same question wherever its cursor is");
+    }
+    let always = dialog("wait_always_confirm.ansi", same).unwrap();
+    assert_eq!(in_short(&always), [">Confirm - Widen", "Cancel - Other"]);
+    assert_eq!(always.accepting(), None, "nothing in it allows just this once");
+    let text = dialog("wait_bash_once.txt", same).unwrap();
+    assert_eq!((text.accepting(), text.selected()), (Some(0), None), "without colours nothing is selected");
+}
+
+/// While the selection moves from right to left, the new one is painted before the old one is painted over.
+#[test]
+fn opencode_half_painted() {
+    let (warning, menu) = ("\x1b[48;2;245;167;66m", "\x1b[48;2;30;30;30m");
+    let both = |text: String| text.replace("Allow once", &format!("{warning}Allow once{menu}"));
+    for (screen, change) in
+        [("wait_bash_always.ansi", &both as &dyn Fn(String) -> String), ("wait_bash_reject.ansi", &both)]
+    {
+        assert_eq!(dialog(screen, change).unwrap().selected(), None, "{screen}");
+    }
+    let none = |text: String| text.replace(warning, menu);
+    assert_eq!(dialog("wait_bash_once.ansi", none).unwrap().selected(), None);
+    // Another theme.
+    let other = |text: String| text.replace("2;245;167;66m", "5;3m");
+    assert_eq!(dialog("wait_bash_reject.ansi", other).unwrap().selected(), Some(2));
+}
+
+#[test]
+fn opencode_asks_for_more_than_permissions() {
+    let same = |text: String| text;
+    let question = dialog("wait_question.ansi", same).unwrap();
+    assert_eq!(question.question, "Which colour do you like?");
+    assert_eq!(in_short(&question), ["Red Warm 1 Other", "Blue Cold 2 Other", "Type your own answer 3 Other"]);
+    let reason = dialog("wait_reject_reason.ansi", same).unwrap();
+    assert_eq!(in_short(&reason), ["Reject enter Deny", "Cancel esc Other"]);
+    assert!(reason.options.iter().all(|option| !option.then_enter && option.meaning != Meaning::Accept));
+    let turning = dialog("wait_reject_reason.ansi", |text| text.replace('⠧', "⠇")).unwrap();
+    assert_eq!(turning.id, reason.id, "what turns above it is not part of it");
 }

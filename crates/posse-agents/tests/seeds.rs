@@ -185,7 +185,7 @@ fn claude_code_edge_cases() {
 fn claude_code_gone_to_the_shell() {
     let detector = detector("claude_code", None);
     let rows = lines("● done\n\nuser@host ~\n❯ ");
-    let look = posse_core::detect::Look { rows: &rows, title: None, foreground: Some("zsh") };
+    let look = posse_core::detect::Look { rows: &rows, foreground: Some("zsh"), ..Default::default() };
     let reading = detector.read(look, &mut posse_core::detect::Memo::default());
     assert_eq!(status(&reading), "error", "S-51");
 }

@@ -10,6 +10,7 @@ mod compile;
 pub mod dialog;
 mod engine;
 pub mod layout;
+mod option_row;
 pub mod rules;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use compile::{BadRules, Detector};
 pub use dialog::Dialog;
 pub use engine::{Classifier, Decided, Explanation, Memo, Sight, Verdict};
 
+use crate::screen::Painted;
 use crate::status::{StatusKind, WaitingKind};
 
 /// One look at a terminal, as far as rules are concerned.
@@ -30,6 +32,8 @@ pub struct Look<'a> {
     pub title: Option<&'a str>,
     /// The command in the foreground of the terminal, where it is known.
     pub foreground: Option<&'a str>,
+    /// The colours of the rows, where they are known. Some menus tell only by them which option is selected.
+    pub colours: Option<&'a dyn Painted>,
 }
 
 /// How much a reading is worth.

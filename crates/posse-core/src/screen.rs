@@ -83,6 +83,35 @@ impl FromStr for Size {
     }
 }
 
+/// A colour of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Colour {
+    /// Whatever the terminal uses where nothing is said.
+    #[default]
+    Default,
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+/// The colours of one cell, as they are seen: what is drawn inverse has them swapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Inks {
+    pub text: Colour,
+    pub ground: Colour,
+}
+
+/// Tells the colours of a screen, cell by cell. Asked for a few cells only, so nobody writes all of them down.
+pub trait Painted {
+    /// `None`: there is no such cell.
+    fn inks(&self, row: usize, column: usize) -> Option<Inks>;
+}
+
+impl fmt::Debug for dyn Painted + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Painted")
+    }
+}
+
 /// One look at a terminal. Rows are text without trailing blanks, exactly `size.rows()` of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Screen {

@@ -14,6 +14,7 @@ mod driven;
 mod environment;
 mod first_starts;
 mod git;
+mod hook_files;
 mod hub;
 mod journal;
 pub mod notify;

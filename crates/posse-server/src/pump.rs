@@ -456,7 +456,7 @@ impl Pump {
             Command::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
-                let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen), said)));
+                let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen, &self.emulator), said)));
             }
             Command::Traces { text, reply } => {
                 let printed = self.emulator.offset();

@@ -169,6 +169,11 @@ impl Places {
         self.home.join("auto")
     }
 
+    /// What agents read or run so that they report to us, a directory each.
+    pub fn hook_files(&self, provider: &str) -> PathBuf {
+        self.home.join("hooks").join(provider)
+    }
+
     /// The last screens of ended terminals.
     pub fn screens(&self) -> PathBuf {
         self.home.join("screens")

@@ -234,7 +234,7 @@ impl Eye {
             Kind::Codex => None,
         };
         let mut memo = Memo::default();
-        let reading = self.provider.detector.read(Look { rows: &rows, title, foreground: None }, &mut memo);
+        let reading = self.provider.detector.read(Look { rows: &rows, title, ..Look::default() }, &mut memo);
         let echo = self.provider.detector.last_prompt(&memo);
         let known = Rc::new((reading, echo));
         self.known.insert(picture.clone(), known.clone());

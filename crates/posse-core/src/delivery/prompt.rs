@@ -23,9 +23,6 @@ const CLEARINGS: usize = 64;
 const IN_VAIN: usize = 8;
 /// How long a paste may take to be seen. Chosen: 36 KB went in without a delay, and only a stalled program needs longer.
 const SEE: Duration = Duration::from_secs(5);
-/// A submit that is not seen after this long is looked into. A turn was seen to begin 16 to 62 ms after Enter; six times
-/// that leaves room for a late frame.
-const RETRY: Duration = Duration::from_millis(400);
 /// That it works is said within 62 ms of the submit key, by hook or OSC. What is said later may be about something else:
 /// somebody may have answered a question we did not see, which is assumed to take people 300 ms.
 const CLAIM: Duration = Duration::from_millis(150);
@@ -123,6 +120,7 @@ impl Prompt {
             see: false,
             pasted: None,
             probe: String::new(),
+            retry: Duration::ZERO,
             while_busy: WhileBusy::Queues,
         };
         let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
@@ -268,7 +266,7 @@ impl Prompt {
             Step::Pasting if !self.how.see => now + self.how.gap,
             Step::Pausing { since } => now.max(since + self.how.gap),
             Step::Erasing => now + AFTER_TYPING,
-            Step::Submitted => now + RETRY,
+            Step::Submitted => now + self.how.retry,
             _ => return Vec::new(),
         });
         Vec::new()
@@ -317,7 +315,7 @@ impl Prompt {
         self.pressed = Some(now);
         self.claimed = false;
         self.was_asked = false;
-        self.go(Step::Submitted, now, TAKE);
+        self.go(Step::Submitted, now, TAKE.max(self.how.retry * 2));
         vec![self.key(self.how.key.clone())]
     }
 
@@ -326,7 +324,7 @@ impl Prompt {
         if let Some(proof) = self.proof(draft, seen) {
             return self.done(proof);
         }
-        let late = self.typist.taken().is_some_and(|taken| now >= taken + RETRY);
+        let late = self.typist.taken().is_some_and(|taken| now >= taken + self.how.retry);
         if !draft.is_some_and(|draft| self.is_there(draft)) || self.asked.is_some() || !late {
             return Vec::new();
         }

@@ -304,3 +304,22 @@ fn a_program_we_cannot_read_gets_text_and_enter_at_once() {
     run(Prompt::raw("a\nb", false, at(0)), &[(0, Time, r"type a\nb\r"), (1, Failed(0), &failed("Typing", "Nothing"))]);
     run(Prompt::raw("", true, at(0)), &[(0, Time, ENTER), (1, Gone, &failed("Gone", "Unknown"))]);
 }
+
+/// opencode makes a session before it takes the text out of its input field. What is typed meanwhile stands behind it.
+#[test]
+fn a_program_that_takes_its_time_is_not_probed() {
+    let slow = SubmitRules { retry_ms: 8_000, ..rules() };
+    let submitted = [
+        (0, box_(""), PASTE),
+        (1, Typed(0), NOTHING),
+        (30, box_("fix it"), NOTHING),
+        (130, box_("fix it"), ENTER),
+        (131, Typed(1), NOTHING),
+        (600, box_("fix it"), NOTHING),
+        (6_000, box_("fix it"), NOTHING),
+    ];
+    let taken = [(7_000, Read(busy("")), &*done("Emptied", 1))];
+    run(prompt(order(), &slow), &[&submitted[..], &taken].concat());
+    let lost = [(8_131, Time, "look"), (8_131, box_("fix it"), "type ."), (8_132, Typed(2), NOTHING)];
+    run(prompt(order(), &slow), &[&submitted[..], &lost].concat());
+}

@@ -41,6 +41,9 @@ pub struct SubmitRules {
     pub pasted: Option<String>,
     /// Typed and taken back to find out whether the submit key was read. Visible, and of no meaning in any dialog.
     pub probe: String,
+    /// A submit that is not seen after this long is looked into, by the probe. A program that leaves the text in its input
+    /// field until others have taken it needs longer: to it, text that is still there is no lost key.
+    pub retry_ms: u64,
     pub while_busy: WhileBusy,
 }
 
@@ -57,6 +60,8 @@ impl Default for SubmitRules {
             see: true,
             pasted: None,
             probe: ".".into(),
+            // A turn was seen to begin 16 to 62 ms after Enter; six times that leaves room for a late frame.
+            retry_ms: 400,
             while_busy: WhileBusy::Refuse,
         }
     }
@@ -123,6 +128,7 @@ pub struct Submit {
     pub(super) see: bool,
     pub pasted: Option<Regex>,
     pub(super) probe: String,
+    pub(super) retry: Duration,
     pub(super) while_busy: WhileBusy,
 }
 
@@ -152,6 +158,7 @@ impl Submit {
             see: rules.see,
             pasted: rules.pasted.as_ref().map(whole).transpose()?,
             probe: rules.probe.clone(),
+            retry: Duration::from_millis(rules.retry_ms),
             while_busy: rules.while_busy,
         })
     }

@@ -43,6 +43,7 @@ pub(super) struct Places {
     pub(super) placeholder: Option<Regex>,
     pub(super) prompt_echo: Option<PatternId>,
     pub(super) menu_cursor: Option<PatternId>,
+    pub(super) first_option: Option<PatternId>,
     pub(super) dialog_frame: Option<PatternId>,
     pub(super) dialog_start: Option<PatternId>,
     pub(super) decoration: Option<PatternId>,
@@ -89,6 +90,7 @@ pub struct Detector {
     pub(super) tools: Vec<Tool>,
     /// One for each question in text.
     pub(super) text_questions: Vec<PatternId>,
+    pub(super) option_rows: Vec<PatternId>,
     pub(super) answers: Vec<Answer>,
 }
 
@@ -218,6 +220,7 @@ impl Detector {
             placeholder: collector.single("layout.placeholder", layout.placeholder.as_ref())?,
             prompt_echo: collector.place("layout.prompt_echo", layout.prompt_echo.as_ref())?,
             menu_cursor: collector.place("dialog.cursors", cursor.as_ref())?,
+            first_option: collector.place("dialog.first", dialog.first.as_ref())?,
             dialog_frame: collector.place("dialog.frame", dialog.frame.as_ref())?,
             dialog_start: collector.place("dialog.start", dialog.start.as_ref())?,
             decoration: collector.place("dialog.decoration", dialog.decoration.as_ref())?,
@@ -237,6 +240,10 @@ impl Detector {
         for question in &rules.dialog.text {
             text_questions.extend(collector.place("dialog.text.row", Some(&question.row))?);
         }
+        let mut option_rows = Vec::new();
+        for row in &rules.dialog.row {
+            option_rows.extend(collector.place("dialog.row", Some(row))?);
+        }
         let answers = rules.answer.iter().map(|rule| {
             let marker = regex("answer.marker", &collector.text("answer.marker", &rule.marker)?)?;
             let marker_not = collector.single("answer.marker_not", rule.marker_not.as_ref())?;
@@ -255,7 +262,8 @@ impl Detector {
             |error| BadRules::Regex { place: "all patterns".into(), pattern: String::new(), error: Box::new(error) };
         let set = RegexSetBuilder::new(&patterns).dfa_size_limit(DFA_BYTES).build().map_err(place)?;
         let single = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>().map_err(place)?;
-        let detector = Self { ready, set, single, names, places, labels, tools, text_questions, answers, rules };
+        let detector =
+            Self { ready, set, single, names, places, labels, tools, text_questions, option_rows, answers, rules };
         detector.check_examples()?;
         Ok(detector)
     }
@@ -282,7 +290,7 @@ impl Detector {
                 let rows: Vec<String> = example.lines().map(str::to_owned).collect();
                 let rows = if rule.region == "title" { Vec::new() } else { rows };
                 let title = (rule.region == "title").then_some(example.as_str());
-                let look = Look { rows: &rows, title, foreground: None };
+                let look = Look { rows: &rows, title, ..Look::default() };
                 let held =
                     self.explain(look, &mut Memo::default()).verdicts.iter().any(|v| v.rule == rule.id && v.held);
                 if held != expected {

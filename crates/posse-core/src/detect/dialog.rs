@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::compile::Detector;
+use super::compile::{Detector, PatternId};
 use super::engine::Sight;
 use super::layout::Found;
+use super::option_row;
 use crate::status::WaitingKind;
 
 /// How far above a menu without a frame its dialog may reach.
@@ -103,20 +104,31 @@ impl Dialog {
 
 /// The lowest menu at or below `from`.
 pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Option<Menu> {
-    let cursor = detector.places.menu_cursor?;
-    (from..sight.len()).rev().filter(|row| sight.hit(*row, cursor)).find_map(|row| {
-        let here = line(detector, sight.row(row))?;
-        let (first, last, options) = match here.choice.number {
-            Some(number) => numbered(detector, sight, row, &here, number)?,
-            None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => return None,
-            None => unnumbered(detector, sight, row, &here)?,
-        };
+    (from..sight.len()).rev().find_map(|row| {
+        let (first, last, options) =
+            column(detector, sight, row).or_else(|| Some((row, row + 1, option_row::read(detector, sight, row)?)))?;
         let reach = first.saturating_sub(REACH).max(from);
         let top = detector.places.dialog_frame.and_then(|frame| sight.last(reach..first, frame));
         let top = top.map_or(reach, |row| row + 1);
         let start = detector.places.dialog_start.and_then(|start| sight.last(top..first, start));
         Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, options })
     })
+}
+
+/// The options one below the other, if the cursor is on this one, or if it is the first of those without a cursor.
+fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options> {
+    let hit = |pattern: Option<PatternId>| pattern.is_some_and(|pattern| sight.hit(row, pattern));
+    let marked = hit(detector.places.menu_cursor);
+    if !marked && !hit(detector.places.first_option) {
+        return None;
+    }
+    let here = line(detector, sight.row(row))?;
+    match here.choice.number {
+        number if !marked && number != Some(1) => None,
+        Some(number) => numbered(detector, sight, row, &here, number),
+        None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => None,
+        None => unnumbered(detector, sight, row, &here),
+    }
 }
 
 /// A row taken apart: the mark, the number, the label, the column where the label begins, and where it would begin if
@@ -209,19 +221,22 @@ const TEXT_REACH: usize = 10;
 pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
     let mut asked = detector.text_questions.iter().zip(&detector.rules.dialog.text);
     let (pattern, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
-    let above = (row.saturating_sub(TEXT_REACH)..row).map(|row| sight.row(row).trim().to_owned());
+    // Where dialogs begin with their question, nothing above it belongs to it.
+    let begins = detector.places.dialog_start.is_some_and(|start| sight.hit(row, start));
+    let reach = if begins { row } else { row.saturating_sub(TEXT_REACH) };
+    let above = (reach..row).map(|row| sight.row(row).trim().to_owned());
     let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
     let options = asked.options.iter().map(|option| Choosable {
         label: option.label.clone(),
         meaning: option.meaning,
         key: Some(option.key.clone()),
-        then_enter: true,
+        then_enter: option.then_enter,
         selected: false,
     });
     let options: Vec<Choosable> = options.collect();
     // What stands behind it may be an answer being typed.
     let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
-    let title = sight.row(row)[..end].trim().to_owned();
+    let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
     Some(Dialog { id, kind, question: title.clone(), title, detail, tool: None, subject: None, options })
 }
@@ -230,8 +245,7 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
     let decoration = detector.places.decoration;
-    let clean =
-        |row: usize| sight.row(row).trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃')).to_owned();
+    let clean = |row: usize| inside(sight.row(row)).to_owned();
     let is_text = |row: &usize| {
         let decorated = decoration.is_some_and(|decoration| sight.hit(*row, decoration));
         !decorated && !clean(*row).is_empty()
@@ -256,6 +270,11 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
     Some(Dialog { id, kind, title, question, detail, tool, subject, options })
 }
 
+/// A row without its borders.
+fn inside(row: &str) -> &str {
+    row.trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃'))
+}
+
 impl Detector {
     fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String]) -> (Option<String>, Option<String>) {
         for rule in &self.tools {
@@ -266,7 +285,7 @@ impl Detector {
                 let (at, first) = rows.iter().enumerate().find_map(|(at, row)| Some((at, capture(row)?)))?;
                 // A long one goes on in the rows right below.
                 let more = rows[at..].windows(2).take_while(|two| two[1] == two[0] + 1);
-                let more = more.map(|two| sight.row(two[1]).trim().to_owned());
+                let more = more.map(|two| inside(sight.row(two[1])).to_owned());
                 Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n"))
             });
             let subject = named.or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));

@@ -9,6 +9,7 @@ use super::compile::{Detector, PatternId, Ready};
 use super::layout::{self, Found, Region};
 use super::rules::{Gate, Rule, Says};
 use super::{Evidence, Look, Reading, dialog};
+use crate::screen::Painted;
 use crate::status::WaitingKind;
 
 /// Which patterns match one row, a bit each.
@@ -26,6 +27,7 @@ pub struct Memo {
 pub struct Sight<'a> {
     detector: &'a Detector,
     rows: &'a [(String, Hits)],
+    pub(super) colours: Option<&'a dyn Painted>,
 }
 
 /// What a classifier says, and on which row.
@@ -112,7 +114,7 @@ impl Detector {
     /// What this look says.
     pub fn read(&self, look: Look<'_>, memo: &mut Memo) -> Reading {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows };
+        let sight = Sight { detector: self, rows: &memo.rows, colours: look.colours };
         let found = self.find(&sight);
         for (rule, ready) in self.rules.rules.iter().zip(&self.ready) {
             if let Ok(held) = self.try_rule(rule, ready, &look, &sight, &found) {
@@ -124,7 +126,7 @@ impl Detector {
 
     /// The last prompt of the user in the conversation, as it was shown in the last look.
     pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
-        let sight = Sight { detector: self, rows: &memo.rows };
+        let sight = Sight { detector: self, rows: &memo.rows, colours: None };
         let found = self.find(&sight);
         let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
         let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
@@ -142,7 +144,7 @@ impl Detector {
     /// The same, with everything that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows };
+        let sight = Sight { detector: self, rows: &memo.rows, colours: look.colours };
         let found = self.find(&sight);
         let mut reading = None;
         let verdict = |(rule, ready): (&Rule, &Ready)| {

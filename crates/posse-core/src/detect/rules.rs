@@ -97,6 +97,8 @@ pub struct DialogRules {
     /// The characters that mark the option under the cursor.
     #[serde(default)]
     pub cursors: String,
+    /// The first option of a numbered menu whose cursor no character marks. Only numbers choose in it.
+    pub first: Option<Pattern>,
     /// The row above which a dialog does not reach.
     pub frame: Option<Pattern>,
     /// The row with the question, where a dialog begins with it. Otherwise the question is right above the options.
@@ -114,6 +116,10 @@ pub struct DialogRules {
     /// Numbers choose, at once.
     #[serde(default)]
     pub digits: bool,
+    /// Rows in which the options stand side by side, their labels in groups. The selected one stands on a ground of the
+    /// colour in which the row's first character, its border, is drawn.
+    #[serde(default)]
+    pub row: Vec<Pattern>,
     /// Questions without a menu.
     #[serde(default)]
     pub text: Vec<TextQuestion>,
@@ -136,8 +142,11 @@ pub struct TextQuestion {
 pub struct TextOption {
     pub label: String,
     pub meaning: Meaning,
-    /// What is typed; Enter follows.
+    /// What is typed; Enter follows, ...
     pub key: String,
+    /// ... unless the key alone does it.
+    #[serde(default = "yes")]
+    pub then_enter: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,6 +278,10 @@ fn layout() -> Strength {
 
 fn screen() -> String {
     "screen".into()
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> usize {

@@ -225,6 +225,15 @@ mod tests {
         Stop = "turn_over"
     "#;
 
+    /// A plugin of ours says it in its own words.
+    const OPENCODE: &str = r#"
+        [hooks]
+        busy = "working"
+        idle = "turn_over"
+        error = { says = "failed", class_from = "error" }
+        asked = { says = "asking", kind_from = "tool_name", kinds = { permission = "permission", question = "question" } }
+    "#;
+
     fn listener(text: &str) -> Listener {
         Listener::new(toml::from_str(text).unwrap()).unwrap()
     }
@@ -309,6 +318,22 @@ mod tests {
         }
         assert_eq!(codex.hook("Stop", &json!({"stop_hook_active": false})), Some((Source::Hook, TurnOver)));
         assert_eq!(codex.hook("StopFailure", &json!({})), None);
+        let opencode = listener(OPENCODE);
+        for (event, payload, expected) in [
+            ("busy", json!({}), Some(Working)),
+            ("idle", json!({}), Some(TurnOver)),
+            ("error", json!({"error": "APIError"}), Some(Failed("APIError".into()))),
+            ("asked", json!({"tool_name": "permission"}), Some(Asking(Some(Permission)))),
+            ("asked", json!({"tool_name": "question"}), Some(Asking(Some(Question)))),
+            ("asked", json!({"tool_name": "riddle"}), Some(Asking(None))),
+            ("replied", json!({}), None),
+        ] {
+            assert_eq!(
+                opencode.hook(event, &payload),
+                expected.map(|claim| (Source::Hook, claim)),
+                "{event} {payload}"
+            );
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use posse_core::ids::TerminalId;
 use super::types::{self, Terminal};
 use super::{ApiError, App};
 use crate::first_starts::AgentHome;
+use crate::hook_files;
 use crate::hub::{AgentStart, Command, CreateError, Creation, What};
 use crate::providers;
 use crate::pump::{self, Text};
@@ -50,7 +51,7 @@ pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
     };
     let confirmed = Confirmed { trusted: asked.trusted, mode: asked.mode.unwrap_or_default() };
     let (model, more) = (asked.model, asked.more);
-    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model, profile, more, version: None })))
+    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model, profile, more, version: None, hook_files: None })))
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
@@ -61,6 +62,7 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
         agent.version = app.versions.find(&launch.program, &creation.environment).await;
     }
+    agent.hook_files = hook_files::lay_out(&app.places, agent.provider.clone()).await;
     let variable = |name: &str| creation.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));

@@ -169,11 +169,15 @@ impl Hub {
             directory: &directory.to_string_lossy(),
             trusted: agent.confirmed.trusted,
             hook_command: Some(&hook_command),
+            hook_files: agent.hook_files.as_deref(),
             more: &agent.more,
         };
         let planned = launch.plan(&manifest.name, &wish)?;
         let mut caller = environment;
         caller.retain(|name, _| !planned.unset.contains(name));
+        for (name, value) in planned.unless_set {
+            caller.entry(name).or_insert(value);
+        }
         Ok(Planned {
             provider: manifest.id.clone(),
             command: planned.command,

@@ -123,6 +123,8 @@ pub(crate) struct AgentStart {
     pub(crate) more: Vec<String>,
     /// The version that is installed, where that decides how it is started and is known.
     pub(crate) version: Option<Version>,
+    /// Where the files of its hooks lie, if it has any and they could be written.
+    pub(crate) hook_files: Option<String>,
 }
 
 /// A terminal to start, checked as far as that can be done without starting it.

@@ -16,7 +16,7 @@ use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
 use posse_core::run::Shown;
-use posse_core::screen::Screen;
+use posse_core::screen::{Painted, Screen};
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, StatusKind, WaitingKind};
 use posse_core::time::Mono;
@@ -174,8 +174,8 @@ impl Agent {
     }
 
     /// Looks at the screen. The reading goes into the terminal's life.
-    pub(super) fn look(&mut self, screen: &Screen, now: Mono) -> LifeEvent {
-        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+    pub(super) fn look(&mut self, screen: &Screen, colours: &dyn Painted, now: Mono) -> LifeEvent {
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours: Some(colours) };
         let reading = self.detector.read(look, &mut self.memo);
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
@@ -220,8 +220,8 @@ impl Agent {
         Shown { in_composer: draft.is_some_and(|draft| text.shown_by(draft)), is_last_prompt, printed }
     }
 
-    pub(super) fn explain(&self, screen: &Screen) -> Explanation {
-        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+    pub(super) fn explain(&self, screen: &Screen, colours: &dyn Painted) -> Explanation {
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours: Some(colours) };
         self.detector.explain(look, &mut Memo::default())
     }
 

@@ -20,7 +20,7 @@ impl Pump {
             return;
         }
         let Some(agent) = &mut self.agent else { return };
-        let event = agent.look(&self.emulator.screen(), crate::mono());
+        let event = agent.look(&self.emulator.screen(), &self.emulator, crate::mono());
         self.live(&event);
         if let Some(agent) = &mut self.agent {
             agent.looked(event);

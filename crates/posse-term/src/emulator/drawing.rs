@@ -1,6 +1,8 @@
 //! Cells as bytes again: attributes, and the rows of a whole grid.
 
-use posse_core::screen::Size;
+use posse_core::screen::{Colour, Inks, Painted, Size};
+
+use super::Emulator;
 
 /// What a cell looks like apart from its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,22 @@ impl Pen {
             *self = to;
             to.write(out);
         }
+    }
+}
+
+impl Painted for Emulator {
+    fn inks(&self, row: usize, column: usize) -> Option<Inks> {
+        let cell = self.terminal.screen().cell(u16::try_from(row).ok()?, u16::try_from(column).ok()?)?;
+        let (text, ground) = (colour(cell.fgcolor()), colour(cell.bgcolor()));
+        Some(if cell.inverse() { Inks { text: ground, ground: text } } else { Inks { text, ground } })
+    }
+}
+
+fn colour(colour: vt100::Color) -> Colour {
+    match colour {
+        vt100::Color::Default => Colour::Default,
+        vt100::Color::Idx(index) => Colour::Indexed(index),
+        vt100::Color::Rgb(r, g, b) => Colour::Rgb(r, g, b),
     }
 }
 

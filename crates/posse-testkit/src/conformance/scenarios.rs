@@ -230,7 +230,15 @@ fn failures(maker: Maker) -> Vec<Scenario> {
         let acts = vec![prompt("is anyone there?"), Act::ErrorShown, Act::Dwell(3_000)];
         Scenario { retries: Some(1), ..scenario(name, turn(steps), acts) }
     };
+    // opencode cannot be told how often to ask again. It is told not to wait in between.
+    let error = |status: u16| match maker {
+        Maker::Opencode => format!(r#"{{ error = {{ status = {status}, headers = {{ retry-after = "0" }} }} }}"#),
+        _ => format!("{{ error = {{ status = {status} }} }}"),
+    };
     let limit = match maker {
+        Maker::Opencode => {
+            r#"{ error = { status = 429, kind = "usage_limit_reached", message = "The usage limit has been reached", headers = { retry-after = "0" } } }"#
+        }
         Maker::Claude => {
             r#"{ error = { status = 429, headers = { anthropic-ratelimit-unified-status = "rejected", anthropic-ratelimit-unified-reset = "now+3600", anthropic-ratelimit-unified-representative-claim = "five_hour", x-should-retry = "false" } } }"#
         }
@@ -250,10 +258,10 @@ fn failures(maker: Maker) -> Vec<Scenario> {
         Act::Dwell(2_000),
     ];
     vec![
-        Scenario { smoke: true, ..failing("api_401", "{ error = { status = 401 } }") },
+        Scenario { smoke: true, ..failing("api_401", &error(401)) },
         failing("api_429_limit", limit),
-        Scenario { retries: Some(2), ..failing("api_500_retries", "{ error = { status = 500 } }") },
-        failing("api_529", "{ error = { status = 529 } }"),
+        Scenario { retries: Some(2), ..failing("api_500_retries", &error(500)) },
+        failing("api_529", &error(529)),
         failing(
             "dropped_stream",
             r#"{ text = "Half an answ" }, "drop_here""#.replace("\"drop_here\"", "{ drop = {} }").as_str(),

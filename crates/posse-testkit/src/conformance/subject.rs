@@ -39,9 +39,9 @@ impl Subject {
     pub fn about(&self) -> Option<&'static str> {
         match self.maker {
             Maker::Opencode => Some(
-                "Only its screen tells of it, and it draws late: the answer has been over for up to a second when it shows that, more\n\
-                 on a busy machine. Which option of a question is selected only its colours tell, so posse sees its questions but\n\
-                 does not answer them: scenarios that answer one do not get to their end.",
+                "It is not done when the answer is: it takes a snapshot of the work tree with git first, and writes down what it did. That\n\
+                 takes a quarter of a second on a quiet machine and several times that on a busy one, and only then it says, and shows, that\n\
+                 the turn is over. It repeats failed requests five times, whatever it is told; `dropped_stream` takes a minute and a half.",
             ),
             Maker::Qwen => Some(
                 "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
@@ -80,7 +80,9 @@ impl Subject {
             Maker::Opencode => &["rror", "ncorrect API key", "nauthorized", "verloaded", "imit"],
             Maker::Qwen => &["API Error", "✕"],
         };
-        screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
+        // While it waits to ask again by itself, it shows what went wrong too.
+        let goes_on = self.maker == Maker::Opencode && screen.rows.iter().any(|row| row.contains("[retrying"));
+        !goes_on && screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
     }
 }
 
@@ -140,6 +142,7 @@ impl Ask {
             (Maker::Codex, Ask::Question) => "enter to submit",
             (Maker::Codex, Ask::Plan) => "Implement this plan?",
             (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
+            (Maker::Opencode, Ask::Question) => "esc dismiss",
             (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write) => "Yes, allow once",
             (Maker::Opencode | Maker::Qwen, _) => return None,
         })

@@ -89,7 +89,7 @@ fn explain_file(args: &Args, provider: &str, file: &Path, ui: &Ui) -> Result<Exi
     let detector = provider.for_profile(args.profile.as_deref()).map_err(|error| Error::failed(error.to_string()))?;
     let (rows, title) = rows(&read(file)?);
     let title = args.title.as_deref().or(title.as_deref());
-    let look = Look { rows: &rows, title, foreground: args.foreground.as_deref() };
+    let look = Look { rows: &rows, title, foreground: args.foreground.as_deref(), colours: None };
     let explanation = detector.explain(look, &mut Memo::default());
     let answer = Answer { reading: &explanation.reading, verdicts: &explanation.verdicts };
     ui.answer(&answer, || text(&explanation, ui));

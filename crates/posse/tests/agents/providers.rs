@@ -1,7 +1,9 @@
 //! The real agents, started and talked to as people do: by provider, with proof.
 
+use std::time::{Duration, Instant};
+
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, Options, or_skip};
+use posse_testkit::agents::{Agent, OPENCODE, Options, or_skip};
 use posse_testkit::models::ModelServer;
 use serde_json::Value;
 
@@ -72,6 +74,37 @@ fn trust(agent: &Agent, provider: &str) {
     env.run(["kill", "asks"]).ok();
     let launched = home.launch_as(&env, provider, &["--trust"]);
     assert_eq!(launched["status"], "idle", "{launched}");
+}
+
+/// It asks nothing at its start.
+mod opencode {
+    use super::*;
+
+    #[test]
+    fn a_turn_by_provider() {
+        let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
+        a_turn(&agent, "opencode");
+    }
+
+    /// By the plugin that posse gives it.
+    #[test]
+    fn it_reports_itself() {
+        let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
+        let server = ModelServer::script("[[turn]]\nsteps = [{ text = \"Good\" }, { wait_for = \"never\" }]");
+        let home = agent.home(&server, &Options::default());
+        let env = env();
+        let launched = home.launch_as(&env, "opencode", &[]);
+        let id = launched["id"].as_str().unwrap();
+        env.run(["send", id, "say good morning"]).ok();
+        server.wait_for(|log| log.waits_at("never"), crate::PATIENCE);
+        // What it says of itself is no event when the screen has said the same before: one can only look.
+        let end = Instant::now() + crate::PATIENCE;
+        let says = || env.run(["explain", id, "--json"]).json()["signals"].clone();
+        while !says().to_string().contains("hook") && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(says(), serde_json::json!([{ "source": "hook", "said": "working" }]));
+    }
 }
 
 macro_rules! provider {

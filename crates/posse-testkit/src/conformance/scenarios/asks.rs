@@ -107,6 +107,9 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
         (Maker::Codex, Ask::Question) => vec![
             r#"{ tool = { name = "request_user_input", input = { questions = [{ id = "colour", question = "Which colour do you like?", header = "Colour", options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
         ],
+        (Maker::Opencode, Ask::Question) => vec![
+            r#"{ tool = { name = "question", input = { questions = [{ question = "Which colour do you like?", header = "Colour", options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
+        ],
         (Maker::Claude, Ask::Plan) => {
             vec![r#"{ tool = { name = "ExitPlanMode", input = { plan = "1. Read it\n2. Write it" } } }"#]
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posse_agents::Provider;
 use posse_core::detect::{Detector, Look, Memo, Reading};
 use posse_core::frame::FrameClock;
-use posse_core::screen::Size;
+use posse_core::screen::{Painted, Size};
 use posse_core::signal::Signal;
 use posse_core::status::{Event, Life, Status};
 use posse_core::time::{Mono, Wall};
@@ -127,7 +127,8 @@ impl<'p> Replay<'p> {
 
     fn look(&mut self) {
         let screen = self.emulator.screen();
-        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None };
+        let colours = Some(&self.emulator as &dyn Painted);
+        let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours };
         let event = Event::Read(self.detector.read(look, &mut self.memo));
         self.live(&event);
         if let Event::Read(reading) = event {
