@@ -60,7 +60,7 @@ pub struct Additions {
 }
 
 /// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_quoted}`, `{profile_name}`,
-/// `{mcp}` and `{hooks}` (JSON), `{directory}` and `{directory_quoted}`.
+/// `{mcp}` and `{hooks}` (JSON), `{directory}` and `{directory_quoted}`, and `{events}`: the file for what `signals.events` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
@@ -118,6 +118,8 @@ pub struct Wish<'a> {
     pub trusted: bool,
     /// The command that reports the tool's hooks to us.
     pub hook_command: Option<&'a str>,
+    /// The file into which it may write what it does.
+    pub events: Option<&'a str>,
     /// Passed on as they are.
     pub more: &'a [String],
 }
@@ -203,6 +205,7 @@ impl Fill {
             ("{directory_quoted}", quoted(wish.directory)),
             ("{directory}", wish.directory.into()),
             ("{hooks}", hooks.unwrap_or_default()),
+            ("{events}", wish.events.unwrap_or_default().into()),
         ])
     }
 
@@ -303,6 +306,15 @@ mod tests {
             let wish = Wish { version: version.as_ref(), ..Wish::default() };
             assert_eq!(launch.plan("Agent", &wish).unwrap().command.join(" "), command, "{version:?}");
         }
+    }
+
+    #[test]
+    fn it_is_told_where_to_write_what_it_does() {
+        let add = Additions { arguments: vec!["--json-file".into(), "{events}".into()], ..Additions::default() };
+        let launch = Launch { since: vec![Since { version: "0.15".parse().unwrap(), add }], ..launch() };
+        let wish = Wish { events: Some("/state/events/0000000a"), ..Wish::default() };
+        let command = launch.plan("Agent", &wish).unwrap().command.join(" ");
+        assert_eq!(command, "agent --quiet --json-file /state/events/0000000a");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) fn read(body: &Value) -> Asked {
     let results_in = |messages: &[Value]| -> Vec<ToolResult> {
         messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
     };
+    let directory = messages.iter().flat_map(|message| texts(&message["content"])).find_map(directory);
     let offered: Vec<Offered> = list(&body["tools"]).iter().map(offered).collect();
     // Both offer tools in every request of a conversation, and only there.
     let side = Kind::Side { name: "title", answer: "A scripted session" };
@@ -33,8 +34,15 @@ pub(crate) fn read(body: &Value) -> Asked {
         tool_results: results_in(&messages[answered..]),
         kind: if offered.is_empty() { side } else { Kind::Conversation },
         offered,
+        directory,
         heard: user_texts.len() + results_in(messages).len(),
     }
+}
+
+/// Where Qwen Code says that it works.
+fn directory(text: &str) -> Option<String> {
+    let (_, after) = text.split_once("I'm currently working in the directory: ")?;
+    after.lines().next().map(str::to_owned)
 }
 
 fn tool_result(message: &Value) -> ToolResult {

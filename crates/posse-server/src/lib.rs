@@ -11,6 +11,7 @@ mod backends;
 pub mod backlog;
 mod child;
 mod environment;
+mod event_files;
 mod first_starts;
 mod git;
 mod hub;

@@ -75,6 +75,7 @@ impl Places {
         private_directory(&self.runtime)?;
         private_directory(&self.recordings())?;
         private_directory(&self.plans())?;
+        private_directory(&self.events())?;
         private_directory(&self.screens())
     }
 
@@ -167,6 +168,11 @@ impl Places {
     /// The same of pipelines.
     pub fn autos(&self) -> PathBuf {
         self.home.join("auto")
+    }
+
+    /// What agents write down of what they do, while they run.
+    pub fn events(&self) -> PathBuf {
+        self.home.join("events")
     }
 
     /// The last screens of ended terminals.

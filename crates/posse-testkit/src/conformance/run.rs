@@ -326,7 +326,8 @@ impl Player<'_> {
             Act::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
             Act::ErrorShown => {
                 let subject = self.setup.subject;
-                let came = self.witness.screen_within(PATIENCE, |screen| subject.shows_error(screen));
+                let patience = subject.gives_up_within();
+                let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
                 self.came("an error", came)?;
             }
             Act::Interrupt => {

@@ -1,6 +1,8 @@
 //! The agents that are measured, and the plain texts by which their dialogs are known. These texts are chosen by hand
 //! for each dialog; they are not the patterns of our manifests.
 
+use std::time::Duration;
+
 use posse_core::screen::Screen;
 use posse_core::status::WaitingKind;
 
@@ -70,6 +72,15 @@ impl Subject {
     /// The text with which it asks for the key that interrupts a second time.
     pub fn interrupts_by_two_keys(&self) -> Option<&'static str> {
         (self.maker == Maker::Opencode).then_some("again to interrupt")
+    }
+
+    /// How long it may take until it gives up on a request that fails again and again.
+    pub fn gives_up_within(&self) -> Duration {
+        match self.maker {
+            // Seven times, whatever is set, with pauses of 77 s in all, give or take a third.
+            Maker::Qwen => Duration::from_secs(150),
+            Maker::Claude | Maker::Codex | Maker::Opencode => Duration::from_secs(60),
+        }
     }
 
     /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.

@@ -1,7 +1,7 @@
 //! The real agents, started and talked to as people do: by provider, with proof.
 
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, Options, or_skip};
+use posse_testkit::agents::{Agent, Options, QWEN, or_skip};
 use posse_testkit::models::ModelServer;
 use serde_json::Value;
 
@@ -96,4 +96,5 @@ provider! {
     claude_197: Agent::claude("2.1.197"), "claude_code";
     claude_325: Agent::claude("2.1.325"), "claude_code";
     codex_166: Agent::codex("0.166.0"), "codex";
+    qwen_0_15: Agent::qwen(QWEN), "qwen";
 }
