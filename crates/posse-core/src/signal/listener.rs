@@ -376,7 +376,8 @@ mod tests {
     fn lines_of_events_have_meanings() {
         let qwen = listener(QWEN);
         let asks = |tool| json!({"type": "control_request", "request": {"subtype": "can_use_tool", "tool_name": tool}});
-        let answered = |allowed: bool| json!({"type": "control_response", "response": {"response": {"allowed": allowed}}});
+        let answered =
+            |allowed: bool| json!({"type": "control_response", "response": {"response": {"allowed": allowed}}});
         let stop = json!({"type": "stream_event", "event": {"type": "message_stop"}});
         let said = |reason: Value| json!({"type": "assistant", "message": {"stop_reason": reason}});
         for (line, before, expected) in [

@@ -165,8 +165,7 @@ impl Hub {
             self.routes.insert(id, handle.clone());
         }
         let events = self.places.events().join(id.as_str());
-        entry.events =
-            writing.and_then(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
+        entry.events = writing.and_then(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
         entry.pump = Some(handle);
         entry.follows_file = false;
     }
