@@ -46,9 +46,8 @@ impl Subject {
                  does not answer them: scenarios that answer one do not get to their end.",
             ),
             Maker::Qwen => Some(
-                "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
-                 is believed to be over, and for half a second before an error is. It repeats failed requests for longer than the\n\
-                 minute that a scenario waits.",
+                "It writes what it does into a file that posse gives it, and its screen shows the rest. It tries a request that fails\n\
+                 seven times, for more than a minute, whatever is set, and takes seconds to ask before it runs its first command.",
             ),
             Maker::Claude | Maker::Codex => None,
         }
@@ -151,7 +150,8 @@ impl Ask {
             (Maker::Codex, Ask::Question) => "enter to submit",
             (Maker::Codex, Ask::Plan) => "Implement this plan?",
             (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
-            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write) => "Yes, allow once",
+            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write | Ask::Mcp) => "Yes, allow once",
+            (Maker::Qwen, Ask::Question) => "Type something...",
             (Maker::Opencode | Maker::Qwen, _) => return None,
         })
     }
