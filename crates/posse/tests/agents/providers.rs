@@ -9,7 +9,7 @@ use crate::env;
 
 #[track_caller]
 fn wait(env: &TestEnv, id: &str, until: &str) -> Value {
-    env.run(["wait", id, "--until", until, "--timeout", "30s"]).ok();
+    env.run(["wait", id, "--until", until, "--timeout", "60s"]).ok();
     env.run(["show", id, "--json"]).json()
 }
 
