@@ -38,7 +38,11 @@ pub use ledger::{Ledger, Place, TurnRecord};
 pub use machine::Run;
 pub use park::{Parking, parking};
 pub use traces::{Shown, judge_traces};
-pub use words::{Effect, Happened, Sent, Traces};
+pub use words::{Caller, Effect, Happened, Sent, Traces};
+
+/// A person who has come just now.
+#[cfg(test)]
+const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
 use crate::ids::{Name, RunId, TerminalId};
 use crate::rounds::config::Config;

@@ -93,6 +93,9 @@ pub struct Status {
     /// Counts the changes of this terminal's status. A command that carries the epoch it was decided
     /// on can be refused when the world has moved on.
     pub epoch: u64,
+    /// A prompt was submitted, and by then nothing was seen of the agent being at it: not a working screen, not a word.
+    #[serde(skip)]
+    pub unproven: bool,
 }
 
 /// How a program ended.

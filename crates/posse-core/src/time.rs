@@ -16,6 +16,12 @@ pub struct Wall(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub Duration);
 
+impl Wall {
+    pub fn after(self, by: Duration) -> Wall {
+        Wall(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
 impl Add<Duration> for Mono {
     type Output = Mono;
     fn add(self, later: Duration) -> Mono {

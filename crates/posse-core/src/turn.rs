@@ -123,6 +123,8 @@ pub struct Seen {
     pub words: Option<String>,
     /// The program has ended, or a shell has taken its place.
     pub ended: bool,
+    /// Nothing was seen of the agent being at what it was asked last. That it is, is no more than our own word.
+    pub unproven: bool,
 }
 
 impl Seen {
@@ -139,6 +141,7 @@ impl Seen {
             reason: status.reason.clone(),
             words: None,
             ended: false,
+            unproven: status.unproven,
         }
     }
 }

@@ -38,12 +38,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
-use crate::journal::{self, NotWritten};
+use crate::driven::Driven;
+use crate::journal::{self, Failed, Journals};
 use crate::plans::areas::AreaError;
 use crate::plans::session::Sessions;
 use crate::plans::{Account, PlanError};
 use crate::runs::Means;
-use crate::store::{self, Kind, StoreError};
+use crate::store::Kind;
 use crate::watched_files::WatchedFiles;
 pub(crate) use begin::Wanted;
 use doing::Doing;
@@ -85,12 +86,8 @@ pub(crate) enum AutoError {
     Wrong(String),
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error("the database cannot be written: {0}")]
-    Disk(String),
     #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the daemon is stopping")]
-    Stopping,
+    Journal(#[from] Failed),
 }
 
 impl From<AreaError> for AutoError {
@@ -109,12 +106,12 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The pipelines that go on.
 #[derive(Clone)]
 pub(crate) struct Autos {
-    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    driven: Driven<Command>,
+    journals: Journals,
     heard: AllHeard,
     /// Held by whoever looks whether a project has a pipeline, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
-    database: PathBuf,
     /// Where pipelines keep their files.
     state: PathBuf,
     executable: PathBuf,
@@ -123,7 +120,7 @@ pub(crate) struct Autos {
 impl Autos {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
         let (driven, heard, beginning) = Default::default();
-        Self { driven, heard, beginning, files, database, state, executable }
+        Self { driven, journals: Journals::new(Kind::Auto, database), heard, beginning, files, state, executable }
     }
 
     /// Begins a pipeline. One that waits in this project for somebody who knows the environment goes on instead; one that
@@ -131,7 +128,7 @@ impl Autos {
     pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<AutoView, AutoError> {
         let _beginning = self.beginning.lock().await;
         let directory = begin::project(&wanted.directory)?;
-        if let Some(run) = self.using(&directory).await? {
+        if let Some(run) = self.journals.using(&directory).await? {
             let view = self.show(run).await?;
             if !view.waits {
                 return Err(AutoError::InUse { run, directory, since: view.created });
@@ -153,10 +150,7 @@ impl Autos {
         let ledger = Ledger::new(spec.clone(), crate::now());
         let entry = Entry::Created { spec: Box::new(spec) };
         let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
-        journal::write(app, journal, told).await.map_err(|not| match not {
-            NotWritten::Stopping => AutoError::Stopping,
-            NotWritten::Disk(why) => AutoError::Disk(why),
-        })?;
+        journal::write(app, journal, told).await?;
         let view = AutoView::new(&ledger, &state.to_string_lossy());
         self.drive(app, ledger, 1, Some(means), retries, lock);
         Ok(view)
@@ -171,10 +165,7 @@ impl Autos {
     }
 
     async fn give(&self, app: &App, id: RunId, means: Means) -> Result<(), AutoError> {
-        let driver = guard(&self.driven).get(&id).cloned();
-        let (taken, answer) = oneshot::channel();
-        let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
-        if told && answer.await.is_ok() {
+        if self.driven.tell(id, |taken| Command::Means(Box::new(means.clone()), taken)).await {
             return Ok(());
         }
         let (ledger, seq) = self.load(id).await?;
@@ -222,7 +213,7 @@ impl Autos {
                     Ok(event) if event.data["auto_run"] == id.as_str() => break,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
-                    Err(RecvError::Closed) => return Err(AutoError::Stopping),
+                    Err(RecvError::Closed) => return Err(Failed::Stopping.into()),
                 }
             }
         }
@@ -230,9 +221,7 @@ impl Autos {
 
     /// Whether the driver of this pipeline has written it down.
     async fn tell(&self, id: RunId, event: Event) -> bool {
-        let driver = guard(&self.driven).get(&id).cloned();
-        let (taken, answer) = oneshot::channel();
-        driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
+        self.driven.tell(id, |taken| Command::Event(Box::new(event), taken)).await
     }
 
     /// Takes up the pipelines that were going on when the last daemon ended.
@@ -246,7 +235,7 @@ impl Autos {
         }
         for id in runs {
             let _beginning = self.beginning.lock().await;
-            if guard(&self.driven).contains_key(&id) {
+            if self.driven.has(id) {
                 continue;
             }
             if let Err(error) = self.take_up_one(app, id).await {
@@ -268,15 +257,12 @@ impl Autos {
 
     /// All pipelines, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<AutoView>, AutoError> {
-        let views = self.read(move |database| store::runs(database, Kind::Auto, limit)).await?;
-        let views = views.iter().filter_map(|view| serde_json::from_str::<AutoView>(view).ok());
+        let views = self.journals.list(limit).await?.into_iter();
         Ok(views.map(|view| self.with_doing(view)).collect())
     }
 
     pub(crate) async fn show(&self, id: RunId) -> Result<AutoView, AutoError> {
-        let view = self.read(move |database| store::run(database, Kind::Auto, id)).await?;
-        let view = view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(AutoError::None(id))?;
-        Ok(self.with_doing(view))
+        Ok(self.with_doing(self.journals.show(id).await?.ok_or(AutoError::None(id))?))
     }
 
     fn with_doing(&self, view: AutoView) -> AutoView {
@@ -308,34 +294,19 @@ impl Autos {
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, AutoError> {
-        self.read(move |database| store::journal(database, id, after)).await
-    }
-
-    async fn using(&self, directory: &str) -> Result<Option<RunId>, AutoError> {
-        let directory = directory.to_owned();
-        self.read(move |database| store::using(database, Kind::Auto, &directory)).await
+        Ok(self.journals.entries(id, after).await?)
     }
 
     /// The pipeline of this project that began last.
     async fn last(&self, directory: &str) -> Result<Option<Ledger>, AutoError> {
-        let directory = directory.to_owned();
-        match self.read(move |database| store::newest_of(database, Kind::Auto, &directory)).await? {
+        match self.journals.newest_of(directory).await? {
             Some(id) => Ok(self.load(id).await.ok().map(|(ledger, _)| ledger)),
             None => Ok(None),
         }
     }
 
     async fn load(&self, id: RunId) -> Result<(Ledger, i64), AutoError> {
-        self.read(move |database| journal::load(database, id)).await?.ok_or(AutoError::None(id))
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, AutoError> {
-        let database = self.database.clone();
-        let read = tokio::task::spawn_blocking(move || read(&database)).await;
-        Ok(read.map_err(|_| AutoError::Stopping)??)
+        self.journals.load(id).await?.ok_or(AutoError::None(id))
     }
 
     fn state_of(&self, id: RunId) -> PathBuf {
@@ -345,7 +316,7 @@ impl Autos {
     /// Drives it from now on.
     fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, retries: Vec<Slug>, lock: Lock) {
         let id = ledger.spec.id;
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = self.driven.enter(id);
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing =
@@ -357,13 +328,12 @@ impl Autos {
         let parts =
             driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files, others };
         let driver = Driver::new(parts);
-        guard(&self.driven).insert(id, commands);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());
         tokio::spawn(async move {
             let ended = driver.drive().await;
             drop(lock);
             if let Ended::Over = ended {
-                guard(&driven).remove(&id);
+                driven.leave(id, &commands);
                 guard(&heard).remove(&id);
                 crate::plans::keeping::tidy(&of_all).await;
             }

@@ -1,49 +1,80 @@
 //! The journals of runs: of loops, plans and pipelines alike. A run goes on when an entry is on disk and not before, and after
 //! a crash it is what its entries say.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::ids::RunId;
+use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::App;
 use crate::hub;
-use crate::store::{self, JournalEntry, StoreError};
+use crate::notify::Notice;
+use crate::store::{self, JournalEntry, Kind, StoreError};
 
 /// How long before it is tried again when the disk refuses.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
+/// How long until people are told.
+const DISK_PATIENCE: Duration = Duration::from_secs(60);
+
 /// What is passed on when the daemon is going.
 pub(crate) struct Stopping;
 
-pub(crate) enum NotWritten {
+/// Why nothing was read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error("the daemon is stopping")]
     Stopping,
+    #[error("the database cannot be written: {0}")]
     Disk(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Writes an entry down, and tells everyone.
-pub(crate) async fn write(app: &App, entry: JournalEntry, told: Value) -> Result<(), NotWritten> {
+pub(crate) async fn write(app: &App, entry: JournalEntry, told: Value) -> Result<(), Failed> {
     let entry = Box::new(entry);
     match app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-        Ok(written) => written.map_err(NotWritten::Disk),
-        Err(_) => Err(NotWritten::Stopping),
+        Ok(written) => written.map_err(Failed::Disk),
+        Err(_) => Err(Failed::Stopping),
     }
 }
 
-/// The same, however long the disk refuses: a run that goes on waits for it.
-pub(crate) async fn write_surely(app: &App, entry: JournalEntry, told: Value) -> Result<(), Stopping> {
+/// The same, however long the disk refuses: a run that goes on waits for it. Its people are told.
+pub(crate) async fn write_surely(
+    app: &App,
+    entry: JournalEntry,
+    told: Value,
+    channels: &Notifications,
+) -> Result<(), Stopping> {
+    let began = tokio::time::Instant::now();
+    let mut silent = true;
     loop {
         match write(app, entry.clone(), told.clone()).await {
             Ok(()) => return Ok(()),
-            Err(NotWritten::Disk(why)) => {
-                tracing::warn!(run = %entry.run, "the journal cannot be written, and the run waits: {why}");
-            }
-            Err(NotWritten::Stopping) => return Err(Stopping),
+            Err(Failed::Stopping) => return Err(Stopping),
+            Err(error) => tracing::warn!(run = %entry.run, "the run waits: {error}"),
+        }
+        if silent && began.elapsed() >= DISK_PATIENCE {
+            silent = false;
+            app.notifier.tell(channels, disk_notice(entry.run));
         }
         tokio::time::sleep(DISK_RETRY).await;
+    }
+}
+
+fn disk_notice(run: RunId) -> Notice {
+    Notice {
+        event: "parked",
+        priority: 5,
+        title: format!("run {run} waits for the disk"),
+        text: "Its journal cannot be written, and nothing is done without it. It goes on when there is room again."
+            .into(),
+        run: Some(run.to_string()),
     }
 }
 
@@ -55,11 +86,78 @@ pub(crate) trait Replay: Sized + Send + 'static {
     fn replay(journal: impl IntoIterator<Item = (Wall, Self::Entry)>) -> Option<Self>;
 }
 
-/// A run as its journal tells it, and the number of the last entry. Blocking: for a thread that may wait.
-pub(crate) fn load<L: Replay>(database: &Path, id: RunId) -> Result<Option<(L, i64)>, StoreError> {
-    let journal: Vec<(i64, Wall, L::Entry)> = store::journal(database, id, 0)?;
-    let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-    Ok(L::replay(journal.into_iter().map(|(_, at, entry)| (at, entry))).map(|ledger| (ledger, seq)))
+/// Does something on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failed> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failed::Stopping)
+}
+
+/// What is written down of the runs of one kind.
+#[derive(Clone)]
+pub(crate) struct Journals {
+    kind: Kind,
+    database: PathBuf,
+}
+
+impl Journals {
+    pub(crate) fn new(kind: Kind, database: PathBuf) -> Self {
+        Self { kind, database }
+    }
+
+    /// Those that began last, newest first.
+    pub(crate) async fn list<V: DeserializeOwned>(&self, limit: usize) -> Result<Vec<V>, Failed> {
+        let kind = self.kind;
+        let views = self.read(move |database| store::runs(database, kind, limit)).await?;
+        Ok(views.iter().filter_map(|view| understood(view)).collect())
+    }
+
+    pub(crate) async fn show<V: DeserializeOwned>(&self, id: RunId) -> Result<Option<V>, Failed> {
+        let kind = self.kind;
+        let view = self.read(move |database| store::run(database, kind, id)).await?;
+        Ok(view.and_then(|view| understood(&view)))
+    }
+
+    /// The entries after this one, each with its number.
+    pub(crate) async fn entries<E>(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, E)>, Failed>
+    where
+        E: DeserializeOwned + Send + 'static,
+    {
+        self.read(move |database| store::journal(database, id, after)).await
+    }
+
+    /// A run as its journal tells it, and the number of the last entry.
+    pub(crate) async fn load<L: Replay>(&self, id: RunId) -> Result<Option<(L, i64)>, Failed> {
+        self.read(move |database| {
+            let journal: Vec<(i64, Wall, L::Entry)> = store::journal(database, id, 0)?;
+            let seq = journal.last().map_or(0, |(seq, ..)| *seq);
+            Ok(L::replay(journal.into_iter().map(|(_, at, entry)| (at, entry))).map(|ledger| (ledger, seq)))
+        })
+        .await
+    }
+
+    /// The run that goes on with this state file, plan or project.
+    pub(crate) async fn using(&self, what: &str) -> Result<Option<RunId>, Failed> {
+        let (kind, what) = (self.kind, what.to_owned());
+        self.read(move |database| store::using(database, kind, &what)).await
+    }
+
+    /// The run of it that began last.
+    pub(crate) async fn newest_of(&self, what: &str) -> Result<Option<RunId>, Failed> {
+        let (kind, what) = (self.kind, what.to_owned());
+        self.read(move |database| store::newest_of(database, kind, &what)).await
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Failed> {
+        let database = self.database.clone();
+        Ok(blocking(move || read(&database)).await??)
+    }
+}
+
+/// Written by another version, it may not be.
+fn understood<V: DeserializeOwned>(view: &str) -> Option<V> {
+    serde_json::from_str(view).inspect_err(|error| tracing::warn!("a run is left out of the list: {error}")).ok()
 }
 
 impl Replay for posse_core::run::Ledger {

@@ -10,6 +10,7 @@ pub mod auto;
 mod backends;
 pub mod backlog;
 mod child;
+mod driven;
 mod environment;
 mod event_files;
 mod first_starts;

@@ -46,9 +46,10 @@ use posse_core::time::Wall;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
-use crate::journal::{self, NotWritten};
+use crate::driven::Driven;
+use crate::journal::{self, Failed, Journals};
 use crate::runs::Means;
-use crate::store::{self, Kind, StoreError, UsageOf};
+use crate::store::{self, Kind, UsageOf};
 use crate::watched_files::WatchedFiles;
 use areas::{AreaError, Areas, Ground};
 pub(crate) use begin::Wanted;
@@ -102,12 +103,8 @@ pub(crate) enum PlanError {
     Over,
     #[error("{0}")]
     NotWritten(String),
-    #[error("the database cannot be written: {0}")]
-    Disk(String),
     #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the daemon is stopping")]
-    Stopping,
+    Journal(#[from] Failed),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -126,7 +123,8 @@ pub(crate) struct Account<'a> {
 /// The runs of plans that go on.
 #[derive(Clone)]
 pub(crate) struct Plans {
-    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    driven: Driven<Command>,
+    journals: Journals,
     live: Live,
     /// Held by whoever looks whether a plan runs, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
@@ -140,7 +138,6 @@ pub(crate) struct Plans {
     /// Held by whoever removes what is not needed any more.
     cleaning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
-    database: PathBuf,
     /// Where runs keep their files.
     state: PathBuf,
     executable: PathBuf,
@@ -149,11 +146,13 @@ pub(crate) struct Plans {
 impl Plans {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, state: PathBuf, executable: PathBuf) -> Self {
         let (driven, live, shared, in_place, cleaning) = Default::default();
+        let journals = Journals::new(Kind::Plan, database);
         let beginning: Arc<tokio::sync::Mutex<()>> = Arc::default();
         let not_taken_up = Arc::new(Mutex::new(beginning.clone().try_lock_owned().ok()));
         let stop_files = StopFiles::new(files.clone());
         Self {
             driven,
+            journals,
             live,
             beginning,
             not_taken_up,
@@ -162,7 +161,6 @@ impl Plans {
             in_place,
             cleaning,
             files,
-            database,
             state,
             executable,
         }
@@ -175,7 +173,7 @@ impl Plans {
         if wanted.try_now {
             self.shared.forget_hold(&wanted.provider);
         }
-        if let Some(id) = self.using(&file).await? {
+        if let Some(id) = self.journals.using(&file).await? {
             self.go_on(app, id, means).await?;
             if wanted.try_now {
                 self.tell(id, Event::TryNow).await;
@@ -195,10 +193,7 @@ impl Plans {
         let entry = Entry::Created { spec: Box::new(spec) };
         let (files, told) = (state.to_string_lossy(), view::told(id, 1, &entry));
         let (journal, view) = (driver::journal_entry(&ledger, &files, 1, &entry, None), PlanView::new(&ledger, &files));
-        journal::write(app, journal, told).await.map_err(|not| match not {
-            NotWritten::Stopping => PlanError::Stopping,
-            NotWritten::Disk(why) => PlanError::Disk(why),
-        })?;
+        journal::write(app, journal, told).await?;
         self.drive(app, ledger, 1, Ok(areas), Some(means));
         Ok(view)
     }
@@ -212,15 +207,14 @@ impl Plans {
 
     /// Tells a run that somebody is there who knows the environment.
     async fn go_on(&self, app: &App, id: RunId, means: Means) -> Result<(), PlanError> {
-        let driver = lock(&self.driven).get(&id).cloned();
-        let (taken, answer) = oneshot::channel();
-        let told = driver.is_some_and(|driver| driver.send(Command::Means(Box::new(means.clone()), taken)).is_ok());
-        if told && answer.await.is_ok() {
+        if self.driven.tell(id, |taken| Command::Means(Box::new(means.clone()), taken)).await {
             return Ok(());
         }
         let (ledger, seq) = self.load(id).await.map_err(|error| match error {
             PlanError::None(_) => PlanError::NoJournal { id, why: "its journal does not begin as one does".into() },
-            PlanError::Store(error) if error.is_of_content() => PlanError::NoJournal { id, why: error.to_string() },
+            PlanError::Journal(Failed::Store(error)) if error.is_of_content() => {
+                PlanError::NoJournal { id, why: error.to_string() }
+            }
             error => error,
         })?;
         if !ledger.closed {
@@ -282,7 +276,7 @@ impl Plans {
         let _beginning = self.beginning.lock().await;
         let file = real_file(file)?;
         let no_task = || PlanError::NoTask(task.to_owned());
-        if let Some(id) = self.using(&file).await? {
+        if let Some(id) = self.journals.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
             may(&found.record, &found.id, true)?;
@@ -309,9 +303,7 @@ impl Plans {
 
     /// Whether the driver of this run has written it down.
     async fn tell(&self, id: RunId, event: Event) -> bool {
-        let driver = lock(&self.driven).get(&id).cloned();
-        let (taken, answer) = oneshot::channel();
-        driver.is_some_and(|driver| driver.send(Command::Event(Box::new(event), taken)).is_ok()) && answer.await.is_ok()
+        self.driven.tell(id, |taken| Command::Event(Box::new(event), taken)).await
     }
 
     /// Takes up the runs that were going on when the last daemon ended. Nobody begins another one before.
@@ -387,7 +379,7 @@ impl Plans {
         if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
             lock(&self.in_place).insert(id, areas.root().to_owned());
         }
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = self.driven.enter(id);
         let (tell, told) = mpsc::unbounded_channel();
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing = Doing {
@@ -406,11 +398,10 @@ impl Plans {
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, live, mine, stop_files };
         let driver = Driver::new(parts);
-        lock(&self.driven).insert(id, commands);
         let plans = self.clone();
         tokio::spawn(async move {
             if let Ended::Over = driver.drive().await {
-                lock(&plans.driven).remove(&id);
+                plans.driven.leave(id, &commands);
                 plans.live.remove(id);
                 lock(&plans.in_place).remove(&id);
                 plans.clean_up(Some(&file)).await;

@@ -94,6 +94,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         checkpointed: 0,
         nudge_ends: None,
         last_input: None,
+        last_message: None,
         exit,
     };
     tokio::spawn(pump.run(queue));
@@ -142,6 +143,8 @@ struct Pump {
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
+    /// The same, before the agent was last told something.
+    last_message: Option<u64>,
     exit: Option<Exit>,
 }
 
@@ -476,6 +479,11 @@ impl Pump {
                 Some(all)
             }
             Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
+            Text::Since(lines) => {
+                let rows = self.since_message()?;
+                Some(rows[rows.len().saturating_sub(lines)..].join("\n"))
+            }
+            Text::Answer => self.agent.as_ref()?.last_answer(&self.since_message()?).ok(),
             Text::Last => {
                 if let Some(agent) = &self.agent {
                     let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
@@ -489,6 +497,15 @@ impl Pump {
                 (!text.trim().is_empty()).then_some(text)
             }
         }
+    }
+
+    /// The rows that came since the agent was last told something. Nobody knows them if another daemon told it, and on an
+    /// alternate screen nothing stays where it was.
+    fn since_message(&self) -> Option<Vec<String>> {
+        let line = self.last_message.filter(|_| !self.emulator.screen().alternate)?;
+        // What was told is shown where the cursor was, or above: the input field is pushed down by it.
+        let text = self.emulator.text_below(line.saturating_sub(1));
+        Some(text.lines().map(str::to_owned).collect())
     }
 
     fn watch(&mut self, from: Option<u64>, reply: oneshot::Sender<Start>) {

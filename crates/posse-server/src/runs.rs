@@ -10,19 +10,20 @@ mod driver;
 mod files;
 pub mod view;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use posse_core::ids::RunId;
-use posse_core::run::{Entry, Ledger, Run, Spec, Stop};
+use posse_core::run::{Caller, Entry, Ledger, Run, Spec, Stop};
 use posse_core::time::Wall;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::api::App;
-use crate::journal::{self, NotWritten};
+use crate::driven::Driven;
+use crate::journal::{self, Failed, Journals};
 use crate::record::Backend;
-use crate::store::{self, Kind, StoreError};
+use crate::store::{self, Kind};
 use crate::tmux_server::TmuxServer;
 use crate::versions;
 use crate::watched_files::WatchedFiles;
@@ -45,9 +46,9 @@ pub(crate) enum Command {
         why: String,
     },
     /// Somebody is there who knows the environment. Answered when that is known; a driver that has come to its end does not.
-    Means {
+    Came {
         means: Means,
-        hurry: bool,
+        caller: Caller,
         taken: oneshot::Sender<()>,
     },
 }
@@ -72,12 +73,8 @@ pub(crate) enum RunError {
     Over(RunId),
     #[error("run {0} does not go on; there is nothing to stop")]
     Rests(RunId),
-    #[error("the database cannot be written: {0}")]
-    Disk(String),
     #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the daemon is stopping")]
-    Stopping,
+    Journal(#[from] Failed),
 }
 
 /// One that is not installed is told once, before five terminals fail one by one. What else may be wrong with a provider is told
@@ -97,52 +94,46 @@ fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), RunErro
 /// The runs that go on.
 #[derive(Clone)]
 pub(crate) struct Runs {
-    driven: Arc<Mutex<HashMap<RunId, mpsc::UnboundedSender<Command>>>>,
+    driven: Driven<Command>,
+    journals: Journals,
     /// Held by whoever looks whether a run is driven, or a state file used, and acts on it.
     beginning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
-    database: PathBuf,
 }
 
 impl Runs {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf) -> Self {
-        Self { driven: Arc::default(), beginning: Arc::default(), files, database }
-    }
-
-    fn driven(&self) -> MutexGuard<'_, HashMap<RunId, mpsc::UnboundedSender<Command>>> {
-        self.driven.lock().unwrap_or_else(PoisonError::into_inner)
+        Self {
+            driven: Driven::default(),
+            journals: Journals::new(Kind::Loop, database),
+            beginning: Arc::default(),
+            files,
+        }
     }
 
     /// Begins a run. Answered when it is written down.
     pub(crate) async fn create(&self, app: &App, spec: Spec, means: Means) -> Result<RunView, RunError> {
         let _beginning = self.beginning.lock().await;
         let state_file = spec.state_file.clone();
-        let used = self.read({
-            let state_file = state_file.clone();
-            move |database| store::using(database, Kind::Loop, &state_file)
-        });
-        if let Some(run) = used.await? {
+        if let Some(run) = self.journals.using(&state_file).await? {
             return Err(RunError::InUse { run, state_file });
         }
         self.alone_in(&spec.directory, spec.id).await?;
         let claim = Claim::take(&spec, &app.places.home).await?;
         agents_are_there(app, &spec, &means)?;
+        let caller = Caller { hurry: true, auto_accept: Some(spec.config.handoff.auto_accept_permissions) };
         let (run, _) = Run::create(spec.clone(), crate::now());
         write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;
         let view = RunView::from(run.ledger());
-        drop(self.drive(app, Charge { run, seq: 1, means: Some(means), hurry: true, claim }));
+        drop(self.drive(app, Charge { run, seq: 1, caller: Some((means, caller)), claim }));
         Ok(view)
     }
 
     /// Goes on with a run that rests; one that goes on is told that somebody is there. Answered when it goes on: what is
-    /// seen of it afterwards is not the stop that came before. `hurry`: a person says so, and one that is parked tries at once.
-    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means, hurry: bool) -> Result<RunView, RunError> {
+    /// seen of it afterwards is not the stop that came before.
+    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means, caller: Caller) -> Result<RunView, RunError> {
         let _beginning = self.beginning.lock().await;
-        let driver = self.driven().get(&id).cloned();
-        let (taken, answer) = oneshot::channel();
-        let command = Command::Means { means: means.clone(), hurry, taken };
-        let told = driver.is_some_and(|driver| driver.send(command).is_ok());
-        if told && answer.await.is_ok() {
+        if self.driven.tell(id, |taken| Command::Came { means: means.clone(), caller, taken }).await {
             return self.show(id).await;
         }
         // What is no run of the loop is not there.
@@ -154,14 +145,13 @@ impl Runs {
         self.alone_in(&run.ledger().spec.directory, id).await?;
         let claim = Claim::take(&run.ledger().spec, &app.places.home).await?;
         // An end that comes at once is as good as a beginning: it is written down.
-        let _ = self.drive(app, Charge { run, seq, means: Some(means), hurry, claim }).await;
+        let _ = self.drive(app, Charge { run, seq, caller: Some((means, caller)), claim }).await;
         self.show(id).await
     }
 
     pub(crate) async fn stop(&self, id: RunId, why: String) -> Result<(), RunError> {
         let view = self.show(id).await?;
-        let told = self.driven().get(&id).is_some_and(|driver| driver.send(Command::Stop { why }).is_ok());
-        match told {
+        match self.driven.send(id, Command::Stop { why }) {
             true => Ok(()),
             false if view.status.is_over() => Err(RunError::Over(id)),
             false => Err(RunError::Rests(id)),
@@ -173,13 +163,13 @@ impl Runs {
         for id in runs {
             let _beginning = self.beginning.lock().await;
             // Whoever follows it may have been faster.
-            if self.driven().contains_key(&id) {
+            if self.driven.has(id) {
                 continue;
             }
             match self.load(id).await {
                 Ok((run, _)) if run.ledger().stopped.is_some() || run.ledger().status().is_over() => {}
                 Ok((run, seq)) => match Claim::take(&run.ledger().spec, &app.places.home).await {
-                    Ok(claim) => drop(self.drive(app, Charge { run, seq, means: None, hurry: false, claim })),
+                    Ok(claim) => drop(self.drive(app, Charge { run, seq, caller: None, claim })),
                     Err(error) => rest(app, run.ledger(), seq, &error).await,
                 },
                 Err(error) => tracing::error!("run {id} cannot be taken up: {error}"),
@@ -189,58 +179,42 @@ impl Runs {
 
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<RunView>, RunError> {
-        let views = self.read(move |database| store::runs(database, Kind::Loop, limit)).await?;
-        Ok(views.iter().filter_map(|view| serde_json::from_str(view).ok()).collect())
+        Ok(self.journals.list(limit).await?)
     }
 
     pub(crate) async fn show(&self, id: RunId) -> Result<RunView, RunError> {
-        let view = self.read(move |database| store::run(database, Kind::Loop, id)).await?;
-        view.and_then(|view| serde_json::from_str(&view).ok()).ok_or(RunError::None(id))
+        self.journals.show(id).await?.ok_or(RunError::None(id))
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, RunError> {
-        self.read(move |database| store::journal(database, id, after)).await
+        Ok(self.journals.entries(id, after).await?)
     }
 
     /// Response files have the same names in every run: only one may go on in a directory.
     async fn alone_in(&self, directory: &str, id: RunId) -> Result<(), RunError> {
         let directory = directory.to_owned();
         let wanted = directory.clone();
-        match self.read(move |database| store::going_on_in(database, &wanted, id)).await? {
+        match self.journals.read(move |database| store::going_on_in(database, &wanted, id)).await? {
             Some(run) => Err(RunError::Shared { run, directory }),
             None => Ok(()),
         }
     }
 
     async fn load(&self, id: RunId) -> Result<(Run, i64), RunError> {
-        let loaded = self.read(move |database| journal::load::<Ledger>(database, id)).await?;
+        let loaded = self.journals.load::<Ledger>(id).await?;
         loaded.map(|(ledger, seq)| (Run::from(ledger), seq)).ok_or(RunError::None(id))
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&std::path::Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, RunError> {
-        let database = self.database.clone();
-        let read = tokio::task::spawn_blocking(move || read(&database)).await;
-        Ok(read.map_err(|_| RunError::Stopping)??)
     }
 
     /// Drives it from now on. Tells when the run has begun to go on; nothing is told if it could not.
     fn drive(&self, app: &App, charge: Charge) -> oneshot::Receiver<()> {
         let id = charge.run.ledger().spec.id;
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = self.driven.enter(id);
         let (begun, begins) = oneshot::channel();
         let driver = Driver::new(charge, app.clone(), self.files.clone(), inbox, begun);
-        self.driven().insert(id, commands.clone());
         let driven = self.driven.clone();
         tokio::spawn(async move {
             if let Ended::Rests = driver.drive().await {
-                let mut driven = driven.lock().unwrap_or_else(PoisonError::into_inner);
-                // Somebody may have resumed it meanwhile.
-                if driven.get(&id).is_some_and(|driver| driver.same_channel(&commands)) {
-                    driven.remove(&id);
-                }
+                driven.leave(id, &commands);
             }
         });
         begins
@@ -250,10 +224,7 @@ impl Runs {
 /// Writes down an entry of a run nobody drives.
 async fn write(app: &App, ledger: &Ledger, seq: i64, entry: &Entry) -> Result<(), RunError> {
     let (journal, told) = (driver::journal_entry(ledger, seq, entry), view::told(ledger.spec.id, seq, entry));
-    journal::write(app, journal, told).await.map_err(|not| match not {
-        NotWritten::Stopping => RunError::Stopping,
-        NotWritten::Disk(why) => RunError::Disk(why),
-    })
+    Ok(journal::write(app, journal, told).await?)
 }
 
 /// Somebody else uses the files of a run that was going on when the last daemon ended. It is theirs now, or until they are

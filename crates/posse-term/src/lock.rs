@@ -114,7 +114,10 @@ fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
         Err(TryLockError::Error(error)) => return Err(error),
         Err(TryLockError::WouldBlock) => {}
     }
-    // Waiting with a limit takes a thread; given up on, it ends with the process, which is what comes next.
+    if patience.is_zero() {
+        return Ok(false);
+    }
+    // Waiting with a limit takes a thread. Given up on, it takes the lock when it is free, and leaves it at once.
     let (waiting, (done, outcome)) = (file.try_clone()?, mpsc::channel());
     std::thread::spawn(move || done.send(waiting.lock()));
     match outcome.recv_timeout(patience) {

@@ -56,7 +56,15 @@ fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Sc
         ends_turn: false,
         content: 0,
     };
-    let status = Status { kind: status, reason: "test".into(), waiting_kind, dialog: None, since: Wall(0), epoch: 7 };
+    let status = Status {
+        kind: status,
+        reason: "test".into(),
+        waiting_kind,
+        dialog: None,
+        since: Wall(0),
+        epoch: 7,
+        unproven: false,
+    };
     Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, printed: 0 }
 }
 

@@ -112,14 +112,33 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits
     })
 }
 
-/// When the quota comes back, in the words of a tool: "3pm (Europe/Berlin)", "at 9:52 PM", or seconds since 1970. `zone` is
-/// the name of the zone that is meant where none is said. `None`: nobody can tell.
+/// When the quota comes back, in the words of a tool: "3pm (Europe/Berlin)", "at 9:52 PM", "in 3 days 4 hours", a date, or
+/// seconds since 1970. `zone` is the name of the zone that is meant where none is said. `None`: nobody can tell.
 pub fn reset_at(words: &str, now: Wall, zone: Option<&str>) -> Option<Wall> {
     let local = zone.and_then(|zone| zones().get(zone).ok()).unwrap_or(TimeZone::UTC);
     if let Some(seconds) = words.trim().parse::<i64>().ok().filter(|seconds| *seconds > 1_000_000_000) {
         return Some(Wall(seconds.saturating_mul(1000)));
     }
-    reset(&format!("resets {}", words.trim()), now, &local).map(|reset| reset.at)
+    let clock = || reset(&format!("resets {}", words.trim()), now, &local).map(|reset| reset.at);
+    in_so_long(words, now).or_else(|| on_date(words, &local)).or_else(clock)
+}
+
+/// "in 3 days 4 hours".
+fn in_so_long(words: &str, now: Wall) -> Option<Wall> {
+    let span: jiff::Span = words.trim().strip_prefix("in ")?.trim_end_matches('.').parse().ok()?;
+    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(length).ok().map(|length| now.after(length))
+}
+
+/// "2026-12-01 at 00:00 UTC".
+fn on_date(words: &str, local: &TimeZone) -> Option<Wall> {
+    let words = words.trim().trim_start_matches("on ").replace(" at ", " ");
+    let (time, zone) = match words.rsplit_once(' ') {
+        Some((time, name)) if name.starts_with(|c: char| c.is_alphabetic()) => (time, zones().get(name).ok()?),
+        _ => (words.as_str(), local.clone()),
+    };
+    let at = time.parse::<jiff::civil::DateTime>().ok()?.to_zoned(zone).ok()?;
+    Some(Wall(at.timestamp().as_millisecond()))
 }
 
 /// Of two holds the one that lasts longer.
@@ -127,18 +146,14 @@ pub fn longer(a: Hold, b: Hold) -> Hold {
     if b.until > a.until { b } else { a }
 }
 
-fn later(now: Wall, by: Duration) -> Wall {
-    Wall(now.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
-}
-
 fn known(reset: Wall, now: Wall, reason: String, waits: &Waits) -> Hold {
-    let until = if reset <= now { later(now, JUST_PAST) } else { later(reset, waits.buffer) };
-    Hold { until: until.clamp(later(now, SHORTEST), later(now, waits.max_wait.max(SHORTEST))), reason, known: true }
+    let until = if reset <= now { now.after(JUST_PAST) } else { reset.after(waits.buffer) };
+    Hold { until: until.clamp(now.after(SHORTEST), now.after(waits.max_wait.max(SHORTEST))), reason, known: true }
 }
 
 fn probe(now: Wall, probes: u32, reason: String, waits: &Waits) -> Hold {
     let pause = waits.probe.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX.max(waits.probe));
-    Hold { until: later(now, pause.min(waits.max_wait)), reason, known: false }
+    Hold { until: now.after(pause.min(waits.max_wait)), reason, known: false }
 }
 
 /// The line in which a tool says that the quota is used up.

@@ -187,7 +187,12 @@ fn words_for_a_reset_are_understood_or_not() {
         ("3pm", None, Some("2026-11-16T15:00:00Z")),
         ("at 9:52 AM", None, Some("2026-11-17T09:52:00Z")),
         ("1794832200", None, Some("2026-11-16T12:30:00Z")),
-        ("in 3 days", None, None),
+        ("in 3 days", None, Some("2026-11-19T12:00:00Z")),
+        ("in 3 days 4 hours", None, Some("2026-11-19T16:00:00Z")),
+        ("in 45 minutes", None, Some("2026-11-16T12:45:00Z")),
+        ("in a while", None, None),
+        ("2026-12-01 at 00:00 UTC", Some("Europe/Berlin"), Some("2026-12-01T00:00:00Z")),
+        ("on 2026-12-01 00:00", Some("Europe/Berlin"), Some("2026-11-30T23:00:00Z")),
         ("soon", None, None),
     ] {
         assert_eq!(at(words, zone).as_deref(), expected, "{words} {zone:?}");

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::{ConfigError, Place, Wrong};
 pub use keys::variable_of;
-pub use layers::{Origin, Resolved};
+pub use layers::{Origin, Resolved, auto_accept_in};
 
 use super::Role;
 
@@ -92,6 +92,9 @@ pub struct Handoff {
     pub response_timeout: u32,
     pub max_file_reminders: u32,
     pub auto_accept_permissions: bool,
+    /// The same without what the environment says: that holds only for who set it, not for who goes on with the run later.
+    #[serde(default)]
+    pub auto_accept_configured: bool,
     /// How long a question nobody answers may hold up a turn; 0 means until the response timeout.
     pub waiting_timeout: u32,
 }
@@ -192,6 +195,7 @@ impl Default for Handoff {
             response_timeout: 1800,
             max_file_reminders: 0,
             auto_accept_permissions: false,
+            auto_accept_configured: false,
             waiting_timeout: 600,
         }
     }

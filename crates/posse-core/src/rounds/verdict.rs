@@ -42,6 +42,9 @@ pub(super) fn test_verdict(text: &str) -> Verdict {
 fn verdict(text: &str, words: &Words) -> Verdict {
     let mut together = Verdict::Missing;
     for line in text.split('\n') {
+        if says_no(line, words) {
+            return Verdict::No;
+        }
         let Some(value) = value_of(line, words.head) else { continue };
         // The format is in capitals; "Result: the page loads" is an ordinary sentence.
         let written_as_asked = line.contains(words.head);
@@ -54,6 +57,18 @@ fn verdict(text: &str, words: &Words) -> Verdict {
         }
     }
     together
+}
+
+/// A no is heard where a yes would not be: quoted, numbered, or called the final one.
+fn says_no(line: &str, words: &Words) -> bool {
+    let Some(at) = line.find(words.head) else { return false };
+    let (before, value) = (&line[..at], line[at..].trim_start_matches(words.head));
+    let heading = |word: String| {
+        word.bytes().all(|byte| byte.is_ascii_digit()) || ["final", "overall", "test", "the", "my"].contains(&&*word)
+    };
+    let stands_alone = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && in_words(before).all(heading);
+    let value = value.trim_start_matches(|c: char| !c.is_alphanumeric() && c != ':');
+    stands_alone && value.strip_prefix(':').is_some_and(|value| matches!(judge(undressed(value), words), Judged::No))
 }
 
 /// A line, short enough for a message.
@@ -97,37 +112,93 @@ fn judge(value: &str, words: &Words) -> Judged {
     }
 }
 
-/// Words that take something back.
-const RESERVATIONS: [&str; 12] =
-    ["but", "if", "not", "though", "although", "however", "unless", "without", "only", "cannot", "until", "once"];
-/// Beginnings of such words.
-const RESERVED_STEMS: [&str; 13] = [
-    "except",
-    "partial",
-    "fail",
-    "pending",
-    "assum",
-    "condition",
-    "skip",
-    "untested",
-    "block",
-    "error",
-    "missing",
-    "revis",
-    "provided",
+/// Words that say no more than the yes itself. There are more ways to take something back than can be listed, so what a
+/// remark may say is listed instead.
+const AFFIRMING: [&str; 57] = [
+    "a",
+    "above",
+    "acceptance",
+    "again",
+    "all",
+    "and",
+    "are",
+    "as",
+    "been",
+    "below",
+    "checked",
+    "checks",
+    "complete",
+    "completed",
+    "confirmed",
+    "criteria",
+    "criterion",
+    "cycle",
+    "done",
+    "each",
+    "every",
+    "everything",
+    "evidence",
+    "expected",
+    "for",
+    "fulfilled",
+    "green",
+    "has",
+    "have",
+    "is",
+    "items",
+    "met",
+    "notes",
+    "observed",
+    "of",
+    "ok",
+    "pass",
+    "passed",
+    "requirements",
+    "review",
+    "round",
+    "satisfied",
+    "scenario",
+    "scenarios",
+    "see",
+    "seen",
+    "steps",
+    "successful",
+    "successfully",
+    "tests",
+    "the",
+    "this",
+    "verified",
+    "was",
+    "were",
+    "work",
+    "works",
 ];
+/// What may be said not to be there.
+const UNWANTED: [&str; 8] =
+    ["blockers", "defects", "errors", "failures", "findings", "issues", "problems", "regressions"];
 
-/// Whether what follows the word for yes leaves it a yes: nothing, or a remark set apart from it that takes nothing back.
+/// Whether what follows the word for yes leaves it a yes: nothing, or a remark set apart from it that only repeats it.
 fn harmless(rest: &str) -> bool {
     if !rest.contains(char::is_alphanumeric) {
         return true;
     }
-    let reserved = |word: String| {
-        word.ends_with("n't")
-            || RESERVATIONS.contains(&word.as_str())
-            || RESERVED_STEMS.iter().any(|stem| word.starts_with(stem))
+    let words: Vec<String> = in_words(rest).collect();
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let before = |at: usize, by: usize| at.checked_sub(by).map_or("", word);
+    let affirms = |at: usize| match word(at) {
+        "no" => UNWANTED.contains(&word(at + 1)),
+        "found" | "left" | "remaining" => UNWANTED.contains(&before(at, 1)),
+        // 5 of 5 and 5/5, but not 3 of 5.
+        number if number.starts_with(|c: char| c.is_ascii_digit()) => {
+            let all = [before(at, 1), word(at + 1)].contains(&number)
+                || (word(at + 1) == "of" && word(at + 2) == number)
+                || (before(at, 1) == "of" && before(at, 2) == number);
+            all || matches!(before(at, 1), "all" | "cycle" | "round")
+        }
+        unwanted if UNWANTED.contains(&unwanted) => before(at, 1) == "no",
+        word => AFFIRMING.contains(&word),
     };
-    rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && !in_words(rest).any(reserved)
+    rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && (0..words.len()).all(affirms)
 }
 
 fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {

@@ -35,6 +35,13 @@ fn s_176_of_two_verdicts_the_negative_one_counts() {
         ("RESULT: PASS\nRESULT: FAIL", Verdict::No),
         ("RESULT: PASS\nresult: failed at step 3", Verdict::No),
         ("RESULT: FAIL - criterion 2 did not pass", Verdict::No),
+        // However it is said.
+        ("RESULT: PASS\n\n1. RESULT: FAIL", Verdict::No),
+        ("> RESULT: FAIL\n\nRESULT: PASS", Verdict::No),
+        ("RESULT: PASS\nFINAL RESULT: **FAIL**", Verdict::No),
+        // What the program under test prints is no verdict of the tester.
+        ("RESULT: PASS\n- with a bad file it prints RESULT: FAIL, as it should", Verdict::Yes),
+        ("RESULT: PASS\nREVIEW_RESULT: FAIL", Verdict::Yes),
     ]);
 }
 
@@ -52,7 +59,8 @@ fn s_177_a_verdict_may_be_dressed() {
         "RESULT: PASS.",
         "RESULT: PASS - all 5 criteria were observed",
         "RESULT: PASS (5 of 5)",
-        "RESULT: PASS - the button is shown, nothing is left open",
+        "RESULT: PASS (all 3 steps verified, 5/5 criteria met, no issues found)",
+        "RESULT: PASS — see the evidence below",
         "I ran everything.\n\nRESULT: PASS\nEVIDENCE:\n- Result: the page shows 3 rows",
     ] {
         assert_eq!(test_verdict(text), Verdict::Yes, "{text:?}");
@@ -85,6 +93,14 @@ fn a_pass_with_a_reservation_is_none() {
         "RESULT: PASS - assuming the server is up",
         "RESULT: PASS; 2 of 3, the third could not be run because it doesn’t exist",
         "RESULT: PASS if the warning is ignored",
+        "RESULT: PASS (3 of 5 criteria)",
+        "RESULT: PASS (4/5)",
+        "RESULT: PASS - unable to run step 3, simulated instead",
+        "RESULT: PASS (with caveats)",
+        "RESULT: PASS — criterion 4 unverified",
+        "RESULT: PASS - no tests passed",
+        "RESULT: PASS - issues found",
+        "RESULT: PASS - the button is shown, nothing is left open",
     ] {
         assert_eq!(test_verdict(text), unclear(text), "{text:?}");
         assert_eq!(test_verdict(&format!("RESULT: PASS\n{text}")), unclear(text), "it takes back the other one");

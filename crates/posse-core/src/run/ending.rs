@@ -92,6 +92,8 @@ impl Run {
         if stop != Stop::Asked {
             let id = self.ledger.spec.id;
             let over = self.ledger.status().is_over();
+            // The rest may be of a screen, which is nothing to send around.
+            let why = why.lines().next().unwrap_or_default();
             let text = if over { why.to_owned() } else { format!("{why}\nGo on with: posse loop --resume {id}") };
             let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
             self.out.push(Effect::Notify { event: "stopped", notice });

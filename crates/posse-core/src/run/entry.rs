@@ -109,10 +109,12 @@ pub enum Entry {
     KeptLate {
         name: String,
     },
-    /// Waits until then, and tries the turn again. `times` in a row.
+    /// Waits until then, and tries the turn again. `times` in a row, for a usage limit or for other reasons.
     Parked {
         until: Wall,
         times: u32,
+        #[serde(default)]
+        limit: bool,
         why: String,
     },
     Unparked,
@@ -131,6 +133,10 @@ pub enum Entry {
         why: String,
     },
     Resumed,
+    /// Whoever goes on with it has said whether permissions are accepted; that holds from now on.
+    AutoAccept {
+        on: bool,
+    },
     /// The verdict stands; what follows is what happens after it.
     Decided {
         verdict: Final,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::park::Times;
 use super::{Entry, RunStatus, Spec, Step, StepOutcome, Stop};
 use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
@@ -82,7 +83,7 @@ pub struct Ledger {
     pub failed: Option<Failed>,
     /// Until when, and how often in a row.
     pub parked: Option<Wall>,
-    pub parked_times: u32,
+    pub parked_times: Times,
     pub stopped: Option<(Stop, String)>,
     /// Agents that are being asked to leave before it stops.
     pub leaving: Option<Leaving>,
@@ -115,7 +116,7 @@ impl Ledger {
             archived: 0,
             failed: None,
             parked: None,
-            parked_times: 0,
+            parked_times: Times::default(),
             stopped: None,
             leaving: None,
             steps: Vec::new(),
@@ -209,12 +210,13 @@ impl Ledger {
                     human_told: false,
                 });
             }
-            Entry::Parked { until, times, .. } => {
+            Entry::Parked { until, times, limit, .. } => {
                 self.parked = Some(*until);
-                self.parked_times = *times;
+                *(if *limit { &mut self.parked_times.limits } else { &mut self.parked_times.outages }) = *times;
             }
             Entry::KeptLate { .. } => self.archived += 1,
             Entry::Reopened { .. } => {
+                self.parked = None;
                 if let Some(Failed { record, .. }) = self.failed.take() {
                     // Its time begins anew: somebody has decided that it is worth it.
                     self.place = Place::Turn(TurnRecord { sent: Some(at), ..record });
@@ -233,12 +235,13 @@ impl Ledger {
                 // A person has looked and said that it shall go on: the turn that failed begins anew, as if its prompt had been
                 // sent again. (A crash is no such thing, and to be alone is put right by a program.)
                 let decided = self.stopped.take().is_some_and(|(stop, _)| stop != Stop::Alone);
-                if let (true, Some(failed)) = (decided, &mut self.failed) {
-                    (failed.record.accepts, failed.record.human_told) = (0, false);
+                if decided {
+                    self.decided_to_go_on(at);
                 }
                 // Whoever comes back cannot know what the agents still remember.
                 Role::ALL.into_iter().for_each(|role| self.rounds.forget(role));
             }
+            Entry::AutoAccept { on } => self.spec.config.handoff.auto_accept_permissions = *on,
             Entry::Decided { verdict } => self.place = Place::After(*verdict),
             Entry::StepDone { step, outcome } => self.steps.push((*step, outcome.clone())),
             Entry::Finished => {
@@ -258,6 +261,17 @@ impl Ledger {
             | Entry::TurnFailed { .. } => return self.apply_to_turn(entry, at),
         }
         Vec::new()
+    }
+
+    fn decided_to_go_on(&mut self, at: Wall) {
+        self.parked_times = Times::default();
+        if let Some(failed) = &mut self.failed {
+            (failed.record.accepts, failed.record.human_told) = (0, false);
+        }
+        // While the run was stopped nobody waited for the answer, and nobody was told of questions.
+        if let Place::Turn(turn) = &mut self.place {
+            (turn.sent, turn.human_told) = (turn.sent.map(|_| at), false);
+        }
     }
 
     fn apply_to_turn(&mut self, entry: &Entry, at: Wall) -> Vec<Note> {
@@ -288,7 +302,7 @@ impl Ledger {
             Entry::Answered { text, .. } => {
                 let (turn, key) = (turn.turn, turn.key);
                 self.place = Place::Unarchived { turn, key };
-                (self.attempts, self.parked_times, self.failed) = (0, 0, None);
+                (self.attempts, self.parked, self.parked_times, self.failed) = (0, None, Times::default(), None);
                 return self.rounds.answered(key, text);
             }
             Entry::TurnFailed { cause, message, .. } => {

@@ -1,11 +1,11 @@
 //! The machine: what happened in, what is wanted out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::sending::SETTLE;
-use super::{Effect, Entry, Happened, Spec, Stop};
+use super::{Caller, Effect, Entry, Happened, Spec, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::{Next, Role};
 use crate::time::{Mono, Wall};
@@ -25,6 +25,8 @@ pub(super) enum Live {
     Settling {
         since: Mono,
         told: bool,
+        /// Since when it asks something instead.
+        asks: Option<Mono>,
     },
     Clearing,
     Sending,
@@ -45,6 +47,12 @@ pub(super) enum Live {
     Leaving,
 }
 
+impl Live {
+    pub(super) fn settling(now: Mono) -> Self {
+        Self::Settling { since: now, told: false, asks: None }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(super) ledger: Ledger,
@@ -56,6 +64,8 @@ pub struct Run {
     pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
+    /// When something was last accepted in each terminal, by this posse.
+    pub(super) accepted: BTreeMap<TerminalId, Mono>,
     pub(super) out: Vec<Effect>,
 }
 
@@ -72,8 +82,10 @@ impl Run {
 
     pub fn deadline(&self) -> Option<Mono> {
         match &self.live {
-            Live::Settling { since, told: false } => Some(*since + SETTLE),
-            Live::Settling { since, told: true } => Some(*since + self.timeout()),
+            Live::Settling { since, told, asks } => {
+                let next = if *told { *since + self.timeout() } else { *since + SETTLE };
+                asks.map(|asks| asks + SETTLE).into_iter().chain([next]).min()
+            }
             Live::Waiting(turn) => turn.deadline(),
             Live::Parked { until } => Some(*until),
             _ => None,
@@ -82,14 +94,16 @@ impl Run {
 
     pub fn handle(&mut self, happened: Happened, now: Mono, wall: Wall) -> Vec<Effect> {
         match happened {
-            Happened::Go { alive, adopted, can_start, hurry } => {
-                (self.can_start, self.hurry) = (can_start, hurry);
-                self.go(&alive, adopted, now, wall);
+            Happened::Go { alive, adopted, caller } => {
+                self.can_start = caller.is_some();
+                self.hurry = caller.is_some_and(|caller| caller.hurry);
+                self.go(&alive, adopted, caller, now, wall);
             }
-            Happened::CanStart { hurry } => {
-                (self.can_start, self.hurry) = (true, hurry);
-                if hurry && matches!(self.live, Live::Parked { .. }) {
-                    self.go_between(now, wall);
+            Happened::Came(caller) => {
+                (self.can_start, self.hurry) = (true, caller.hurry);
+                self.heed(caller, now, wall);
+                if caller.hurry && matches!(self.live, Live::Parked { .. }) {
+                    self.look_again(now, wall);
                 }
             }
             // What stops it already has its own reason; and what is over cannot be stopped.
@@ -223,13 +237,34 @@ impl Run {
         self.stop(Stop::Start, &why, wall);
     }
 
+    /// Whether permissions are accepted is a matter of who goes on with it, not of who began it.
+    pub(super) fn heed(&mut self, caller: Caller, now: Mono, wall: Wall) {
+        let handoff = &self.ledger.spec.config.handoff;
+        let on = caller.auto_accept.unwrap_or(handoff.auto_accept_configured);
+        if on == handoff.auto_accept_permissions {
+            return;
+        }
+        self.record(Entry::AutoAccept { on }, wall);
+        let text = match on {
+            true => {
+                "permissions are accepted from now on, because AUTO_ACCEPT_PERMISSIONS=1 or the configuration says so"
+            }
+            false => "permissions are not accepted any more: AUTO_ACCEPT_PERMISSIONS is not 1",
+        };
+        self.say(Level::Warning, text, wall);
+        if let Live::Waiting(turn) = &mut self.live {
+            turn.set_auto_accept(on);
+            self.turn_event(turn::Event::Time, now, wall);
+        }
+    }
+
     fn time(&mut self, now: Mono, wall: Wall) {
         match &self.live {
             Live::Settling { .. } => self.settle(now, wall),
             Live::Waiting(_) => self.turn_event(turn::Event::Time, now, wall),
             Live::Parked { until } if now >= *until => {
                 self.record(Entry::Unparked, wall);
-                self.advance(now, wall);
+                self.look_again(now, wall);
             }
             _ => {}
         }
@@ -245,6 +280,7 @@ impl From<Ledger> for Run {
             can_start: false,
             hurry: false,
             undelivered: 0,
+            accepted: BTreeMap::new(),
             out: Vec::new(),
         }
     }

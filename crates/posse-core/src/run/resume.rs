@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Place, elapsed};
 use super::machine::{Live, Run, runtime};
-use super::{Effect, Entry, Stop};
+use super::{Caller, Effect, Entry, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::Role;
 use crate::status::StatusKind;
@@ -17,6 +17,7 @@ impl Run {
         &mut self,
         alive: &BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
+        caller: Option<Caller>,
         now: Mono,
         wall: Wall,
     ) {
@@ -25,6 +26,9 @@ impl Run {
         }
         if !self.ledger.is_fresh() || !self.ledger.wanted.is_empty() {
             self.record(Entry::Resumed, wall);
+        }
+        if let Some(caller) = caller {
+            self.heed(caller, now, wall);
         }
         for (role, terminal) in adopted {
             self.record(Entry::TerminalReady { role, terminal }, wall);
@@ -41,20 +45,12 @@ impl Run {
             return self.leave(leaving.terminals.clone());
         }
         match self.ledger.place.clone() {
-            Place::Between => match &self.ledger.failed {
-                Some(failed) if failed.record.sent.is_some() && alive.contains(&failed.record.terminal) => {
-                    let terminal = failed.record.terminal;
-                    self.live = Live::Reconsidering;
-                    self.seen = None;
-                    self.out.push(Effect::Watch(terminal));
-                }
-                _ => self.go_between(now, wall),
-            },
+            Place::Between => self.look_again(now, wall),
             Place::Turn(turn) if alive.contains(&turn.terminal) => {
                 self.seen = None;
                 match (turn.dispatching, turn.sent) {
                     (None, _) => {
-                        self.live = Live::Settling { since: now, told: false };
+                        self.live = Live::settling(now);
                         self.out.push(Effect::Watch(turn.terminal));
                     }
                     (Some(_), None) => {
@@ -80,6 +76,22 @@ impl Run {
         }
     }
 
+    /// Goes on from between two turns. If the last one failed, its agent may be at it all the same, or its answer may be
+    /// there: whoever is asked a second time might do it twice, and what was written would be lost.
+    pub(super) fn look_again(&mut self, now: Mono, wall: Wall) {
+        let failed = self.ledger.failed.as_ref().map(|failed| &failed.record);
+        let Some(record) = failed.filter(|record| record.dispatching.is_some()) else {
+            return self.go_between(now, wall);
+        };
+        self.live = Live::Reconsidering;
+        self.seen = None;
+        let lives = self.ledger.terminals.get(&record.key.role()) == Some(&record.terminal);
+        self.out.push(match lives {
+            true => Effect::Watch(record.terminal),
+            false => Effect::LookAtFile { turn: record.turn, key: record.key },
+        });
+    }
+
     pub(super) fn go_between(&mut self, now: Mono, wall: Wall) {
         // Somebody who comes and says "go on" need not wait.
         if std::mem::take(&mut self.hurry) && self.ledger.parked.is_some() {
@@ -99,8 +111,8 @@ impl Run {
         if missing.is_empty() { self.advance(now, wall) } else { self.start(missing, wall) }
     }
 
-    /// A turn failed, its agent lives. What it is asked a second time it might do twice, so: if it is at work or waits for
-    /// an answer it is waited for; if the answer is there it is taken; otherwise it is told to take the task up again.
+    /// A turn failed, its agent lives. If it is at work or waits for an answer it is waited for; if the answer is there it is
+    /// taken; otherwise it is told to take the task up again.
     pub(super) fn reconsider(&mut self, now: Mono, wall: Wall) {
         let Some(failed) = &self.ledger.failed else { return self.go_between(now, wall) };
         let (turn, key) = (failed.record.turn, failed.record.key);

@@ -23,14 +23,15 @@ impl Run {
         };
         let turn = self.ledger.turns + 1;
         let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
-        // An agent whose turn broke off still has the task; one that never got it is told everything.
+        // An agent whose turn broke off may have done a part of it. It is told everything all the same: what it remembers of
+        // it nobody knows (LOOP-27).
         let broke_off = self.ledger.failed.as_ref().filter(|failed| {
             failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
         });
-        let text = match broke_off {
-            Some(failed) => again(&failed.message, &instruction),
-            None => self.ledger.rounds.text(key, &instruction),
-        };
+        let mut text = self.ledger.rounds.text(key, &instruction);
+        if let Some(failed) = broke_off {
+            text = format!("{}\n\n{text}", broken_off(&failed.message));
+        }
         // No two prompts begin alike, so that each can be recognised on a screen.
         let text = format!("[run {}, turn {turn}]\n{text}", self.ledger.spec.id);
         let attempt = self.ledger.attempts + 1;
@@ -38,7 +39,7 @@ impl Run {
         self.seen = None;
         self.record(Entry::TurnBegun { turn, key, terminal, attempt, text }, wall);
         self.mirror(wall);
-        self.live = Live::Settling { since: now, told: false };
+        self.live = Live::settling(now);
         self.out.push(Effect::Watch(terminal));
     }
 
@@ -62,18 +63,21 @@ impl Run {
 
     /// A prompt is typed into a quiet terminal only.
     pub(super) fn settle(&mut self, now: Mono, wall: Wall) {
-        let Live::Settling { since, told } = self.live else { return };
+        let Live::Settling { since, told, asks } = self.live else { return };
         let Some(turn) = self.ledger.turn() else { return };
         let (id, key, terminal) = (turn.turn, turn.key, turn.terminal);
         let waited = now.since(since);
-        match self.seen.as_ref().and_then(|seen| seen.kind) {
+        let kind = self.seen.as_ref().and_then(|seen| seen.kind);
+        let asks = (kind == Some(StatusKind::WaitingUserAnswer)).then(|| asks.unwrap_or(now));
+        self.live = Live::Settling { since, told, asks };
+        match kind {
             Some(StatusKind::Idle | StatusKind::Completed) => {
                 self.live = Live::Clearing;
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
             }
             // An agent that a failing model threw back to its prompt stands there until it is told to go on.
-            Some(StatusKind::Error) if self.ledger.attempts > 1 => {
+            Some(StatusKind::Error) if self.ledger.attempts > 1 || self.model_failed() => {
                 self.live = Live::Clearing;
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
@@ -84,7 +88,7 @@ impl Run {
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
                 self.fail(runtime(Cause::ErrorState, text), now, wall);
             }
-            Some(StatusKind::WaitingUserAnswer) if waited >= SETTLE => {
+            Some(StatusKind::WaitingUserAnswer) if asks.is_some_and(|asks| now.since(asks) >= SETTLE) => {
                 let text = format!(
                     "terminal {terminal} of the {} waits for an answer, and a prompt is not typed into a question; \
                      answer it with `posse approve {terminal}` or `posse deny {terminal}`, then resume",
@@ -98,12 +102,19 @@ impl Run {
                 self.fail(error, now, wall);
             }
             _ if waited >= SETTLE && !told => {
-                self.live = Live::Settling { since, told: true };
+                self.live = Live::Settling { since, told: true, asks };
                 let text = format!("the {} is still busy with what came before; its next prompt waits", key.role());
                 self.say(Level::Warning, text, wall);
             }
             _ => {}
         }
+    }
+
+    /// Whether the error that the terminal shows is one of the model's service.
+    fn model_failed(&self) -> bool {
+        let Some(seen) = &self.seen else { return false };
+        let words = [seen.words.as_deref().unwrap_or_default(), &seen.reason];
+        words.into_iter().any(|words| turn::failure::classify(words).is_some())
     }
 
     pub(super) fn stale_cleared(
@@ -167,7 +178,7 @@ impl Run {
                     );
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
-                self.live = Live::Settling { since: now, told: false };
+                self.live = Live::settling(now);
                 if let Some(turn) = self.ledger.turn() {
                     self.out.push(Effect::Watch(turn.terminal));
                 }
@@ -206,9 +217,9 @@ impl Run {
     }
 }
 
-fn again(why: &str, instruction: &str) -> String {
+fn broken_off(why: &str) -> String {
     format!(
-        "Your last turn broke off before its answer was written ({why}). Take up the task of my last message where \
-         you left it, finish it, and write the answer.\n\n{instruction}"
+        "Your last turn broke off before its answer was written ({why}). Take the task up where you left it, finish it, \
+         and write the answer. Here it is again."
     )
 }

@@ -16,7 +16,7 @@ use crate::turn::Seen;
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
     let (mut run, _) = Run::create(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
-    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true, hurry: true };
+    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     for role in Role::ALL {
         run.handle(Happened::TerminalStarted { role, result: Ok(terminal) }, Mono(Duration::ZERO), Wall(0));
@@ -36,6 +36,7 @@ fn check(seen: &[(u64, StatusKind)], expected: &str) {
             reason: "rule x".into(),
             words: None,
             ended: false,
+            unproven: false,
         };
         happened.extend(run.handle(Happened::Status { terminal, seen }, now, Wall(0)));
     }
@@ -61,4 +62,27 @@ fn a_prompt_waits_for_a_quiet_terminal() {
     check(&[(0, Error), (10, Error)], "ERROR state: rule x");
     check(&[(0, WaitingUserAnswer), (9, Idle)], "sent");
     check(&[(0, WaitingUserAnswer), (10, WaitingUserAnswer)], "a prompt is not typed into a question");
+    // Each question has its time, however long the agent was busy before.
+    check(&[(0, Processing), (60, WaitingUserAnswer), (65, Idle)], "sent");
+    check(
+        &[(0, Processing), (60, WaitingUserAnswer), (71, WaitingUserAnswer)],
+        "a prompt is not typed into a question",
+    );
+}
+
+/// Its answer was taken after all, and the model's failure is still on its screen.
+#[test]
+fn an_agent_that_stands_at_its_prompt_after_a_failure_of_the_model_is_given_its_next_task() {
+    let mut run = Run::create(spec(false), Wall(0)).0;
+    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
+    run.handle(go, Mono::default(), Wall(0));
+    for (nth, role) in Role::ALL.into_iter().enumerate() {
+        let result = Ok(TerminalId::from_random(nth as u32));
+        run.handle(Happened::TerminalStarted { role, result }, Mono::default(), Wall(0));
+    }
+    let terminal = run.ledger().turn().unwrap().terminal;
+    let words = Some("● API Error: 529 Overloaded\n".to_owned());
+    let seen = Seen { kind: Some(Error), words, ..Seen::default() };
+    let next = run.handle(Happened::Status { terminal, seen }, Mono::default(), Wall(0));
+    assert!(matches!(next[..], [Effect::ClearStale { .. }]), "{next:?}");
 }

@@ -154,6 +154,28 @@ fn a_failing_server_parks_the_run_and_the_turn_is_taken_up_again() {
     assert!(again.unwrap().contains("broke off"));
 }
 
+/// The model fails when the answer is written. Nobody is asked for it again, whenever posse is killed.
+#[test]
+fn an_answer_that_was_written_before_the_model_failed_is_used() {
+    let undisturbed = play(&script(), None, 1);
+    let check = |outcome: &Outcome, what: &str| {
+        check(outcome, &undisturbed, what);
+        let asked_again = outcome.prompts.values().flatten().any(|prompt| prompt.contains("broke off"));
+        assert!(!asked_again, "{what}: {:#?}", outcome.journal);
+    };
+    for key in Key::ALL {
+        let failing = Script { fails_after: Some(key), ..script() };
+        let outcome = play(&failing, None, 2);
+        check(&outcome, &format!("{key}"));
+        let parked = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Parked { .. })).count();
+        assert_eq!(parked, 1, "{key}");
+        for at in 1..=outcome.journal.len() {
+            let outcome = play(&failing, Some(Kill { at, moment: Moment::After, again: 0 }), at as u64);
+            check(&outcome, &format!("{key}, killed at {at}"));
+        }
+    }
+}
+
 #[test]
 fn a_run_read_back_is_the_run_that_wrote_it() {
     let outcome = play(&script(), None, 9);
@@ -174,7 +196,7 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
 /// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
 fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
     let (mut run, _) = Run::create(world::spec(false), Wall(0));
-    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), can_start: true, hurry: true };
+    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     let mut effects = Vec::new();
     for (role, n) in Role::ALL.into_iter().zip(1..) {

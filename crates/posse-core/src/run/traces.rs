@@ -63,8 +63,15 @@ mod tests {
             // The count began anew: it says nothing.
             (Idle, 0, false, None, 3, unclear),
         ] {
-            let status =
-                Status { kind, reason: String::new(), waiting_kind: None, dialog: None, since: Wall(since), epoch: 1 };
+            let status = Status {
+                kind,
+                reason: String::new(),
+                waiting_kind: None,
+                dialog: None,
+                since: Wall(since),
+                epoch: 1,
+                unproven: false,
+            };
             let shown = Shown { in_composer, is_last_prompt, printed };
             let word = match judge_traces(&shown, &status, Wall(500), Some(1_000)) {
                 Traces::Taken => taken,

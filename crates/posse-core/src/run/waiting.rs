@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ledger::elapsed;
 use super::machine::{Live, Run};
-use super::park::{Parking, parking};
+use super::park::{Parking, is_limit, parking};
 use super::{Effect, Entry, Stop};
 use crate::plan::limits::reset_at;
 use crate::time::{Mono, Wall};
@@ -21,12 +21,12 @@ impl Run {
             terminal: record.terminal,
             file: self.response_file(record.key),
         };
-        // The cooldown of a terminal survives turns, and posse itself.
-        let accepted_at = self
-            .ledger
-            .since_accept(record.terminal, wall)
-            .filter(|ago| *ago < crate::permission::COOLDOWN)
-            .map(|ago| Mono(now.0.saturating_sub(ago)));
+        // The cooldown of a terminal survives turns, and posse itself. Only for that the clock on the wall must do.
+        let before_us = || {
+            let ago = self.ledger.since_accept(record.terminal, wall)?;
+            (ago < crate::permission::COOLDOWN).then(|| Mono(now.0.saturating_sub(ago)))
+        };
+        let accepted_at = self.accepted.get(&record.terminal).copied().or_else(before_us);
         let before = Before {
             accepts: record.accepts,
             reminders: record.reminders,
@@ -49,11 +49,10 @@ impl Run {
         }
         // It went away between being found alive and being watched.
         if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
-            let role = self.ledger.failed.as_ref().map(|failed| failed.record.key.role());
-            if let Some(role) = role {
-                self.record(Entry::TerminalLost { role, why: why.clone() }, wall);
-            }
-            return self.looked(crate::turn::Look::Absent, now, wall);
+            let failed = self.ledger.failed.as_ref().map(|failed| (failed.record.turn, failed.record.key));
+            let Some((turn, key)) = failed else { return self.go_between(now, wall) };
+            self.record(Entry::TerminalLost { role: key.role(), why: why.clone() }, wall);
+            return self.out.push(Effect::LookAtFile { turn, key });
         }
         // It went away since its last turn, and nothing was sent yet.
         if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
@@ -69,6 +68,7 @@ impl Run {
         if let (Some(result), Some(record)) = (outcome, self.ledger.turn()) {
             let (turn, n) = (record.turn, accepts.max(record.accepts));
             let refused = matches!(result, Err(AcceptFailure::Refused(_)));
+            self.accepted.insert(record.terminal, now);
             let why = result.err().map(|failure| failure.to_string());
             self.record(Entry::Accepted { turn, n, refused, why }, wall);
         }
@@ -94,8 +94,13 @@ impl Run {
                 self.out.push(Effect::Remind { turn, terminal, n, text });
             }
             turn::Effect::Say(level, text) => self.say(level, text, wall),
-            turn::Effect::Notify(notice) => {
-                self.record(Entry::HumanTold { turn }, wall);
+            turn::Effect::Notify(mut notice) => {
+                // That accepting does not help is told besides.
+                if matches!(&self.live, Live::Waiting(turn) if turn.human_told()) {
+                    self.record(Entry::HumanTold { turn }, wall);
+                }
+                // Each turn tells once, and the same words would be kept back so soon after the last.
+                notice.text = format!("Run {}, turn {turn}: {}", self.ledger.spec.id, notice.text);
                 self.out.push(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::KeepLateFile => {
@@ -146,21 +151,22 @@ impl Run {
         let Cause::Api(failure) = &cause else {
             return self.stop(Stop::Turn, &message, wall);
         };
-        let times = self.ledger.parked_times;
+        let times = self.ledger.parked_times.of(failure);
         let resets = match failure {
             ApiFailure::UsageLimit { resets: Some(words) } => reset_at(words, wall, self.ledger.spec.zone.as_deref()),
             _ => None,
         };
-        let until = match parking(failure, times, resets) {
+        let until = match parking(failure, times, resets, wall) {
             Parking::No => return self.stop(Stop::Turn, &message, wall),
-            Parking::For(wait) => Wall(wall.0 + wait.as_millis() as i64),
+            Parking::For(wait) => wall.after(wait),
             Parking::Until(until) => until,
         };
-        self.park(until, times + 1, &message, now, wall);
+        let (times, limit) = (times + 1, is_limit(failure));
+        self.record(Entry::Parked { until, times, limit, why: message.clone() }, wall);
+        self.park(until, times, &message, now, wall);
     }
 
     fn park(&mut self, until: Wall, times: u32, why: &str, now: Mono, wall: Wall) {
-        self.record(Entry::Parked { until, times, why: why.to_owned() }, wall);
         let wait = elapsed(wall, until);
         let id = self.ledger.spec.id;
         let text = format!("{why}\nTried again in {} (time {times}).", in_words(wait));

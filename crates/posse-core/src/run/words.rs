@@ -11,6 +11,16 @@ use crate::rounds::{Key, Role};
 use crate::time::Wall;
 use crate::turn::{self, Notice, Seen};
 
+/// Somebody who is there and knows the environment of its agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// A person, just now: what the run waits for is tried at once.
+    pub hurry: bool,
+    /// Whether permissions are accepted from now on, by their environment. If it says nothing about it, what is configured
+    /// holds.
+    pub auto_accept: Option<bool>,
+}
+
 /// What can happen to a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happened {
@@ -19,14 +29,9 @@ pub enum Happened {
     Go {
         alive: BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
-        can_start: bool,
-        /// A person says so: what the run waits for is tried now.
-        hurry: bool,
+        caller: Option<Caller>,
     },
-    /// Somebody is there who knows the environment of its agents. `hurry` as in `Go`.
-    CanStart {
-        hurry: bool,
-    },
+    Came(Caller),
     TerminalStarted {
         role: Role,
         result: Result<TerminalId, String>,

@@ -59,14 +59,17 @@ pub struct Life {
     border: Option<Border>,
     /// When it was ready for the first time.
     started: Option<Mono>,
+    /// It was seen or heard to be at what it was asked last.
+    at_it: bool,
 }
 
 impl Life {
     /// A terminal whose program is being started.
     pub fn starting(now: Wall) -> Self {
         let kind = StatusKind::Processing;
-        let status = Status { kind, reason: STARTING.into(), waiting_kind: None, dialog: None, since: now, epoch: 0 };
-        Self::resumed(status, false)
+        let reason = STARTING.into();
+        let (waiting_kind, dialog, epoch, unproven) = (None, None, 0, false);
+        Self::resumed(Status { kind, reason, waiting_kind, dialog, since: now, epoch, unproven }, false)
     }
 
     /// A terminal known from before, as it was last seen. That holds until there is evidence.
@@ -81,7 +84,8 @@ impl Life {
         let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
         let said_at = [Mono::default(); Source::ALL.len()];
-        Self { status, phase, turns, seen: None, word: None, said, said_at, asking: None, border: None, started: None }
+        let (seen, word, asking, border, started) = (None, None, None, None, None);
+        Self { status, phase, turns, seen, word, said, said_at, asking, border, started, at_it: true }
     }
 
     pub fn status(&self) -> &Status {
@@ -146,6 +150,7 @@ impl Life {
             Says::Working | Says::Busy => self.turns = self.turns.max(Turns::Perhaps),
             _ => {}
         }
+        self.at_it |= matches!(seen.says, Says::Working | Says::Busy | Says::Asking | Says::Failed);
         if seen.says == Says::Working {
             // What we did has had its effect.
             self.word.take_if(|word| matches!(word.by, Speaker::Us(_)));
@@ -187,6 +192,7 @@ impl Life {
             Claim::Asking(_) => self.asking = Some(now),
             _ => self.asking = None,
         }
+        self.at_it |= !matches!(claim, Claim::Ready | Claim::Nothing);
         self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at: now });
         let starting = self.phase == Phase::Starting;
         self.note(match claim {
@@ -244,7 +250,7 @@ impl Life {
 
     fn prompted(&mut self, what: &'static str, now: Mono) {
         self.note(Turns::Some);
-        (self.border, self.asking) = (Some(Border::Prompted(now)), None);
+        (self.border, self.asking, self.at_it) = (Some(Border::Prompted(now)), None, false);
         for claim in &mut self.said {
             claim.take_if(|claim| *claim == Claim::Working);
         }
@@ -282,7 +288,7 @@ impl Life {
         }
         let since = if kind == self.status.kind { self.status.since } else { wall };
         let epoch = self.status.epoch + 1;
-        self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch };
+        self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch, unproven: false };
     }
 
     /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at

@@ -150,6 +150,7 @@ fn an_end_is_for_ever() {
         dialog: None,
         since: Wall(1),
         epoch: 4,
+        unproven: false,
     };
     assert_eq!(run(&mut Life::resumed(status, true), &[(0, idle()), (1, Said(Osc, Ready))]), []);
 }
@@ -425,7 +426,10 @@ fn idle_or_completed_depends_on_what_happened() {
 fn what_was_known_holds_until_there_is_evidence() {
     let known = |kind, reason: &str| {
         let reason = reason.to_owned();
-        Life::resumed(Status { kind, reason, waiting_kind: None, dialog: None, since: Wall(0), epoch: 7 }, false)
+        Life::resumed(
+            Status { kind, reason, waiting_kind: None, dialog: None, since: Wall(0), epoch: 7, unproven: false },
+            false,
+        )
     };
     let check = |kind, events: &[(u64, Event)], expected: &[(u64, StatusKind)]| {
         let told = run(&mut known(kind, "rule x"), events);
@@ -457,4 +461,26 @@ fn nothing_is_told_twice() {
     let other = Event::Read(reading("title.busy", Some(Processing), 1));
     assert_eq!(life.handle(&other, at(400), wall(400)), None, "another rule, the same status");
     assert_eq!(life.status().reason, "rule spinner");
+}
+
+/// That a prompt was submitted is our own word. A run must not take it for the agent being at work (seed 002).
+#[test]
+fn what_follows_a_prompt_is_unproven_until_the_agent_shows_or_says_something() {
+    let unproven = |events: &[(u64, Event)]| {
+        let events: Vec<_> = [(100, idle())].into_iter().chain(events.iter().cloned()).collect();
+        let told = run(&mut Life::starting(wall(0)), &events);
+        told.iter().map(|(_, status)| (status.kind, status.unproven)).collect::<Vec<_>>()
+    };
+    let idle = (Idle, false);
+    let prompt = (2_000, Prompted);
+    assert_eq!(unproven(std::slice::from_ref(&prompt)), [idle, (Processing, true), (Completed, true)]);
+    for event in [spinner(), Said(Hook, Working), Said(Osc, TurnOver)] {
+        let told = unproven(&[prompt.clone(), (2_600, event.clone()), (9_000, closed())]);
+        assert_eq!(told, [idle, (Processing, true), (Completed, false)], "{event:?}");
+    }
+    let asked = unproven(&[prompt.clone(), (2_100, asks("a"))]);
+    assert_eq!(asked, [idle, (Processing, true), (WaitingUserAnswer, false)]);
+    // And each prompt anew.
+    let again = unproven(&[prompt, (2_100, spinner()), (5_000, closed()), (9_000, Prompted)]);
+    assert_eq!(again[2..], [(Completed, false), (Processing, true), (Completed, true)]);
 }

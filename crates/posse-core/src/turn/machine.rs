@@ -85,6 +85,11 @@ impl Turn {
         }
     }
 
+    /// Somebody has decided otherwise. What is under way is not taken back.
+    pub fn set_auto_accept(&mut self, on: bool) {
+        self.rules.auto_accept = on;
+    }
+
     /// How many permissions were accepted in this turn, one under way included.
     pub fn accepts(&self) -> u32 {
         self.accepts.count()
@@ -216,7 +221,8 @@ impl Turn {
         // Unknown is no observation.
         let Some(kind) = self.kind() else { return };
         if !self.is_quiet() {
-            self.started = true;
+            // That a prompt was submitted is no observation of what the agent does with it.
+            self.started |= !self.seen.as_ref().is_some_and(|seen| seen.unproven);
             self.idle_since = None;
         }
         match (kind, &self.seen) {

@@ -96,7 +96,7 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
         None => None,
     };
     match said.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
-        Some(said) => format!("{reason}; it said:\n{said}"),
+        Some(said) => format!("{reason}\nIt said:\n{said}"),
         None => reason,
     }
 }

@@ -12,6 +12,7 @@ use posse_term::wire::SpawnRefusal;
 use super::types::Problem;
 use crate::auto::AutoError;
 use crate::hub::{CreateError, SettingError};
+use crate::journal::Failed;
 use crate::plans::PlanError;
 use crate::pump::InputError;
 use crate::runs::{ClaimError, RunError};
@@ -49,6 +50,8 @@ pub enum ApiError {
     Input(InputErrorBox),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("the database cannot be written: {0}")]
+    NotWritten(String),
     #[error("it runs, but is not ready after {} s", .0.as_secs())]
     StartTimeout(std::time::Duration),
     #[error("the daemon is stopping")]
@@ -104,11 +107,20 @@ pub struct PlanErrorBox(pub(crate) PlanError);
 #[error(transparent)]
 pub struct AutoErrorBox(pub(crate) AutoError);
 
+impl From<Failed> for ApiError {
+    fn from(error: Failed) -> Self {
+        match error {
+            Failed::Stopping => ApiError::Stopping,
+            Failed::Disk(why) => ApiError::NotWritten(why),
+            Failed::Store(error) => ApiError::Store(error),
+        }
+    }
+}
+
 impl From<AutoError> for ApiError {
     fn from(error: AutoError) -> Self {
         match error {
-            AutoError::Stopping => ApiError::Stopping,
-            AutoError::Store(error) => ApiError::Store(error),
+            AutoError::Journal(error) => error.into(),
             AutoError::Plan(error) => error.into(),
             error => ApiError::Auto(AutoErrorBox(error)),
         }
@@ -118,8 +130,7 @@ impl From<AutoError> for ApiError {
 impl From<PlanError> for ApiError {
     fn from(error: PlanError) -> Self {
         match error {
-            PlanError::Stopping => ApiError::Stopping,
-            PlanError::Store(error) => ApiError::Store(error),
+            PlanError::Journal(error) => error.into(),
             error => ApiError::Plan(PlanErrorBox(error)),
         }
     }
@@ -128,8 +139,7 @@ impl From<PlanError> for ApiError {
 impl From<RunError> for ApiError {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Stopping => ApiError::Stopping,
-            RunError::Store(error) => ApiError::Store(error),
+            RunError::Journal(error) => error.into(),
             error => ApiError::Run(RunErrorBox(error)),
         }
     }
@@ -189,8 +199,7 @@ impl ApiError {
                 RunError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
                 RunError::Over(_) => (S::CONFLICT, "over", Some("`posse run show` says how it ended")),
                 RunError::Rests(_) => (S::CONFLICT, "rests", Some("`posse loop --resume` goes on with it")),
-                RunError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
-                RunError::Store(_) | RunError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
+                RunError::Journal(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
             },
             Self::Plan(PlanErrorBox(error)) => match error {
                 PlanError::None(_) => (S::NOT_FOUND, "no_run", None),
@@ -215,8 +224,7 @@ impl ApiError {
                 ),
                 PlanError::Over => (S::CONFLICT, "over", None),
                 PlanError::NotWritten(_) => (S::CONFLICT, "not_written", None),
-                PlanError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
-                PlanError::Store(_) | PlanError::Stopping => (S::INTERNAL_SERVER_ERROR, "store", None),
+                PlanError::Journal(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
             },
             Self::Auto(AutoErrorBox(error)) => match error {
                 AutoError::None(_) | AutoError::Never(_) => (S::NOT_FOUND, "no_run", None),
@@ -228,10 +236,7 @@ impl ApiError {
                 AutoError::Looking(_) => (S::CONFLICT, "looking", None),
                 AutoError::Over(_) => (S::CONFLICT, "over", None),
                 AutoError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
-                AutoError::Disk(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
-                AutoError::Plan(_) | AutoError::Store(_) | AutoError::Stopping => {
-                    (S::INTERNAL_SERVER_ERROR, "store", None)
-                }
+                AutoError::Plan(_) | AutoError::Journal(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
             },
             Self::BadName(_) => (S::BAD_REQUEST, "bad_name", None),
             Self::BadSize(_) => (S::UNPROCESSABLE_ENTITY, "bad_size", None),
@@ -299,6 +304,7 @@ impl ApiError {
                 },
             },
             Self::Store(_) => (S::INTERNAL_SERVER_ERROR, "store", None),
+            Self::NotWritten(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
             Self::StartTimeout(_) => {
                 (S::GATEWAY_TIMEOUT, "start_timeout", Some("`posse ls` has it; look at it with `posse attach`"))
             }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use posse_core::ids::{Name, RunId};
 use posse_core::rounds::state::StateFile;
 use posse_core::rounds::{Prompt, Rounds, Rules};
-use posse_core::run::{Imported, Spec};
+use posse_core::run::{Caller, Imported, Spec};
 
 use super::params::{Params, Run};
 use super::types::{self, Success};
@@ -121,9 +121,10 @@ pub(super) async fn resume(
     Run(id): Run,
     Params(body): Params<types::ResumeIn>,
 ) -> Answer<RunView> {
-    let types::ResumeIn { environment, backend, tmux_server, patient } = body;
+    let types::ResumeIn { environment, backend, tmux_server, patient, auto_accept } = body;
     let means = means(types::MeansIn { environment, backend, tmux_server })?;
-    Ok(Json(app.runs.resume(&app, id, means, !patient).await?))
+    let caller = Caller { hurry: !patient, auto_accept };
+    Ok(Json(app.runs.resume(&app, id, means, caller).await?))
 }
 
 /// What happened in a run

@@ -21,6 +21,7 @@ use super::place::ground_of;
 use crate::api::App;
 use crate::backlog::Shelves;
 use crate::git::WorkTree;
+use crate::journal;
 use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
@@ -133,7 +134,7 @@ pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoEr
 pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, AutoError> {
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());
-    let locked = tokio::task::spawn_blocking(move || {
+    let locked = journal::blocking(move || {
         let state = Path::new(&directory).join(state);
         let wrong = |error: std::io::Error| AutoError::Wrong(format!("{}: {error}", state.display()));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).map_err(wrong)?;
@@ -146,5 +147,5 @@ pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lo
             Err(error) => Err(AutoError::Wrong(error.to_string())),
         }
     });
-    locked.await.map_err(|_| AutoError::Stopping)?
+    locked.await?
 }

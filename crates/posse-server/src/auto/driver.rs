@@ -272,7 +272,7 @@ impl Driver {
         }
         let told = view::told(id, self.seq, &entry);
         let journal = journal_entry(&self.ledger, &self.doing.state, self.seq, &entry);
-        journal::write_surely(&self.app, journal, told).await?;
+        journal::write_surely(&self.app, journal, told, &self.ledger.spec.notifications).await?;
         Ok(effects)
     }
 

@@ -15,6 +15,7 @@ use super::place::of_item;
 use super::view::{AutoView, ItemView};
 use super::{AutoError, Autos};
 use crate::api::types::{CleanItem, CleanView, CleanWhat};
+use crate::journal;
 use crate::plans::keeping::{ALL, holds_work, size};
 use crate::plans::view::PlanRunStatus;
 
@@ -31,7 +32,7 @@ impl Autos {
         // Nobody begins a pipeline meanwhile.
         let _beginning = self.beginning.lock().await;
         let (views, state) = (self.list(ALL).await?, self.state.clone());
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = journal::blocking(move || {
             let mut found = CleanView::default();
             let items = on_disk(&state, &views);
             let stays = retention::stays(&items, |file| Path::new(file).exists());
@@ -51,7 +52,7 @@ impl Autos {
             }
             found
         });
-        let CleanView { gone, kept, bytes } = looked.await.map_err(|_| AutoError::Stopping)?;
+        let CleanView { gone, kept, bytes } = looked.await?;
         found.gone.extend(gone);
         found.kept.extend(kept);
         found.bytes += bytes;

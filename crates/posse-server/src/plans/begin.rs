@@ -18,6 +18,7 @@ use super::ledger::Ledger;
 use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
 use crate::runs::Means;
+use crate::versions;
 
 /// A run of a plan that somebody wants.
 pub(crate) struct Wanted {
@@ -164,14 +165,8 @@ pub(crate) fn program(
     let dialect = provider.headless.as_ref().map(|texts| texts.dialect);
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = means.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    let is_program = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
-    // Joined to a directory, an absolute path is itself.
-    let found = path
-        .split(':')
-        .chain(["/"])
-        .filter(|directory| directory.starts_with('/') && (*directory != "/" || program.starts_with('/')))
-        .map(|directory| Path::new(directory).join(program))
-        .find(is_program);
+    // A place that depends on where one stands is none: sessions stand elsewhere.
+    let found = versions::locate(program, path).filter(|found| found.is_absolute());
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
     let found =
         found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;

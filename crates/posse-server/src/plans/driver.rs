@@ -233,7 +233,7 @@ impl Driver {
         let told = view::told(id, self.seq, &entry);
         // Before anybody is told that there is something new to look at.
         self.live.put(&self.ledger, &files);
-        journal::write_surely(&self.app, journal, told).await?;
+        journal::write_surely(&self.app, journal, told, &self.ledger.spec.notifications).await?;
         self.tell_others(&entry);
         Ok(effects)
     }

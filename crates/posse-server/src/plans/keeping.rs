@@ -18,6 +18,7 @@ use super::{PlanError, Plans};
 use crate::api::App;
 use crate::api::types::{CleanItem, CleanView, CleanWhat};
 use crate::auto::keeping as items;
+use crate::journal;
 
 /// More runs than anybody has.
 pub(crate) const ALL: usize = i32::MAX as usize;
@@ -103,7 +104,7 @@ impl Plans {
 
     async fn measured(&self, views: &[PlanView]) -> Result<Vec<Run<RunId>>, PlanError> {
         let (state, views) = (self.state.clone(), views.to_vec());
-        tokio::task::spawn_blocking(move || on_disk(&state, &views)).await.map_err(|_| PlanError::Stopping)
+        Ok(journal::blocking(move || on_disk(&state, &views)).await?)
     }
 }
 

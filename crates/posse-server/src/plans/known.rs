@@ -31,24 +31,20 @@ impl Plans {
 
     /// What sessions have used, oldest first.
     pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, PlanError> {
-        self.read(move |database| store::usage(database, &of)).await
+        Ok(self.journals.read(move |database| store::usage(database, &of)).await?)
     }
 
     /// The run of this file that began last, if it began at this time or later.
     pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
-        let file = file.to_owned();
-        let Some(id) = self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? else {
-            return Ok(None);
-        };
+        let Some(id) = self.journals.newest_of(file).await? else { return Ok(None) };
         let view = self.show(id).await?;
         Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
     }
 
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<PlanView>, PlanError> {
-        let rows = self.read(move |database| store::runs(database, Kind::Plan, limit)).await?;
         let mut views = Vec::new();
-        for row in rows.iter().filter_map(|view| serde_json::from_str::<PlanView>(view).ok()) {
+        for row in self.journals.list(limit).await? {
             views.push(self.as_it_is(row).await);
         }
         Ok(views)
@@ -58,8 +54,7 @@ impl Plans {
         if let Some(view) = self.live.get(id) {
             return Ok(view);
         }
-        let row = self.read(move |database| store::run(database, Kind::Plan, id)).await?;
-        let row = row.and_then(|view| serde_json::from_str(&view).ok()).ok_or(PlanError::None(id))?;
+        let row = self.journals.show(id).await?.ok_or(PlanError::None(id))?;
         Ok(self.as_it_is(row).await)
     }
 
@@ -89,23 +84,17 @@ impl Plans {
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, PlanError> {
-        self.read(move |database| store::journal(database, id, after)).await
-    }
-
-    pub(super) async fn using(&self, file: &str) -> Result<Option<RunId>, PlanError> {
-        let file = file.to_owned();
-        self.read(move |database| store::using(database, Kind::Plan, &file)).await
+        Ok(self.journals.entries(id, after).await?)
     }
 
     /// The run of this file that began last.
     pub(super) async fn last(&self, file: &str) -> Result<Option<Ledger>, PlanError> {
-        let file = file.to_owned();
-        match self.read(move |database| store::newest_of(database, Kind::Plan, &file)).await? {
+        match self.journals.newest_of(file).await? {
             Some(id) => match self.load(id).await {
                 Ok((ledger, _)) => Ok(Some(ledger)),
                 // Its journal cannot be understood any more. The file says what has become of the tasks.
                 Err(PlanError::None(_)) => Ok(None),
-                Err(PlanError::Store(error)) if error.is_of_content() => {
+                Err(PlanError::Journal(Failed::Store(error))) if error.is_of_content() => {
                     tracing::warn!("the journal of run {id} cannot be understood: {error}");
                     Ok(None)
                 }
@@ -116,15 +105,6 @@ impl Plans {
     }
 
     pub(super) async fn load(&self, id: RunId) -> Result<(Ledger, i64), PlanError> {
-        self.read(move |database| journal::load(database, id)).await?.ok_or(PlanError::None(id))
-    }
-
-    pub(super) async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, PlanError> {
-        let database = self.database.clone();
-        let read = tokio::task::spawn_blocking(move || read(&database)).await;
-        Ok(read.map_err(|_| PlanError::Stopping)??)
+        self.journals.load(id).await?.ok_or(PlanError::None(id))
     }
 }

@@ -9,6 +9,7 @@ use posse_core::secrets::masked;
 
 use super::{PlanError, Plans, said, session};
 use crate::api::types::{SessionFiles, SessionLines};
+use crate::journal::{self, Failed};
 
 /// As much of a file as is handed out at once. A line may be longer: then it comes alone.
 const PIECE: u64 = 1 << 20;
@@ -18,7 +19,7 @@ const LONGEST: u64 = 32 << 20;
 impl Plans {
     /// What a session was asked and left behind. Nothing of what is gone.
     pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, PlanError> {
-        files_in(self.session_directory(run, session).await?).await
+        Ok(files_in(self.session_directory(run, session).await?).await?)
     }
 
     /// What it did and said after this place: whole lines only.
@@ -29,7 +30,7 @@ impl Plans {
         after: u64,
         raw: bool,
     ) -> Result<SessionLines, PlanError> {
-        lines_in(&self.session_directory(run, session).await?, after, raw).await
+        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await?)
     }
 
     async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, PlanError> {
@@ -39,8 +40,8 @@ impl Plans {
 }
 
 /// What there is in the directory of a session. Nothing of what is gone.
-pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, PlanError> {
-    blocking(move || {
+pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, Failed> {
+    journal::blocking(move || {
         let read = |name: &str| Some(masked(&std::fs::read_to_string(directory.join(name)).ok()?).into_owned());
         SessionFiles {
             prompt: read("prompt.md"),
@@ -53,13 +54,9 @@ pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, PlanErr
 }
 
 /// What the session of this directory did and said after this place: whole lines only.
-pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> Result<SessionLines, PlanError> {
+pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> Result<SessionLines, Failed> {
     let path = directory.join(if raw { "stream.jsonl" } else { said::NAME });
-    blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
-}
-
-async fn blocking<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, PlanError> {
-    tokio::task::spawn_blocking(read).await.map_err(|_| PlanError::Stopping)
+    journal::blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
 }
 
 fn lines(path: &Path, after: u64) -> std::io::Result<SessionLines> {

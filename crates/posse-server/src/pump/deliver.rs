@@ -123,6 +123,7 @@ impl Pump {
     pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) -> bool {
         let Some(order) = self.undelivered.remove(&(writer, sequence)) else { return false };
         if written {
+            self.last_message = Some(self.emulator.cursor_line());
             self.take(Job { wanted: Wanted::Message(order), by: By::Noted { writer, sequence } });
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));

@@ -59,6 +59,10 @@ pub(crate) enum Text {
     Last,
     /// The last filled rows.
     Tail(usize),
+    /// The last filled rows among those that came since the agent was last told something.
+    Since(usize),
+    /// The agent's last message among those rows.
+    Answer,
 }
 
 /// Who hears what became of an input.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use posse_agents::launch::Mode;
 use posse_core::aftermath::{Snapshot, commit_message};
 use posse_core::audit::{By, Who};
-use posse_core::delivery::{Failure, Left, Order, Wish};
+use posse_core::delivery::{Failure, Left, Order, Unanswered, Wish};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
@@ -16,6 +16,7 @@ use posse_core::status::StatusKind;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure, Level, Seen};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::error::SendError;
 
 use super::Means;
 use super::files::RunFiles;
@@ -56,8 +57,13 @@ impl Doing {
     pub(super) fn begin(self, effect: Effect) {
         tokio::spawn(async move {
             let happened = self.happened.clone();
-            if let Some(next) = self.finish(effect).await {
-                let _ = happened.send(next);
+            let (app, leaves) = (self.app.clone(), self.spec.config.cleanup_on_exit);
+            if let Some(next) = self.finish(effect).await
+                && let Err(SendError(Happened::TerminalStarted { result: Ok(id), .. })) = happened.send(next)
+                && leaves
+            {
+                // The run stopped meanwhile, and whoever it had has left.
+                let _ = app.ask(|reply| hub::Command::Delete { id, grace_ms: 0, reply }).await;
             }
         });
     }
@@ -156,9 +162,26 @@ impl Doing {
             };
             agents::start(&self.app, creation).await
         };
-        let terminal = start.await.map_err(|error: ApiError| error.in_full())?;
-        tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
-        Ok(terminal.id)
+        match start.await {
+            Ok(terminal) => {
+                tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
+                Ok(terminal.id)
+            }
+            Err(error) => {
+                self.end_what_was_started(&name).await;
+                Err(why_not_started(&error))
+            }
+        }
+    }
+
+    /// Nobody would ever come back to an agent that did not get ready. What it printed can be read on.
+    async fn end_what_was_started(&self, name: &str) {
+        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
+        let mine = |view: &&View| view.record.name.as_str() == name && view.record.session == self.spec.session;
+        if let Some(view) = views.iter().filter(mine).find(|view| view.record.exit.is_none()) {
+            let id = view.record.id;
+            let _ = self.app.ask(|reply| hub::Command::Delete { id, grace_ms: 0, reply }).await;
+        }
     }
 
     /// Types a message, once for all times under one number.
@@ -187,6 +210,10 @@ impl Doing {
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
+            // No key was pressed that could have answered it: that does not count (LOOP-41).
+            Err(error @ InputError::NotAnswered(Unanswered { presses: 0, .. })) => {
+                Err(AcceptFailure::Refused(error.to_string()))
+            }
             Err(error @ InputError::NotAnswered(_)) => Err(AcceptFailure::Failed(error.to_string())),
             Err(error) => Err(AcceptFailure::Refused(error.to_string())),
         }
@@ -275,6 +302,14 @@ impl Doing {
     }
 }
 
+/// In words, without hints at a terminal that is gone by then.
+fn why_not_started(error: &ApiError) -> String {
+    match error {
+        ApiError::StartTimeout(_) => error.to_string(),
+        error => error.in_full(),
+    }
+}
+
 /// Who types for a run. No person and no other run has this number: their upper half is never this one.
 fn writer(run: RunId) -> WriterId {
     WriterId(0x706f_7373_0000_0000 | u64::from(run.bits()))
@@ -336,19 +371,30 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
         return Err(turn::Event::Gone(format!("its program {exit}")));
     }
     let status = &view.record.status;
-    let words = if status.kind == StatusKind::Error { tail(app, terminal, FAILURE_LINES).await } else { None };
+    // A service that failed is told of in other states as well (LOOP-46).
+    let mut words = match status.kind {
+        StatusKind::Processing => None,
+        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await,
+    };
+    if words.is_none() && status.kind == StatusKind::Error {
+        words = text(app, terminal, Text::Tail(FAILURE_LINES)).await;
+    }
     Ok(Seen { words, ..Seen::of(status) })
 }
 
-/// The agent's last message.
-async fn get_last_output(app: &App, terminal: TerminalId) -> Result<String, String> {
-    let pump = find(app, terminal).await.ok_or("the terminal is gone")?;
-    let text = pump.ask(|reply| pump::Command::Text(Text::Last, reply)).await.ok_or("the terminal is gone")?;
-    text.ok_or_else(|| "no message of the agent is on its screen".to_owned())
+/// Whether the agent has said something since it was asked.
+pub(super) async fn has_answered(app: &App, terminal: TerminalId) -> bool {
+    text(app, terminal, Text::Answer).await.is_some()
 }
 
-async fn tail(app: &App, terminal: TerminalId, lines: usize) -> Option<String> {
-    find(app, terminal).await?.ask(|reply| pump::Command::Text(Text::Tail(lines), reply)).await.flatten()
+/// The agent's last message. One of an earlier turn would be the answer to something else.
+async fn get_last_output(app: &App, terminal: TerminalId) -> Result<String, String> {
+    let said = text(app, terminal, Text::Answer).await;
+    said.ok_or_else(|| "no message of the agent is on its screen that came after the prompt".to_owned())
+}
+
+async fn text(app: &App, terminal: TerminalId, what: Text) -> Option<String> {
+    find(app, terminal).await?.ask(|reply| pump::Command::Text(what, reply)).await.flatten()
 }
 
 /// For the daemon's log; the journal has it already.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use posse_core::ids::{RunId, TerminalId};
-use posse_core::run::{Effect, Entry, Happened, Ledger, Run};
+use posse_core::run::{Caller, Effect, Entry, Happened, Ledger, Run};
 use posse_core::status::StatusKind;
 use posse_core::turn;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -45,7 +45,8 @@ pub(super) struct Driver {
     events: broadcast::Receiver<Arc<LogEvent>>,
     /// What starting an agent takes. Never stored.
     means: Option<Means>,
-    hurry: bool,
+    /// Who it was that has it go on.
+    caller: Option<Caller>,
     /// As long as it drives.
     _claim: Claim,
     /// The terminal whose status is told, and the status it had when its turn began.
@@ -72,9 +73,7 @@ pub(super) struct Charge {
     pub(super) run: Run,
     /// The last entry's number.
     pub(super) seq: i64,
-    pub(super) means: Option<Means>,
-    /// A person said so just now.
-    pub(super) hurry: bool,
+    pub(super) caller: Option<(Means, Caller)>,
     /// Nobody else uses its files.
     pub(super) claim: Claim,
 }
@@ -87,7 +86,8 @@ impl Driver {
         commands: mpsc::UnboundedReceiver<Command>,
         begun: oneshot::Sender<()>,
     ) -> Self {
-        let Charge { run, seq, means, hurry, claim } = charge;
+        let Charge { run, seq, caller, claim } = charge;
+        let (means, caller) = caller.unzip();
         let (happened, inbox) = mpsc::unbounded_channel();
         let spec = &run.ledger().spec;
         Self {
@@ -103,7 +103,7 @@ impl Driver {
             inbox,
             commands,
             means,
-            hurry,
+            caller,
             _claim: claim,
             watching: None,
             first_epoch: None,
@@ -117,7 +117,7 @@ impl Driver {
     /// Goes on until the run is over or rests.
     pub(super) async fn drive(mut self) -> Ended {
         let (alive, adopted) = self.living().await;
-        let go = Happened::Go { alive, adopted, can_start: self.means.is_some(), hurry: self.hurry };
+        let go = Happened::Go { alive, adopted, caller: self.caller };
         let mut next = Some(go);
         loop {
             let happened = match next.take() {
@@ -170,10 +170,10 @@ impl Driver {
                 happened = self.inbox.recv() => return happened,
                 command = self.commands.recv() => match command? {
                     Command::Stop { why } => return Some(Happened::Stop { why }),
-                    Command::Means { means, hurry, taken } => {
+                    Command::Came { means, caller, taken } => {
                         self.means = Some(means);
                         let _ = taken.send(());
-                        return Some(Happened::CanStart { hurry });
+                        return Some(Happened::Came(caller));
                     }
                 },
                 event = self.events.recv() => match event {
@@ -206,7 +206,8 @@ impl Driver {
         }
         self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
-        journal::write_surely(&self.app, journal, told).await.is_ok()
+        let channels = &self.written.spec.config.notifications;
+        journal::write_surely(&self.app, journal, told, channels).await.is_ok()
     }
 
     /// Follows this terminal from now on, and no other; and the response file of the turn.
@@ -236,7 +237,11 @@ impl Driver {
         // An agent that is quiet under another number has worked in between, however short it was.
         let first = *self.first_epoch.get_or_insert(seen.epoch);
         let quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
-        if quiet && seen.epoch > first + 1 {
+        let worked = match seen.unproven {
+            true => quiet && doing::has_answered(&self.app, terminal).await,
+            false => quiet && seen.epoch > first + 1,
+        };
+        if worked {
             let _ = self.happened.send(Happened::Turn { turn, event: turn::Event::MessageChanged });
         }
         Some(Happened::Status { terminal, seen })

@@ -26,8 +26,12 @@ impl Default for HistoryLimit {
 
 pub(super) struct History {
     limit: HistoryLimit,
-    lines: VecDeque<String>,
-    bytes: usize,
+    /// All lines, one right after the other: thousands of small strings would take twice the room.
+    text: String,
+    /// Where the oldest line begins. What is before it goes when room is needed.
+    start: usize,
+    /// Of each line, in bytes.
+    lengths: VecDeque<u32>,
     /// The last line was wrapped at the margin: the next row belongs to it.
     open: bool,
     /// Rows that ever came, kept or not.
@@ -37,11 +41,23 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new(limit: HistoryLimit) -> Self {
-        Self { limit, lines: VecDeque::new(), bytes: 0, open: false, rows: 0, row: String::new() }
+        Self {
+            limit,
+            text: String::new(),
+            start: 0,
+            lengths: VecDeque::new(),
+            open: false,
+            rows: 0,
+            row: String::new(),
+        }
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(String::as_str)
+        let mut begin = self.start;
+        self.lengths.iter().map(move |length| {
+            let end = begin + *length as usize;
+            &self.text[std::mem::replace(&mut begin, end)..end]
+        })
     }
 
     pub(super) fn limit(&self) -> HistoryLimit {
@@ -60,6 +76,10 @@ impl History {
         self.rows
     }
 
+    fn bytes(&self) -> usize {
+        self.text.len() - self.start
+    }
+
     pub(super) fn push(&mut self, contents: &RowContents<'_>) {
         let mut row = std::mem::take(&mut self.row);
         row.clear();
@@ -71,30 +91,39 @@ impl History {
     /// One row, and whether its text goes on in the next.
     pub(super) fn push_row(&mut self, row: &str, wrapped: bool) {
         self.rows += 1;
-        let mut line = match self.lines.pop_back() {
-            Some(line) if self.open && line.len() + row.len() <= LINE_MAX => {
-                self.bytes -= line.len();
-                line
-            }
-            before => {
-                self.lines.extend(before);
-                String::new()
-            }
-        };
-        line.push_str(row);
-        if !wrapped {
-            line.truncate(line.trim_end_matches(' ').len());
+        self.make_room(row.len());
+        let last = self.lengths.back().filter(|length| self.open && **length as usize + row.len() <= LINE_MAX);
+        let begin = self.text.len() - last.map_or(0, |length| *length as usize);
+        if last.is_some() {
+            self.lengths.pop_back();
         }
-        self.bytes += line.len();
-        self.lines.push_back(line);
+        self.text.push_str(row);
+        if !wrapped {
+            let line = self.text[begin..].trim_end_matches(' ');
+            self.text.truncate(begin + line.len());
+        }
+        // A row is far shorter than 4 GB.
+        self.lengths.push_back((self.text.len() - begin) as u32);
         self.open = wrapped;
-        while self.lines.len() > self.limit.rows || self.bytes > self.limit.bytes {
-            match self.lines.pop_front() {
-                Some(line) => self.bytes -= line.len(),
+        while self.lengths.len() > self.limit.rows || self.bytes() > self.limit.bytes {
+            match self.lengths.pop_front() {
+                Some(length) => self.start += length as usize,
                 None => break,
             }
         }
-        self.open &= !self.lines.is_empty();
+        self.open &= !self.lengths.is_empty();
+    }
+
+    /// Room for so many bytes more, without doubling what is there: what was dropped is moved over if it is worth it.
+    fn make_room(&mut self, wanted: usize) {
+        let short = |text: &String| text.capacity() - text.len() < wanted;
+        if short(&self.text) && self.start > self.text.len() / 8 {
+            self.text.drain(..self.start);
+            self.start = 0;
+        }
+        if short(&self.text) {
+            self.text.reserve_exact(wanted.max(self.text.len() / 4));
+        }
     }
 }
 
@@ -155,7 +184,7 @@ mod tests {
         let mut history = History::new(limit);
         rows.iter().for_each(|(row, wrapped)| history.push_row(row, *wrapped));
         assert_eq!(history.lines().collect::<Vec<_>>(), expected);
-        assert_eq!(history.bytes, expected.iter().map(|line| line.len()).sum::<usize>());
+        assert_eq!(history.bytes(), expected.iter().map(|line| line.len()).sum::<usize>());
     }
 
     #[test]
@@ -182,5 +211,18 @@ mod tests {
         (0..1000).for_each(|_| history.push_row(&"x".repeat(100), true));
         assert!(history.lines().all(|line| line.len() <= LINE_MAX));
         assert_eq!(history.lines().map(str::len).sum::<usize>(), 100_000);
+    }
+
+    /// Whatever comes, what is kept takes little more room than its limit.
+    #[test]
+    fn a_long_life_takes_no_more_room() {
+        let limit = HistoryLimit { rows: 5_000, bytes: 64 << 10 };
+        let mut history = History::new(limit);
+        for n in 0..100_000 {
+            history.push_row(&format!("{n} {}", "é".repeat(n % 53)), n % 7 == 0);
+        }
+        assert!(history.text.capacity() < limit.bytes * 3 / 2, "{}", history.text.capacity());
+        assert!(history.bytes() > limit.bytes - 1_000);
+        assert!(history.lines().last().is_some_and(|line| line.starts_with("99999 é")));
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::rounds::Prompt;
-use posse_core::rounds::config::Config as LoopConfig;
+use posse_core::rounds::config::{Config as LoopConfig, auto_accept_in};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::Providers;
 use posse_server::record::Backend;
@@ -207,7 +207,9 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
 
 /// `patient`: nobody asks for it, only the connection was lost.
 async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
-    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient), Repeat::Safe).await
+    // A matter of who goes on with it, not of who began it.
+    let auto_accept = auto_accept_in(&|name| std::env::var(name).ok());
+    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient, auto_accept), Repeat::Safe).await
 }
 
 /// Follows it to its end, or lets it go.

@@ -5,6 +5,7 @@ mod bad_input;
 mod crashes;
 mod ends;
 mod files;
+mod going_on;
 mod permissions;
 mod rest;
 mod resume;

@@ -10,6 +10,8 @@ use super::keys::{AGENT_KEYS, KEYS, Key, Kind, type_of};
 use super::{Config, UserDefaults};
 use crate::rounds::Role;
 
+const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
+
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,6 +45,9 @@ impl Resolved {
         for key in KEYS {
             layers.user(key, user)?;
             layers.json(key, &json)?;
+            if let (AUTO_ACCEPT, Some(configured)) = (key.path, layers.values.get(AUTO_ACCEPT).cloned()) {
+                layers.values.insert("handoff.auto_accept_configured".into(), configured);
+            }
             layers.variable(key, env)?;
         }
         for role in Role::ALL {
@@ -50,6 +55,14 @@ impl Resolved {
         }
         layers.finish()
     }
+}
+
+/// Whether the environment says that permissions are accepted; nothing if it says nothing about it.
+pub fn auto_accept_in(env: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
+    let mut layers = Layers::new(&[]);
+    let key = KEYS.iter().find(|key| key.path == AUTO_ACCEPT)?;
+    layers.variable(key, env).ok()?;
+    layers.values.get(AUTO_ACCEPT)?.as_bool()
 }
 
 fn parse(json: &str) -> Result<Map<String, Value>, ConfigError> {
@@ -176,7 +189,7 @@ impl<'a> Layers<'a> {
         let value = match key.path {
             "provider" => user.provider.clone().map(Value::from),
             "mode" => user.mode.clone().map(Value::from),
-            "handoff.auto_accept_permissions" => user.auto_accept_permissions.map(Value::from),
+            AUTO_ACCEPT => user.auto_accept_permissions.map(Value::from),
             "notifications.ntfy_topic" => told(|mine| mine.ntfy_topic.clone().into()),
             "notifications.ntfy_url" => told(|mine| mine.ntfy_url.clone().into()),
             "notifications.webhook" => told(|mine| mine.webhook.clone().into()),

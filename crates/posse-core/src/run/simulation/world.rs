@@ -22,6 +22,8 @@ pub(super) struct Script {
     pub(super) dies: Option<Key>,
     /// The model of this turn fails the first time.
     pub(super) fails_once: Option<Key>,
+    /// The same, when the answer is written already.
+    pub(super) fails_after: Option<Key>,
     /// Agents that are killed, each at a moment of its own in the first seconds.
     pub(super) murders: u32,
     /// A person answers some of the questions before posse does.
@@ -157,7 +159,7 @@ impl World {
     pub(super) fn play(mut self) -> Outcome {
         let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
         self.run = Some(run);
-        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), can_start: true, hurry: true };
+        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
         if self.carry_out(vec![created]) {
             self.tell(0, go);
         }
@@ -280,7 +282,7 @@ impl World {
                 found.map(|(terminal, _)| (role, *terminal))
             })
             .collect();
-        self.tell(1, Happened::Go { alive, adopted, can_start, hurry: can_start });
+        self.tell(1, Happened::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
     }
 
     /// `false`: posse was killed on the way.
@@ -461,9 +463,11 @@ impl World {
             }
             Does::Obey => {}
             Does::Write => {
-                *self.written.entry(key).or_default() += 1;
+                let written = self.written.entry(key).or_default();
+                *written += 1;
+                let fails = self.script.fails_after == Some(key) && *written == 1;
                 self.files.insert(key, answer(key, agent.round > self.script.failures));
-                self.later(10, Act::Agent(terminal, Does::Finish));
+                self.later(10, Act::Agent(terminal, if fails { Does::Fail } else { Does::Finish }));
             }
             Does::Finish => turn_to(StatusKind::Completed),
             Does::Fail => turn_to(StatusKind::Error),
@@ -492,6 +496,7 @@ impl World {
             reason: String::new(),
             words: (agent.kind == StatusKind::Error).then(|| "API Error: 529 Overloaded".into()),
             ended: false,
+            unproven: false,
         };
         self.tell(2, Happened::Status { terminal, seen });
     }

@@ -152,7 +152,8 @@ impl Life {
         let another = self.status.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
         let since = if kind == self.status.kind && !another { self.status.since } else { wall };
         let epoch = self.status.epoch + 1;
-        Some(Status { kind, reason: why.reason(), waiting_kind, dialog: dialog.cloned(), since, epoch })
+        let unproven = !self.at_it && (kind == StatusKind::Processing || is_ready(kind));
+        Some(Status { kind, reason: why.reason(), waiting_kind, dialog: dialog.cloned(), since, epoch, unproven })
     }
 
     /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.

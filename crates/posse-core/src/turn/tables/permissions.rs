@@ -285,6 +285,7 @@ fn a_status_says_whether_a_yes_is_plain() {
         dialog,
         since: Wall(0),
         epoch: 9,
+        unproven: false,
     };
     let plain = |kind, dialog| {
         let seen = Seen::of(&status(kind, dialog));

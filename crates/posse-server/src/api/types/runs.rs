@@ -79,12 +79,15 @@ pub struct ResumeIn {
     /// A run that is parked stays so: nobody has asked for it, only the connection was lost.
     #[serde(default)]
     pub patient: bool,
+    /// Whether permissions are accepted from now on. As the run is configured unless given.
+    #[serde(default)]
+    pub auto_accept: Option<bool>,
 }
 
 impl ResumeIn {
-    pub fn new(means: &MeansIn, patient: bool) -> Self {
+    pub fn new(means: &MeansIn, patient: bool, auto_accept: Option<bool>) -> Self {
         let MeansIn { environment, backend, tmux_server } = means.clone();
-        Self { environment, backend, tmux_server, patient }
+        Self { environment, backend, tmux_server, patient, auto_accept }
     }
 }
 

@@ -1,0 +1,218 @@
+//! Going on after a break: parked, stopped, or taken up by another posse.
+
+use super::*;
+use crate::turn::ApiFailure;
+
+const AGAIN: [&str; 4] = ["mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+
+fn failing(words: &str) -> Happened {
+    let words = Some(words.to_owned());
+    Happened::Status { terminal: terminal(0), seen: Seen { kind: Some(StatusKind::Error), words, ..Seen::default() } }
+}
+
+fn quiet() -> Happened {
+    Happened::Status { terminal: terminal(0), seen: Seen { kind: Some(Idle), ..Seen::default() } }
+}
+
+/// The analyst was asked, and its service failed.
+fn parked() -> Bench {
+    let mut bench = Bench::asked("{}");
+    let parked = bench.happens(failing("API Error: 529 Overloaded"));
+    assert_eq!(parked, ["turn failed", "parked", "said", "notify parked", "mirror RUNNING"]);
+    bench
+}
+
+#[test]
+fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
+    let mut bench = parked();
+    let until = bench.run.deadline();
+    // Somebody who had lost the connection is back.
+    assert!(bench.happens(Happened::Came(Caller::default())).is_empty());
+    assert_eq!(bench.run.deadline(), until);
+    let tried = [&["said", "unparked"][..], &AGAIN].concat();
+    assert_eq!(bench.happens(Happened::Came(HURRIED.unwrap())), ["watch"]);
+    assert_eq!(bench.happens(quiet()), ["look at file"]);
+    assert_eq!(bench.turn(Event::File(Look::Absent)), tried);
+    // As after a crash; and nobody who is only back after one hurries it.
+    for hurry in [false, true] {
+        let mut bench = parked();
+        bench.dies();
+        let caller = Some(Caller { hurry, auto_accept: None });
+        let go = Happened::Go { alive: all().into_iter().collect(), adopted: BTreeMap::new(), caller };
+        assert_eq!(bench.happens(go), ["resumed", "watch"]);
+        bench.happens(quiet());
+        let next = bench.turn(Event::File(Look::Absent));
+        assert_eq!(next, if hurry { &tried[..] } else { &[] }, "hurry: {hurry}");
+    }
+}
+
+/// The agent has written its answer, and then the service failed; or somebody told it in its terminal to go on.
+#[test]
+fn s_127_s_200_an_answer_that_is_there_when_the_model_is_tried_again_is_used() {
+    let mut bench = parked();
+    bench.now += Duration::from_secs(30);
+    assert_eq!(bench.happens(Happened::Time), ["unparked", "watch"]);
+    assert_eq!(bench.happens(failing("API Error: 529 Overloaded")), ["look at file"]);
+    let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
+
+    let mut bench = parked();
+    bench.now += Duration::from_secs(30);
+    bench.happens(Happened::Time);
+    let works = Seen { kind: Some(Processing), ..Seen::default() };
+    let waited = bench.happens(Happened::Status { terminal: terminal(0), seen: works });
+    assert_eq!(waited, ["reopened", "watch"], "nothing is sent to an agent that is at it");
+
+    let mut bench = parked();
+    bench.now += Duration::from_secs(30);
+    bench.happens(Happened::Time);
+    bench.happens(failing("API Error: 529 Overloaded"));
+    assert_eq!(bench.turn(Event::File(Look::Absent)), AGAIN);
+}
+
+#[test]
+fn s_200_an_agent_that_died_after_its_answer_is_not_asked_in_vain() {
+    let mut bench = Bench::asked("{}");
+    bench.turn(Event::Gone("its program exited with 9".into()));
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "look at file"]);
+    let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
+    // It goes while it is looked at.
+    let mut bench = parked();
+    bench.happens(Happened::Came(HURRIED.unwrap()));
+    assert_eq!(bench.turn(Event::Gone("its program exited with 9".into())), ["terminal lost", "look at file"]);
+    assert_eq!(bench.turn(Event::File(Look::Ready("A".into()))), ["said", "reopened", "answered", "archive"]);
+}
+
+/// Nobody knew whether the prompt had arrived. It had.
+#[test]
+fn a_prompt_that_arrived_after_all_is_not_sent_again() {
+    let uncertain = || {
+        let mut bench = Bench::started("{}");
+        bench.status(Idle);
+        bench.happens(Happened::StaleCleared { turn: 1, stale: Ok(None), printed: None });
+        bench.happens(Happened::Sent { turn: 1, sent: Sent::Uncertain("posse died".into()) });
+        bench.happens(Happened::Traces { turn: 1, traces: Traces::Unclear("its screen cannot be read".into()) });
+        assert_eq!(bench.go(&all()), ["resumed", "watch"]);
+        bench
+    };
+    let mut bench = uncertain();
+    let works = Seen { kind: Some(Processing), ..Seen::default() };
+    assert_eq!(bench.happens(Happened::Status { terminal: terminal(0), seen: works }), ["reopened", "watch"]);
+    let mut bench = uncertain();
+    assert_eq!(bench.happens(quiet()), ["look at file"]);
+    let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+    assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
+}
+
+#[test]
+fn a_run_that_goes_on_is_not_parked() {
+    let mut bench = parked();
+    bench.dies();
+    bench.go(&all());
+    let works = Seen { kind: Some(Processing), ..Seen::default() };
+    bench.happens(Happened::Status { terminal: terminal(0), seen: works });
+    assert_eq!(bench.run.ledger().status(), RunStatus::Running);
+    bench.dies();
+    assert_eq!(bench.run.ledger().status(), RunStatus::Running);
+}
+
+#[test]
+fn outages_and_limits_are_counted_apart_and_anew_when_a_person_goes_on() {
+    let mut ledger = parked().run.ledger().clone();
+    let park = |ledger: &mut Ledger, times, limit| {
+        ledger.apply(&Entry::Parked { until: Wall(9), times, limit, why: "no".into() }, Wall(1));
+    };
+    park(&mut ledger, 7, true);
+    let (outage, limit) = (ApiFailure::Dropped, ApiFailure::UsageLimit { resets: None });
+    let times = |ledger: &Ledger| (ledger.parked_times.of(&outage), ledger.parked_times.of(&limit));
+    assert_eq!(times(&ledger), (1, 7));
+    park(&mut ledger, 2, false);
+    assert_eq!(times(&ledger), (2, 7));
+    // A crash changes nothing.
+    ledger.apply(&Entry::Resumed, Wall(2));
+    assert_eq!(times(&ledger), (2, 7));
+    ledger.apply(&Entry::Stopped { stop: Stop::Turn, why: "too often".into() }, Wall(3));
+    ledger.apply(&Entry::Resumed, Wall(4));
+    assert_eq!(times(&ledger), (0, 0));
+}
+
+/// It was stopped in the middle of a turn, for longer than a turn may take.
+#[test]
+fn while_a_run_is_stopped_no_time_passes_for_its_turn() {
+    let mut bench = Bench::asked("{}");
+    bench.status(Processing);
+    bench.happens(Happened::Status { terminal: terminal(0), seen: permission("a") });
+    assert!(bench.run.ledger().turn().unwrap().human_told);
+    bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    bench.dies();
+    bench.now += Duration::from_secs(7_200);
+    bench.go(&all());
+    assert!(bench.status(Processing).is_empty());
+    assert!(bench.happens(Happened::Time).is_empty(), "its time begins anew");
+    let asked = bench.happens(Happened::Status { terminal: terminal(0), seen: permission("a") });
+    assert_eq!(asked, ["said", "human told", "notify waiting"], "and somebody hears of its question");
+}
+
+#[test]
+fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
+    let asks = || Happened::Status { terminal: terminal(0), seen: permission("a") };
+    let go = |auto_accept| Happened::Go {
+        alive: all().into_iter().collect(),
+        adopted: BTreeMap::new(),
+        caller: Some(Caller { hurry: true, auto_accept }),
+    };
+    let on = r#"{"handoff": {"auto_accept_permissions": true}}"#;
+    for (config, auto_accept, accepts) in [
+        ("{}", Some(true), true),
+        ("{}", Some(false), false),
+        ("{}", None, false),
+        (on, Some(false), false),
+        (on, None, true),
+    ] {
+        let mut bench = Bench::asked(config);
+        bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+        bench.dies();
+        bench.happens(go(auto_accept));
+        let answered = bench.happens(asks());
+        assert_eq!(answered == ["accepting", "accept 1"], accepts, "{config} {auto_accept:?}: {answered:?}");
+        // The next posse knows.
+        bench.dies();
+        assert_eq!(bench.run.ledger().spec.config.handoff.auto_accept_permissions, accepts);
+    }
+    // In the environment of who began it is not in that of who goes on.
+    let mut bench = Bench::new("{}");
+    bench.happens(go(Some(true)));
+    assert!(bench.run.ledger().spec.config.handoff.auto_accept_permissions);
+    bench.happens(Happened::Came(Caller::default()));
+    assert!(!bench.run.ledger().spec.config.handoff.auto_accept_permissions);
+    // While a question is open it holds at once.
+    let mut bench = Bench::asked("{}");
+    bench.happens(asks());
+    let caller = Caller { hurry: false, auto_accept: Some(true) };
+    assert_eq!(bench.happens(Happened::Came(caller)), ["auto accept", "said", "accepting", "accept 1"]);
+}
+
+/// The cooldown of a terminal survives the turn, whatever becomes of the clock on the wall in between.
+#[test]
+fn s_146_the_cooldown_survives_turns_and_clocks() {
+    let seen = |question: &str| Happened::Status { terminal: terminal(0), seen: permission(question) };
+    for moved in [0, HOUR, -HOUR] {
+        let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
+        assert_eq!(bench.happens(seen("a")), ["accepting", "accept 1"]);
+        bench.turn(Event::Accepted(Ok(())));
+        // Its answer is there at once, and so is the next turn, in the same terminal.
+        bench.status(Completed);
+        bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
+        bench.moved = moved;
+        bench.happens(Happened::Stop { why: "enough".into() });
+        bench.go(&all());
+        bench.happens(Happened::Archived { turn: 1, name: None });
+        let reviewed = bench.answer("REVIEW_RESULT: REVISE\nREVIEW_NOTES:\n- more");
+        assert!(reviewed.contains(&"turn begun".into()), "{reviewed:?}");
+        bench.ask();
+        assert!(bench.happens(seen("b")).is_empty(), "moved by {moved}");
+        bench.now += crate::permission::COOLDOWN;
+        assert_eq!(bench.happens(Happened::Time), ["accepting", "accept 1"], "moved by {moved}");
+    }
+}

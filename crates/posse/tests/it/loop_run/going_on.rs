@@ -1,0 +1,142 @@
+//! What becomes of an answer, a permission and a terminal when a turn or a start goes wrong on the way.
+
+use super::*;
+
+const PERMISSION: &str = "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ think = \"200ms\" }, \
+    { ask = { kind = \"permission\", command = \"rm -r target\" } }, { answer = {} }, { say = \"Done.\" }]";
+
+/// S-5, S-6: stopped at a question, and taken up by somebody who accepts permissions.
+#[test]
+fn s_5_permissions_are_accepted_for_who_goes_on_with_the_variable() {
+    let play = Play::new(PERMISSION);
+    let mut followed = play.begin();
+    followed.until("waits for an answer (permission) and accepting is off");
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+    let mut command = play.env.command(["loop", "--resume"]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["permissions are accepted from now on", "accepting a permission (1)"]);
+    play.passed();
+}
+
+/// S-6: who began with the variable does not decide for who goes on without it.
+#[test]
+fn s_6_permissions_are_not_accepted_for_who_goes_on_without_the_variable() {
+    let play = Play::new(&format!(
+        "{PERMISSION}\n[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"3s\" }}, {{ answer = {{}} }}]"
+    ));
+    let mut command = play.command(&[]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let mut followed = Followed::new(command);
+    followed.until("turn 1");
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+    let mut followed = play.resume();
+    followed.until("permissions are not accepted any more");
+    followed.until("waits for an answer (permission) and accepting is off");
+    assert_eq!(play.records("dialog_closed").len(), 0);
+    let programmer = play.shown()["terminals"]["programmer"].as_str().unwrap().to_owned();
+    play.env.run(["approve", &programmer]).ok();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+}
+
+/// Seed 002: a prompt that is taken and of which nothing is ever seen. That it was submitted is no observation.
+#[test]
+fn s_15_an_agent_that_shows_nothing_has_the_startup_time_and_then_the_grace() {
+    let play = Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nignore = true");
+    play.configure(json!({ "handoff": { "idle_grace_seconds": 2 } }));
+    let begun = Instant::now();
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stdout, &["never entered processing within 2 s"]);
+    contains(&ran.stderr, &["wrote no answer", "analyst"]);
+    assert!(begun.elapsed() > Duration::from_secs(4), "both: {:?}", begun.elapsed());
+}
+
+/// S-127, S-200: the answer is there, and then the service fails. It is not moved away and asked for again.
+#[test]
+fn s_127_an_answer_before_a_failure_of_the_service_is_used_when_the_run_goes_on() {
+    let play = Play::new(
+        "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { answer = {} }, { fail = \"529\" }]",
+    );
+    let mut followed = play.begin();
+    followed.until("Tried again in 30 s");
+    assert_eq!(play.shown()["status"], "parked");
+    let ran = play.follow().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let first = followed.end();
+    assert_eq!(first.code, Some(0), "{first:?}");
+    contains(&first.stdout, &["the answer of the analyst has come after all"]);
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
+    assert!(!play.archive().iter().any(|name| name.contains("stale")), "{:?}", play.archive());
+}
+
+/// The same for an agent that dies.
+#[test]
+fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on() {
+    let play = Play::new(
+        "[[turn]]\nkey = \"analyst\"\non = \"review cycle 1\"\nsteps = [{ answer = {} }]\n\
+         [[turn]]\nkey = \"analyst\"\nsteps = [{ think = \"200ms\" }, { answer = {} }, { think = \"200ms\" }, { crash = 9 }]",
+    );
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["is gone"]);
+    let ran = play.resume().end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["the answer of the analyst has come after all"]);
+    play.passed();
+    assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
+}
+
+/// S-170, LOOP-14: an agent that does not get ready in time is not left to itself.
+#[test]
+fn s_170_what_does_not_get_ready_is_ended() {
+    let play = Play::new("").and_claude("start = [{ pause = \"600s\" }]");
+    let manifest = play.env.places().providers().join("claude_code.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}\n[start]\ntimeout_ms = 500\n")).unwrap();
+    play.configure(json!({ "agents": { "tester": { "provider": "claude_code" } } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stderr, &["the tester could not be started", "not ready after"]);
+    let running = |terminals: &Value| {
+        terminals.as_array().unwrap().iter().filter(|terminal| terminal["exit"] == Value::Null).count()
+    };
+    play.when_told("nobody is left", |terminals| (running(terminals) == 0).then_some(()));
+}
+
+/// Where the last message may stand for the file, one of an earlier turn must not: it is the answer to something else.
+#[test]
+fn a_message_of_an_earlier_turn_is_no_answer() {
+    let play = Play::new(
+        "[[turn]]\nkey = \"analyst_review\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { answer = {} }, { say = \"REVIEW_RESULT: APPROVED\" }]\n\
+         [[turn]]\nkey = \"analyst_review\"\nnth = 2\nignore = true",
+    );
+    play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
+    let ran = play.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    contains(&ran.stdout, &["its last message is taken instead"]);
+    contains(&ran.stderr, &["no message of the agent is on its screen that came after the prompt"]);
+}
+
+/// S-156: what the service says of its failure is above the question of the agent. That is no permission to be given.
+#[test]
+fn s_156_a_failure_of_the_service_is_not_accepted() {
+    let play = Play::new("").and_claude(
+        "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"API Error: 500 Internal server error\" }, \
+         { ask = { kind = \"permission\", command = \"rm -r target\" } }, { answer = {} }]",
+    );
+    play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));
+    let mut command = play.command(&[]);
+    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+    let mut followed = Followed::new(command);
+    followed.until("Tried again in 30 s");
+    assert_eq!(play.journal("accepting").len(), 0);
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+}
