@@ -187,6 +187,7 @@ impl Pump {
                 Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::SessionFile(content)) => self.session_file(&content),
+                Some(Event::Said(source, claim)) => self.said(source, claim),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }

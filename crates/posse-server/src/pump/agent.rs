@@ -447,8 +447,10 @@ impl Agent {
             }
             Act::Look => Some(Do::Look),
             Act::Delivered(result) => {
-                let Work { by, what, .. } = self.work.take()?;
-                let life = result.is_ok().then_some(LifeEvent::Prompted);
+                let Work { by, what, machine } = self.work.take()?;
+                let command = matches!(&machine, Machine::Prompt(prompt) if prompt.is_command());
+                let prompted = if command { LifeEvent::Commanded } else { LifeEvent::Prompted };
+                let life = result.is_ok().then_some(prompted);
                 let log = Some(("prompt_delivered", with_result(what, &result)));
                 Some(Do::Over(Box::new(Over { by, result, log, life, ended: None })))
             }

@@ -122,7 +122,7 @@ mod tests {
         let screen = "────────────────────\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n \
                       Esc to cancel";
         let rows: Vec<String> = screen.lines().map(str::to_owned).collect();
-        let look = Look { rows: &rows, title: None, foreground: None };
+        let look = Look { rows: &rows, ..Look::default() };
         let reading = provider.detector.read(look, &mut posse_core::detect::Memo::default());
         let dialog = reading.dialog.as_ref().unwrap();
         let mut answering = Answering::new(Decision::new(dialog.id.clone(), Wish::Accept), Some(dialog), Who::person());

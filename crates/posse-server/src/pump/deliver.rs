@@ -58,7 +58,7 @@ impl Pump {
         }
     }
 
-    fn said(&mut self, source: Source, claim: Claim) {
+    pub(super) fn said(&mut self, source: Source, claim: Claim) {
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&Happened::Said(claim));
     }

@@ -153,6 +153,8 @@ pub(crate) enum Event {
     Hook(serde_json::Value),
     /// What the agent has written down of itself.
     SessionFile(serde_json::Value),
+    /// What a line means that it has written about what it does.
+    Said(Source, Claim),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,

@@ -22,8 +22,6 @@ use crate::{TestEnv, env, process};
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long an agent may go on asking by itself: opencode asks five more times, for some 75 s in all.
-const GIVES_UP: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -344,7 +342,8 @@ impl Player<'_> {
             Act::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
             Act::ErrorShown => {
                 let subject = self.setup.subject;
-                let came = self.witness.screen_within(GIVES_UP, |screen| subject.shows_error(screen));
+                let patience = subject.gives_up_within();
+                let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
                 self.came("an error", came)?;
             }
             Act::Interrupt => {

@@ -1,6 +1,7 @@
 //! Agents: launched, read, talked to, answered. Scripted ones, which look and behave like the real ones.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -342,4 +343,35 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     let shown = wait(&env, "a", "waiting_user_answer");
     assert!(shown["reason"].as_str().unwrap().contains("session file"), "{shown}");
     assert!(env.run(["explain", "a"]).ok().contains("session file: asking"));
+}
+
+/// Also by a daemon that was not there when it began, and nothing of it is left behind.
+#[test]
+fn what_an_agent_writes_down_of_what_it_does_is_heard() {
+    let env = env();
+    actor(
+        &env,
+        "claude_code",
+        "look = \"claude\"\nosc = []\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
+    );
+    let manifest = env.places().providers().join("claude_code.toml");
+    let events =
+        "[[signals.events]]\nif = { type = \"broke\" }\nmeans = { says = \"failed\", class_from = \"of.what\" }\n";
+    fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + events).unwrap();
+    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let file = env.places().events().join(launched["id"].as_str().unwrap());
+    let mut written = fs::OpenOptions::new().append(true).open(&file).unwrap();
+    let mut breaks = |why: &str| {
+        let line = format!("{{\"type\":\"works\"}}\n{{\"type\":\"broke\",\"of\":{{\"what\":\"{why}\"}}}}\n");
+        written.write_all(line.as_bytes()).unwrap();
+        let shown = wait(&env, "a", "error");
+        assert_eq!(shown["reason"], format!("the agent said failed: {why} (session file)"));
+    };
+    breaks("boredom");
+    env.run(["send", "a", "go"]).ok();
+    wait(&env, "a", "completed");
+    env.kill_daemon();
+    breaks("loneliness");
+    env.run(["kill", "a"]).ok();
+    assert!(!file.exists());
 }
