@@ -60,7 +60,8 @@ pub struct Additions {
 }
 
 /// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_quoted}`, `{profile_name}`,
-/// `{mcp}` and `{hooks}` (JSON), `{hook_command}`, `{hook_files}`, `{directory}` and `{directory_quoted}`.
+/// `{mcp}` and `{hooks}` (JSON), `{hook_command}`, `{hook_files}`, `{directory}` and `{directory_quoted}`, and `{events}`: the file for what
+/// `signals.events` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
@@ -129,6 +130,8 @@ pub struct Wish<'a> {
     pub hook_command: Option<&'a str>,
     /// Where the files of its hooks lie. Without them it gets no hooks, if it needs any.
     pub hook_files: Option<&'a str>,
+    /// The file into which it may write what it does.
+    pub events: Option<&'a str>,
     /// Passed on as they are.
     pub more: &'a [String],
 }
@@ -227,6 +230,7 @@ impl Fill {
             ("{hooks}", hooks.unwrap_or_default()),
             ("{hook_command}", wish.hook_command.unwrap_or_default().into()),
             ("{hook_files}", wish.hook_files.unwrap_or_default().into()),
+            ("{events}", wish.events.unwrap_or_default().into()),
         ])
     }
 
@@ -350,6 +354,15 @@ mod tests {
             let wish = Wish { version: version.as_ref(), ..Wish::default() };
             assert_eq!(launch.plan("Agent", &wish).unwrap().command.join(" "), command, "{version:?}");
         }
+    }
+
+    #[test]
+    fn it_is_told_where_to_write_what_it_does() {
+        let add = Additions { arguments: vec!["--json-file".into(), "{events}".into()], ..Additions::default() };
+        let launch = Launch { since: vec![Since { version: "0.15".parse().unwrap(), add }], ..launch() };
+        let wish = Wish { events: Some("/state/events/0000000a"), ..Wish::default() };
+        let command = launch.plan("Agent", &wish).unwrap().command.join(" ");
+        assert_eq!(command, "agent --quiet --json-file /state/events/0000000a");
     }
 
     #[test]

@@ -90,6 +90,11 @@ const PROFILE: &str = "{profile}";
 const ANY_PROFILE: &str = r"[^\[\]]+";
 
 impl Provider {
+    /// Whether it writes down what it does, into a file of ours, in a way we can read.
+    pub fn writes_events(&self) -> bool {
+        !self.manifest.signals.events.is_empty()
+    }
+
     pub fn parse(text: &str) -> Result<Self, BadManifest> {
         Self::from_table(text.parse().map_err(Box::new)?)
     }

@@ -20,6 +20,14 @@ use crate::time::Wall;
 /// How much of the screen's end goes with an entry.
 pub const TAIL_LINES: usize = 5;
 
+/// The last rows of a screen that say something.
+pub fn tail(rows: &[String]) -> Vec<String> {
+    let said = rows.iter().rev().filter(|row| !row.trim().is_empty()).take(TAIL_LINES);
+    let mut tail: Vec<String> = said.cloned().collect();
+    tail.reverse();
+    tail
+}
+
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

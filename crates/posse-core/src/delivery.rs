@@ -46,7 +46,7 @@ pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
 pub use prompt::Prompt;
 pub use rules::{BadKeys, DialogKeys, Keys, Submit, SubmitRules, WhileBusy};
 pub use shown::{Recognised, clean, paste};
-pub use translate::{Meant, Showing, question, translate};
+pub use translate::{Meant, Showing, identity, question, translate};
 pub use typist::KeyId;
 
 use crate::detect::Reading;

@@ -46,7 +46,7 @@ const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
 use crate::ids::{Name, RunId, TerminalId};
 use crate::rounds::config::Config;
-use crate::rounds::{Prompt, Role, Rounds};
+use crate::rounds::{Key, Prompt, Role, Rounds};
 
 /// What a run was asked to do. Never changes; the environment of its agents is no part of it, because that may hold
 /// secrets.
@@ -81,6 +81,9 @@ pub struct Spec {
 pub struct Imported {
     pub rounds: Rounds,
     pub terminals: BTreeMap<Role, TerminalId>,
+    /// The turn that was under way: whose, and where. Its prompt is not sent again as long as its answer may come.
+    #[serde(default)]
+    pub in_flight: Option<(Key, TerminalId)>,
 }
 
 impl Spec {

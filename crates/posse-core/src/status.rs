@@ -212,6 +212,8 @@ pub enum Event {
     Said(Source, Claim),
     /// We submitted a prompt, and saw it taken.
     Prompted,
+    /// The same with one of the tool's own commands: maybe it begins a turn, maybe it is over at once.
+    Commanded,
     /// We answered the question.
     Answered,
     /// We refused what the question asked for. With most agents that is the end of the turn, and the screen shows it.

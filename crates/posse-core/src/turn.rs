@@ -154,7 +154,7 @@ pub enum Look {
     Blank,
     NotRegular,
     Unreadable(String),
-    /// It may still be written (`files::Settling`).
+    /// It has changed between two looks (`files::SETTLED`): it may still be written.
     Unsettled,
     /// Decoded (`files::decode`).
     Ready(String),

@@ -34,6 +34,7 @@ pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
         tool_results: results_in(&messages[answered..]),
         offered: list(&body["tools"]).iter().map(offered).collect(),
         kind: Kind::Conversation,
+        directory: None,
         heard: user_texts.len() + results_in(messages).len(),
     };
     asked.kind = kind(body, &asked, agent_id);

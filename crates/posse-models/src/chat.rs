@@ -10,6 +10,9 @@ use crate::voice::{Voice, pieces, tokens};
 /// How Qwen Code begins what it says in the user's name.
 const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
 
+/// What Qwen Code tells the model that looks through a turn that is over, for what is worth to be remembered.
+const REMEMBERS: &str = "managed memory extraction subagent";
+
 pub(crate) fn read(body: &Value) -> Asked {
     let messages = list(&body["messages"]);
     let user_texts: Vec<String> = messages
@@ -22,19 +25,33 @@ pub(crate) fn read(body: &Value) -> Asked {
     let results_in = |messages: &[Value]| -> Vec<ToolResult> {
         messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
     };
+    let directory = messages.iter().flat_map(|message| texts(&message["content"])).find_map(directory);
     let offered: Vec<Offered> = list(&body["tools"]).iter().map(offered).collect();
-    // Both offer tools in every request of a conversation, and only there.
-    let side = Kind::Side { name: "title", answer: "A scripted session" };
+    let system = messages.iter().filter(|message| message["role"] == "system");
+    let remembers = system.flat_map(|message| texts(&message["content"])).any(|text| text.contains(REMEMBERS));
+    // Both offer tools in every request of a conversation, and else only to the one that remembers.
+    let kind = match offered.is_empty() {
+        true => Kind::Side { name: "title", answer: "A scripted session" },
+        false if remembers => Kind::Side { name: "memory", answer: "There is nothing to remember." },
+        false => Kind::Conversation,
+    };
     Asked {
         model: string(&body["model"]),
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
         tool_results: results_in(&messages[answered..]),
-        kind: if offered.is_empty() { side } else { Kind::Conversation },
+        kind,
         offered,
+        directory,
         heard: user_texts.len() + results_in(messages).len(),
     }
+}
+
+/// Where Qwen Code says that it works.
+fn directory(text: &str) -> Option<String> {
+    let (_, after) = text.split_once("I'm currently working in the directory: ")?;
+    after.lines().next().map(str::to_owned)
 }
 
 fn tool_result(message: &Value) -> ToolResult {

@@ -42,6 +42,7 @@ pub(crate) fn read(body: &Value) -> Asked {
         tool_results: results_in(&items[answered..]),
         offered: offered(body, items),
         kind: Kind::Conversation,
+        directory: None,
         heard: user_texts.len() + results_in(items).len(),
     };
     asked.kind = kind(body);

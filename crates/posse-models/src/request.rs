@@ -14,6 +14,8 @@ pub(crate) struct Asked {
     pub(crate) tool_results: Vec<ToolResult>,
     pub(crate) offered: Vec<Offered>,
     pub(crate) kind: Kind,
+    /// Where the agent says that it works.
+    pub(crate) directory: Option<String>,
     /// How many times the user said something and a tool answered, so far.
     pub(crate) heard: usize,
 }

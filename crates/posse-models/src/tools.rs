@@ -1,5 +1,7 @@
 //! The same wish by different tools: a command to run, a file to write.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::request::Asked;
@@ -42,6 +44,8 @@ pub(crate) fn write(asked: &Asked, wish: &NewFile) -> ToolCall {
         return offered_way(asked, "write", json!({ "filePath": path, "content": content }));
     }
     if offers("write_file") {
+        // It takes no path that does not begin at the root.
+        let path = Path::new(asked.directory.as_deref().unwrap_or_default()).join(path);
         return offered_way(asked, "write_file", json!({ "file_path": path, "content": content }));
     }
     let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
@@ -106,6 +110,10 @@ mod tests {
     fn a_file_by_the_tool_that_is_there() {
         let wish = NewFile { path: "/a".into(), content: "b\nc\n".into() };
         assert_eq!(write(&offering(&[("Write", false)]), &wish).input["file_path"], "/a");
+        let relative = NewFile { path: "a".into(), ..wish.clone() };
+        let there = Asked { directory: Some("/project".into()), ..offering(&[("write_file", false)]) };
+        assert_eq!(write(&there, &relative).input["file_path"], "/project/a");
+        assert_eq!(write(&there, &wish).input["file_path"], "/a");
         let patch = write(&offering(&[("apply_patch", true)]), &wish);
         assert!(patch.input.as_str().unwrap().contains("*** Add File: /a\n+b\n+c\n***"), "{patch:?}");
         let command = write(&offering(&[("exec_command", false)]), &wish);

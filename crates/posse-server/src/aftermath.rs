@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 pub use crate::git::GitError;
 
 use crate::child::{self, ChildError, Leftovers};
+use crate::environment::Environment;
 use crate::git::{self, Draft, WorkTree};
 use crate::quarantine::put_aside;
 
@@ -57,11 +58,11 @@ pub async fn aftermath(directory: &Path, wishes: &Wishes, before: Option<&Snapsh
 async fn aftermath_with(openspec: &OsStr, directory: &Path, wishes: &Wishes, before: Option<&Snapshot>) -> Report {
     let mut report = Report::default();
     if wishes.archive {
-        report.archive = Some(archive_with(openspec, directory).await);
+        report.archive = Some(archive_with(openspec, directory, &Environment::default()).await);
     }
     if let Some(message) = &wishes.commit {
         report.commit = Some(if aftermath::may_commit(report.archive.as_ref()) {
-            git_commit(directory, message, &wishes.quarantine, before).await
+            git_commit(directory, message, &wishes.quarantine, before, &Environment::default()).await
         } else {
             Step::Skipped("not committed, because the archive step failed".into())
         });
@@ -70,11 +71,11 @@ async fn aftermath_with(openspec: &OsStr, directory: &Path, wishes: &Wishes, bef
 }
 
 /// Archives the OpenSpec change in this directory, if there is exactly one.
-pub async fn openspec_archive(directory: &Path) -> Step {
-    archive_with(OsStr::new("openspec"), directory).await
+pub async fn openspec_archive(directory: &Path, environment: &Environment) -> Step {
+    archive_with(OsStr::new("openspec"), directory, environment).await
 }
 
-async fn archive_with(program: &OsStr, directory: &Path) -> Step {
+async fn archive_with(program: &OsStr, directory: &Path, environment: &Environment) -> Step {
     let changes = directory.join("openspec/changes");
     let name = match open_changes(&changes) {
         Ok(names) => match <[_; 1]>::try_from(names) {
@@ -94,6 +95,9 @@ async fn archive_with(program: &OsStr, directory: &Path) -> Step {
         return Step::Skipped(format!("{} looks like an option, not like a change", name.display()));
     }
     let mut command = Command::new(program);
+    if let Some(variables) = environment.variables() {
+        command.env_clear().envs(variables);
+    }
     command.arg("archive").arg(&name).arg("--yes").current_dir(directory).env("NO_COLOR", "1");
     match child::run(command, b"", ARCHIVE, Leftovers::Stay).await {
         Ok(ended) if ended.status.success() => Step::Done(format!("archived the OpenSpec change {}", name.display())),
@@ -118,8 +122,8 @@ fn open_changes(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
 }
 
 /// What is the user's own when a run begins; `None` outside of a repository. To be kept as long as the run.
-pub async fn snapshot(directory: &Path) -> Result<Option<Snapshot>, GitError> {
-    let Some(tree) = WorkTree::find(directory).await? else { return Ok(None) };
+pub async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
+    let Some(tree) = WorkTree::find_in(environment, directory).await? else { return Ok(None) };
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.into_iter().map(|change| change.path).collect();
     let root = tree.root.clone();
@@ -138,8 +142,14 @@ pub async fn snapshot(directory: &Path) -> Result<Option<Snapshot>, GitError> {
 }
 
 /// Commits what has changed since the run began. Suspicious new files go to the quarantine.
-pub async fn git_commit(directory: &Path, message: &str, quarantine: &Path, before: Option<&Snapshot>) -> Step {
-    let tree = match WorkTree::find(directory).await {
+pub async fn git_commit(
+    directory: &Path,
+    message: &str,
+    quarantine: &Path,
+    before: Option<&Snapshot>,
+    environment: &Environment,
+) -> Step {
+    let tree = match WorkTree::find_in(environment, directory).await {
         Ok(Some(tree)) => tree,
         Ok(None) => return Step::Skipped(format!("{} is not in a git repository", directory.display())),
         Err(error) => return Step::Failed(error.to_string()),

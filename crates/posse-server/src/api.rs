@@ -109,6 +109,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(terminals::screen))
         .routes(routes!(terminals::working_directory))
         .routes(routes!(terminals::input))
+        .routes(routes!(terminals::question))
         .routes(routes!(terminals::approve))
         .routes(routes!(terminals::deny))
         .routes(routes!(terminals::explain))

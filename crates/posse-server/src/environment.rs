@@ -1,6 +1,8 @@
 //! What a program gets of its caller's environment.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use posse_core::ids::TerminalId;
 use posse_term::keeper::TERMINAL_VARIABLE;
@@ -37,11 +39,7 @@ pub(crate) fn for_program(
     agent: &BTreeMap<String, String>,
     id: TerminalId,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut variables = caller;
-    variables.retain(|name, value| {
-        let sound = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
-        sound && !DROPPED.contains(&name.as_str())
-    });
+    let mut variables = passed_on(caller);
     let ours = [
         ("TERM", "xterm-256color"),
         ("COLORTERM", "truecolor"),
@@ -54,6 +52,38 @@ pub(crate) fn for_program(
     }
     variables.extend(agent.clone());
     variables.into_iter().map(|(name, value)| (name.into_bytes(), value.into_bytes())).collect()
+}
+
+fn passed_on(mut caller: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    caller.retain(|name, value| {
+        let sound = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
+        sound && !DROPPED.contains(&name.as_str())
+    });
+    caller
+}
+
+/// The environment of a program that is run for somebody in no terminal, such as git. Nothing of it is ever shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(Option<Arc<BTreeMap<String, String>>>);
+
+impl Environment {
+    pub(crate) fn of(caller: BTreeMap<String, String>) -> Self {
+        let mut variables = passed_on(caller);
+        // Whoever ends a terminal ends what carries its id.
+        variables.remove(TERMINAL_VARIABLE);
+        Self(Some(Arc::new(variables)))
+    }
+
+    /// `None`: nobody has said, and it is that of the daemon.
+    pub(crate) fn variables(&self) -> Option<&BTreeMap<String, String>> {
+        self.0.as_deref()
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Environment(..)" } else { "Environment" })
+    }
 }
 
 #[cfg(test)]

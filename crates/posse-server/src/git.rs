@@ -1,4 +1,4 @@
-//! git, as the user has it: their program, configuration and hooks. Paths go in and out between NULs and are never
+//! git, as the user has it: their program, configuration and hooks; for a run of the loop also their environment. Paths go in and out between NULs and are never
 //! patterns; nothing is asked on a terminal; no shell is involved.
 
 mod places;
@@ -16,6 +16,7 @@ use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignor
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
+use crate::environment::Environment;
 
 /// For what git does alone. A status of a large tree on a cold disk takes a while.
 const PLUMBING: Duration = Duration::from_secs(120);
@@ -28,7 +29,7 @@ const WORDS: usize = 2000;
 
 const STATUS: [&str; 5] = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
 
-/// Of the daemon's variables that are for git, these say who the user is and where their configuration lies. All others
+/// Of the variables that are for git, these say who the user is and where their configuration lies. All others
 /// speak of some other repository or call.
 const KEPT: &[&str] = &[
     "GIT_AUTHOR_NAME",
@@ -82,6 +83,8 @@ pub(crate) struct WorkTree {
     /// What it shares with the other work trees: branches, commits.
     common: PathBuf,
     pub(crate) index: PathBuf,
+    /// In which git is run here.
+    environment: Environment,
 }
 
 /// An index in which a commit is put together. The user's own is not touched by that.
@@ -348,10 +351,14 @@ impl WorkTree {
         if self.head().await? != draft.base {
             return Err(GitError::Moved);
         }
-        let mut command = self::command(&self.root, Some(&draft.index()));
+        let mut command = self::command(&self.environment, &self.root, Some(&draft.index()));
         // Hooks speak the user's language, and may use their own index.
         command.env_remove("GIT_OPTIONAL_LOCKS").env_remove("LC_ALL");
-        if let Some(language) = std::env::var_os("LC_ALL") {
+        let language = match self.environment.variables() {
+            Some(variables) => variables.get("LC_ALL").map(OsString::from),
+            None => std::env::var_os("LC_ALL"),
+        };
+        if let Some(language) = language {
             command.env("LC_ALL", language);
         }
         command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
@@ -363,13 +370,13 @@ impl WorkTree {
     }
 
     async fn git(&self, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
-        git(&self.root, index, arguments, input).await
+        git(&self.environment, &self.root, index, arguments, input).await
     }
 }
 
 /// What git says in one line. Ids, names of refs: text.
 pub(crate) async fn ask(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
-    Ok(line(git(directory, None, arguments, b"").await?)?.to_string_lossy().into_owned())
+    Ok(line(git(&Environment::default(), directory, None, arguments, b"").await?)?.to_string_lossy().into_owned())
 }
 
 /// What git says, all of it; with an index of one's own, perhaps.
@@ -379,12 +386,12 @@ pub(crate) async fn hear(
     arguments: &[&str],
     input: &[u8],
 ) -> Result<Vec<u8>, GitError> {
-    success(git(directory, index, arguments, input).await?)
+    success(git(&Environment::default(), directory, index, arguments, input).await?)
 }
 
 /// Whether it is so: git answers with its exit code.
 pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, GitError> {
-    let call = git(directory, None, arguments, b"").await?;
+    let call = git(&Environment::default(), directory, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok(false);
     }
@@ -393,7 +400,7 @@ pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, 
 
 /// What git says, and whether it is well with it: exit code 1 means that it is not.
 pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
-    let call = git(directory, None, arguments, b"").await?;
+    let call = git(&Environment::default(), directory, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok((false, call.ended.stdout));
     }
@@ -402,7 +409,7 @@ pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<
 
 /// Writes files into a work tree, with the hooks that the user has for that. Takes as long as a commit may.
 pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
-    let mut command = command(directory, None);
+    let mut command = command(&Environment::default(), directory, None);
     command.args(arguments);
     success(Call { command: name(arguments), ended: run(command, b"", COMMIT).await? }).map(drop)
 }
@@ -449,8 +456,14 @@ fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
     paths.into_iter().flat_map(|path| [path.0.as_slice(), b"\0"].concat()).collect()
 }
 
-async fn git(directory: &Path, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
-    let mut command = command(directory, index);
+async fn git(
+    environment: &Environment,
+    directory: &Path,
+    index: Option<&Path>,
+    arguments: &[&str],
+    input: &[u8],
+) -> Result<Call, GitError> {
+    let mut command = command(environment, directory, index);
     command.args(arguments);
     let name = name(arguments);
     let ended = run(command, input, PLUMBING).await?;
@@ -489,11 +502,14 @@ async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, G
     Ok(child::run(command, input, limit, Leftovers::Stay).await?)
 }
 
-fn command(directory: &Path, index: Option<&Path>) -> Command {
+fn command(environment: &Environment, directory: &Path, index: Option<&Path>) -> Command {
     let mut command = Command::new("git");
     command.current_dir(directory);
-    for (name, _) in std::env::vars_os() {
-        if speaks_of_another_repository(&name) {
+    if let Some(variables) = environment.variables() {
+        command.env_clear();
+        command.envs(variables.iter().filter(|(name, _)| !speaks_of_another_repository(OsStr::new(name))));
+    } else {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_of_another_repository(name)) {
             command.env_remove(name);
         }
     }

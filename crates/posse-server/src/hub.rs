@@ -35,7 +35,7 @@ use crate::retention;
 use crate::session_files;
 use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
 use crate::tmux_server::TmuxServer;
-use crate::watched_files::WatchedFiles;
+use crate::watched_files::{Watch, WatchedFiles};
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
@@ -54,11 +54,14 @@ struct Entry {
     pump: Option<Handle>,
     /// The agent's own file is watched.
     follows_file: bool,
+    /// What it writes down of what it does is read.
+    events: Option<Watch>,
 }
 
 impl Entry {
     fn new(record: Record) -> Self {
-        Self { title: String::new(), size: record.size, watched: false, pump: None, follows_file: false, record }
+        let (title, size) = (String::new(), record.size);
+        Self { title, size, watched: false, pump: None, follows_file: false, events: None, record }
     }
 }
 
@@ -163,6 +166,9 @@ impl Hub {
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
         self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
         self.tidy();
+        // Of those that have ended while nobody was here.
+        let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
+        let _ = retention::tidy_files(&self.places.events(), &running);
         // Also without a terminal that runs: a server of ours may have outlived the last one, and it is ours to end.
         if self.tmux_is_there || self.running().any(|entry| entry.record.backend == Backend::Tmux) {
             self.want(Backend::Tmux);
@@ -313,11 +319,13 @@ impl Hub {
             }
             Change::Ended { exit, screen_saved } => {
                 entry.record.exit = Some(exit);
+                entry.events = None;
                 // Its last screen is in a file, and read from there when somebody asks.
                 if screen_saved {
                     self.routes.remove(id);
                     entry.pump = None;
                 }
+                self.forget_events(id);
                 let changes = self.put(id);
                 self.emit("terminal_exited", Some(id), json!({ "exit": exit, "text": exit.to_string() }), changes);
             }

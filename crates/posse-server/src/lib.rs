@@ -12,6 +12,7 @@ pub mod backlog;
 mod child;
 mod driven;
 mod environment;
+mod event_files;
 mod first_starts;
 mod git;
 mod hook_files;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posse_core::delivery::Order;
+use posse_core::delivery::{Order, Showing};
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
@@ -94,11 +94,17 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         checkpointed: 0,
         nudge_ends: None,
         last_input: None,
-        last_message: None,
+        before: None,
         exit,
     };
     tokio::spawn(pump.run(queue));
     Handle { events }
+}
+
+/// What an agent showed before it was told something.
+struct Before {
+    answer: Option<String>,
+    rows: Vec<String>,
 }
 
 struct Pump {
@@ -112,8 +118,8 @@ struct Pump {
     agent: Option<Agent>,
     /// Who waits for the last answer to be on the screen, and how long.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
-    /// What others typed while something was being delivered.
-    held_back: VecDeque<Input>,
+    /// What others typed while something was being delivered, and the question that was open then.
+    held_back: VecDeque<(Input, Option<Showing>)>,
     /// Who types what the agent gets from us, and how often.
     writer: WriterId,
     typed: u64,
@@ -143,8 +149,8 @@ struct Pump {
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
-    /// The same, before the agent was last told something.
-    last_message: Option<u64>,
+    /// What was there before the agent was last told something. Nothing if another daemon told it.
+    before: Option<Before>,
     exit: Option<Exit>,
 }
 
@@ -181,6 +187,7 @@ impl Pump {
                 Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::SessionFile(content)) => self.session_file(&content),
+                Some(Event::Said(source, claim)) => self.said(source, claim),
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }
@@ -246,6 +253,8 @@ impl Pump {
                 let why = match why {
                     InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
                     InputRefusal::Full => InputError::Full,
+                    InputRefusal::Off => InputError::Off,
+                    InputRefusal::Failed => InputError::NotTyped,
                 };
                 self.input_done(writer, sequence, Err(why));
             }
@@ -429,9 +438,11 @@ impl Pump {
             Command::BracketedPaste(reply) => {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
-            // One writer at a time: what others type would mix with what is being delivered.
-            Command::Input(input) if self.agent.as_ref().is_some_and(Agent::works) => self.held_back.push_back(input),
-            Command::Input(input) => self.input(input),
+            Command::Input(input) => match &self.agent {
+                // One writer at a time: what others type would mix with what is being delivered.
+                Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing().cloned())),
+                _ => self.input(input),
+            },
             Command::Message { order, writer, sequence, reply } => {
                 let origin = Origin::Request(reply);
                 match &self.agent {
@@ -442,6 +453,7 @@ impl Pump {
             Command::Answer { wish, question, who, reply } => {
                 self.ask_agent(Wanted::Answer { wish, question, who }, reply);
             }
+            Command::Question(reply) => self.tell_question(reply),
             Command::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
@@ -479,15 +491,17 @@ impl Pump {
             }
             Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
             Text::Since(lines) => {
-                let rows = self.since_message()?;
-                Some(rows[rows.len().saturating_sub(lines)..].join("\n"))
+                let before = &self.before.as_ref()?.rows;
+                let new: Vec<&str> = rows.iter().filter(|row| !before.contains(row)).map(String::as_str).collect();
+                Some(new[new.len().saturating_sub(lines)..].join("\n"))
             }
-            Text::Answer => self.agent.as_ref()?.last_answer(&self.since_message()?).ok(),
+            Text::Answer => {
+                let before = self.before.as_ref()?;
+                self.last_answer().filter(|answer| before.answer.as_ref() != Some(answer))
+            }
             Text::Last => {
-                if let Some(agent) = &self.agent {
-                    let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
-                    lines.extend_from_slice(rows);
-                    return agent.last_answer(&lines).ok();
+                if self.agent.is_some() {
+                    return self.last_answer();
                 }
                 let text = match self.last_input {
                     Some(line) if !screen.alternate => self.emulator.text_below(line),
@@ -498,13 +512,16 @@ impl Pump {
         }
     }
 
-    /// The rows that came since the agent was last told something. Nobody knows them if another daemon told it, and on an
-    /// alternate screen nothing stays where it was.
-    fn since_message(&self) -> Option<Vec<String>> {
-        let line = self.last_message.filter(|_| !self.emulator.screen().alternate)?;
-        // What was told is shown where the cursor was, or above: the input field is pushed down by it.
-        let text = self.emulator.text_below(line.saturating_sub(1));
-        Some(text.lines().map(str::to_owned).collect())
+    fn last_answer(&self) -> Option<String> {
+        let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
+        lines.extend_from_slice(self.emulator.screen().filled_rows());
+        self.agent.as_ref()?.last_answer(&lines).ok()
+    }
+
+    /// What is there now is not what comes of the message that is about to be delivered.
+    pub(super) fn remember_before(&mut self) {
+        let rows = self.emulator.screen().filled_rows().to_vec();
+        self.before = Some(Before { answer: self.last_answer(), rows });
     }
 
     fn watch(&mut self, from: Option<u64>, reply: oneshot::Sender<Start>) {
@@ -580,3 +597,7 @@ impl Pump {
 
 #[cfg(test)]
 mod end_tests;
+#[cfg(test)]
+mod question_tests;
+#[cfg(test)]
+mod testing;

@@ -30,8 +30,8 @@ pub(crate) fn expired<'a>(records: impl Iterator<Item = &'a Record>, now: Wall) 
     records.filter(|r| r.exit.is_some() && r.last_active.0 < oldest).map(|r| r.id).collect()
 }
 
-/// Removes last screens of terminals that are not there any more.
-pub(crate) fn tidy_screens(directory: &Path, known: &BTreeSet<TerminalId>) -> io::Result<()> {
+/// Removes files of other terminals than these: last screens, or what agents have written down.
+pub(crate) fn tidy_files(directory: &Path, known: &BTreeSet<TerminalId>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let id = entry.file_name().to_str().and_then(|name| name.parse::<TerminalId>().ok());
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn screens_of_nobody_go() {
+    fn files_of_nobody_go() {
         let directory = tempfile::tempdir().unwrap();
         let known = TerminalId::from_random(1);
         for name in [known.as_str(), "00000002", "00000003.new", "nonsense"] {
             fs::write(directory.path().join(name), "x").unwrap();
         }
-        tidy_screens(directory.path(), &BTreeSet::from([known])).unwrap();
+        tidy_files(directory.path(), &BTreeSet::from([known])).unwrap();
         let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [known.as_str()]);
     }

@@ -30,6 +30,7 @@ use crate::watched_files::WatchedFiles;
 use claim::Claim;
 pub(crate) use claim::ClaimError;
 use driver::{Charge, Driver, Ended};
+pub(crate) use files::RunFiles;
 use view::RunView;
 
 /// What starting an agent takes besides the run's own words. Comes with a request, and is never stored.

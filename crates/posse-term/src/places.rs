@@ -75,6 +75,7 @@ impl Places {
         private_directory(&self.runtime)?;
         private_directory(&self.recordings())?;
         private_directory(&self.plans())?;
+        private_directory(&self.events())?;
         private_directory(&self.screens())
     }
 
@@ -172,6 +173,11 @@ impl Places {
     /// What agents read or run so that they report to us, a directory each.
     pub fn hook_files(&self, provider: &str) -> PathBuf {
         self.home.join("hooks").join(provider)
+    }
+
+    /// What agents write down of what they do, while they run.
+    pub fn events(&self) -> PathBuf {
+        self.home.join("events")
     }
 
     /// The last screens of ended terminals.

@@ -78,6 +78,10 @@ pub enum InputRefusal {
     NotReading,
     /// The program does not read, and what is already waiting for it has reached the limit.
     Full,
+    /// Somebody has switched off its input. Only in tmux.
+    Off,
+    /// It could not be typed, through no fault of the program. Only in tmux.
+    Failed,
 }
 
 /// Why a program could not be started.
@@ -567,6 +571,8 @@ impl Message for Event {
                     InputRefusal::NoSuchTerminal => 0,
                     InputRefusal::NotReading => 1,
                     InputRefusal::Full => 2,
+                    InputRefusal::Off => 3,
+                    InputRefusal::Failed => 4,
                 };
                 out.id(*id).u64(writer.0).u64(*sequence).u8(why);
                 9
@@ -640,6 +646,8 @@ impl Message for Event {
                     0 => InputRefusal::NoSuchTerminal,
                     1 => InputRefusal::NotReading,
                     2 => InputRefusal::Full,
+                    3 => InputRefusal::Off,
+                    4 => InputRefusal::Failed,
                     _ => return None,
                 };
                 Event::InputRefused { id, writer, sequence, why }

@@ -88,8 +88,13 @@ fn event() -> impl Strategy<Value = Event> {
         Just(SpawnRefusal::LimitReached),
         Just(SpawnRefusal::Other),
     ];
-    let input_refusal =
-        prop_oneof![Just(InputRefusal::NoSuchTerminal), Just(InputRefusal::NotReading), Just(InputRefusal::Full)];
+    let input_refusal = prop_oneof![
+        Just(InputRefusal::NoSuchTerminal),
+        Just(InputRefusal::NotReading),
+        Just(InputRefusal::Full),
+        Just(InputRefusal::Off),
+        Just(InputRefusal::Failed)
+    ];
     prop_oneof![
         (any::<u16>(), any::<u32>(), blob()).prop_map(|(version, pid, build)| Event::Hello { version, pid, build }),
         proptest::collection::vec(summary(), 0..4).prop_map(|summaries| Event::Listed { summaries }),

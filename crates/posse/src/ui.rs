@@ -22,7 +22,7 @@ pub(crate) struct Ui {
     unread: std::cell::Cell<bool>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Red,
     Green,
@@ -226,8 +226,9 @@ impl From<String> for Cell {
     }
 }
 
-/// Asks a person. Where there is none the answer is no. Waits on a thread of its own, so that Ctrl-C is heard.
-pub(crate) async fn confirm(question: String) -> Result<bool, Error> {
+/// Asks a person whether agents may trust what is in a directory. Whoever says no wants nothing to be started. Where there is
+/// nobody to ask nothing is trusted, and the agents ask for themselves. Waits on a thread of its own, so that Ctrl-C is heard.
+pub(crate) async fn trusts(question: String) -> Result<bool, Error> {
     if !io::stdin().is_terminal() {
         return Ok(false);
     }
@@ -235,9 +236,20 @@ pub(crate) async fn confirm(question: String) -> Result<bool, Error> {
         eprint!("{question} [y/N] ");
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
+        // Ctrl-D ends no line.
+        if !answer.ends_with('\n') {
+            eprintln!();
+        }
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     });
-    asked.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Error::io("cannot read your answer"))
+    let asked = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    match asked.map_err(Error::io("cannot read your answer"))? {
+        true => Ok(true),
+        false => Err(Error::Failed {
+            message: "cancelled: nothing was started".into(),
+            hint: Some("look at what is in there; then say yes, or give --trust and you are not asked".into()),
+        }),
+    }
 }
 
 /// One line, and nothing that could move someone's cursor.

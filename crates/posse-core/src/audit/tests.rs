@@ -70,9 +70,19 @@ fn an_entry_is_read_as_it_was_written() {
     assert_eq!(rows[0].previous, "0".repeat(64));
 }
 
-/// S-9, the seed's four: role, terminal, count, and lines of the tail.
+/// S-9, the seed's four: role, terminal, count, and up to five lines of the tail.
 #[test]
 fn audit_log_content() {
+    let rows = ["● Running", "", "Bash command", "  rm -r target", " ", "Proceed?", "❯ 1. Yes", "  2. No", "Esc", ""];
+    for (shown, expected) in [
+        (&rows[..], "\n  |   rm -r target\n  | Proceed?\n  | ❯ 1. Yes\n  |   2. No\n  | Esc"),
+        (&rows[4..8], "\n  | Proceed?\n  | ❯ 1. Yes\n  |   2. No"),
+    ] {
+        let shown: Vec<String> = shown.iter().map(|row| (*row).to_owned()).collect();
+        let answering = Answering::new(Wish::Accept, Some(&dialog()), tail(&shown), vec!["1".into()]);
+        let line = Entry { seq: 1, note: note(Step::Answering(Box::new(answering))) }.to_string();
+        assert_eq!(line, format!("audit 1: developer, terminal 00c0ffee, 2/20, accept with 1{expected}"));
+    }
     let line = entry(&written(1).0[0]).to_string();
     assert_eq!(line, "audit 1: developer, terminal 00c0ffee, 2/20, accept with 1\n  | Bash command\n  | ❯ 1. Yes");
     let person = Note { who: Who::person(), ..answering() };

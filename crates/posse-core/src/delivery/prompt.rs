@@ -128,6 +128,11 @@ impl Prompt {
         prompt
     }
 
+    /// Whether the tool takes it for a command of its own, or hands it to a shell. All of them know these marks.
+    pub fn is_command(&self) -> bool {
+        self.order.text.starts_with(['/', '!', '#'])
+    }
+
     pub fn deadline(&self) -> Option<Mono> {
         (self.step != Step::Over).then(|| self.clock.deadline())
     }

@@ -80,6 +80,14 @@ impl Dialog {
         self.only(Meaning::Accept)
     }
 
+    /// What it is about, in a line: the tool and the command or path, or else the question.
+    pub fn about(&self) -> String {
+        match (&self.tool, &self.subject) {
+            (Some(tool), Some(subject)) => format!("{tool} {}", subject.lines().next().unwrap_or_default()),
+            _ => self.question.clone(),
+        }
+    }
+
     pub fn denying(&self) -> Option<usize> {
         self.only(Meaning::Deny)
     }
@@ -309,7 +317,12 @@ impl Detector {
 }
 
 /// FNV-1a over what is asked. It need not resist an attacker, only tell two questions apart.
-fn identity(title: &str, question: &str, detail: &[String], options: &[Choosable]) -> String {
+/// As much of a question's id as people need to name it: another question begins alike once in 65,536 times.
+pub fn short(id: &str) -> &str {
+    id.get(..4).unwrap_or(id)
+}
+
+pub(crate) fn identity(title: &str, question: &str, detail: &[String], options: &[Choosable]) -> String {
     let texts = [title, question].into_iter().chain(detail.iter().map(String::as_str));
     let texts = texts.chain(options.iter().map(|option| option.label.as_str()));
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

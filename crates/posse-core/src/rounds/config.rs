@@ -1,6 +1,7 @@
 //! What a run of the loop is told before it begins. A value comes from the environment, else from the JSON file the
 //! operator named, else from the user's own configuration, else from here.
 
+mod differences;
 mod error;
 mod keys;
 mod layers;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use differences::{Difference, Named};
 pub use error::{ConfigError, Place, Wrong};
 pub use keys::variable_of;
 pub use layers::{Origin, Resolved, auto_accept_in};
@@ -94,7 +96,7 @@ pub struct Handoff {
     pub auto_accept_permissions: bool,
     /// The same without what the environment says: that holds only for who set it, not for who goes on with the run later.
     #[serde(default)]
-    pub auto_accept_configured: bool,
+    pub auto_accept_configured: Option<bool>,
     /// How long a question nobody answers may hold up a turn; 0 means until the response timeout.
     pub waiting_timeout: u32,
 }
@@ -195,7 +197,7 @@ impl Default for Handoff {
             response_timeout: 1800,
             max_file_reminders: 0,
             auto_accept_permissions: false,
-            auto_accept_configured: false,
+            auto_accept_configured: None,
             waiting_timeout: 600,
         }
     }

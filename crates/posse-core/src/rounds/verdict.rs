@@ -51,7 +51,7 @@ fn verdict(text: &str, words: &Words) -> Verdict {
         match (judge(value, words), &together) {
             (Judged::No, _) => return Verdict::No,
             (Judged::Yes, Verdict::Missing) => together = Verdict::Yes,
-            (Judged::Reserved, _) => together = Verdict::Unclear(shown(line)),
+            (Judged::Reserved, _) if written_as_asked || takes_back(value) => together = Verdict::Unclear(shown(line)),
             (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(shown(line)),
             _ => {}
         }
@@ -114,7 +114,7 @@ fn judge(value: &str, words: &Words) -> Judged {
 
 /// Words that say no more than the yes itself. There are more ways to take something back than can be listed, so what a
 /// remark may say is listed instead.
-const AFFIRMING: [&str; 57] = [
+const AFFIRMING: [&str; 71] = [
     "a",
     "above",
     "acceptance",
@@ -123,10 +123,12 @@ const AFFIRMING: [&str; 57] = [
     "and",
     "are",
     "as",
+    "at",
     "been",
     "below",
     "checked",
     "checks",
+    "code",
     "complete",
     "completed",
     "confirmed",
@@ -138,21 +140,33 @@ const AFFIRMING: [&str; 57] = [
     "every",
     "everything",
     "evidence",
+    "executed",
+    "exit",
     "expected",
+    "fine",
     "for",
     "fulfilled",
+    "good",
+    "great",
     "green",
     "has",
     "have",
+    "held",
+    "hold",
+    "holds",
     "is",
     "items",
+    "lgtm",
+    "looks",
     "met",
+    "most",
     "notes",
     "observed",
     "of",
     "ok",
     "pass",
     "passed",
+    "ran",
     "requirements",
     "review",
     "round",
@@ -173,6 +187,8 @@ const AFFIRMING: [&str; 57] = [
     "work",
     "works",
 ];
+/// What there may be so and so many of.
+const COUNTED: [&str; 7] = ["checks", "criteria", "items", "requirements", "scenarios", "steps", "tests"];
 /// What may be said not to be there.
 const UNWANTED: [&str; 8] =
     ["blockers", "defects", "errors", "failures", "findings", "issues", "problems", "regressions"];
@@ -193,12 +209,43 @@ fn harmless(rest: &str) -> bool {
             let all = [before(at, 1), word(at + 1)].contains(&number)
                 || (word(at + 1) == "of" && word(at + 2) == number)
                 || (before(at, 1) == "of" && before(at, 2) == number);
-            all || matches!(before(at, 1), "all" | "cycle" | "round")
+            let which = matches!(before(at, 1), "all" | "cycle" | "round")
+                || (before(at, 1) == "of" && matches!(before(at, 3), "cycle" | "round"));
+            let counted = COUNTED.contains(&word(at + 1));
+            all || which || counted || number == "100" || (number == "0" && before(at, 1) == "code")
         }
         unwanted if UNWANTED.contains(&unwanted) => before(at, 1) == "no",
         word => AFFIRMING.contains(&word),
     };
     rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && (0..words.len()).all(affirms)
+}
+
+/// Words that take something back, and beginnings of such words. A line that is not written as a verdict is asked to be is an
+/// ordinary sentence unless it has one of these.
+const RESERVATIONS: [&str; 12] =
+    ["but", "if", "not", "though", "although", "however", "unless", "without", "only", "cannot", "until", "once"];
+const RESERVED_STEMS: [&str; 13] = [
+    "except",
+    "partial",
+    "fail",
+    "pending",
+    "assum",
+    "condition",
+    "skip",
+    "untested",
+    "block",
+    "error",
+    "missing",
+    "revis",
+    "provided",
+];
+
+fn takes_back(value: &str) -> bool {
+    in_words(value).any(|word| {
+        word.ends_with("n't")
+            || RESERVATIONS.contains(&word.as_str())
+            || RESERVED_STEMS.iter().any(|stem| word.starts_with(stem))
+    })
 }
 
 fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {

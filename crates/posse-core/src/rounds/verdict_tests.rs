@@ -61,6 +61,11 @@ fn s_177_a_verdict_may_be_dressed() {
         "RESULT: PASS (5 of 5)",
         "RESULT: PASS (all 3 steps verified, 5/5 criteria met, no issues found)",
         "RESULT: PASS — see the evidence below",
+        "RESULT: PASS (12 tests passed)",
+        "RESULT: PASS (100%), exit code 0",
+        "RESULT: PASS - every criterion held",
+        // Not written as a verdict is asked to be: evidence.
+        "RESULT: PASS\nEVIDENCE:\n- Result: PASS (exit code 0)\n- Result: Pass, 3 rows shown",
         "I ran everything.\n\nRESULT: PASS\nEVIDENCE:\n- Result: the page shows 3 rows",
     ] {
         assert_eq!(test_verdict(text), Verdict::Yes, "{text:?}");
@@ -95,6 +100,7 @@ fn a_pass_with_a_reservation_is_none() {
         "RESULT: PASS if the warning is ignored",
         "RESULT: PASS (3 of 5 criteria)",
         "RESULT: PASS (4/5)",
+        "Result: pass, but the export is empty",
         "RESULT: PASS - unable to run step 3, simulated instead",
         "RESULT: PASS (with caveats)",
         "RESULT: PASS — criterion 4 unverified",

@@ -14,6 +14,12 @@ impl Run {
         let Place::After(verdict) = self.ledger.place else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
+            // It is done with the user's programs, name and keys, as they have them in their environment.
+            if !self.can_start {
+                let why =
+                    "PASS; what comes after it is to be done, and only `posse loop --resume` knows its environment";
+                return self.stop(Stop::Alone, why, wall);
+            }
             let before = self.ledger.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
         }
@@ -112,3 +118,7 @@ fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
     let text = format!("{word} in round {rounds}, {}", ledger.spec.directory);
     Effect::Notify { event, notice: Notice { priority, title: format!("run {id}: {word}"), text } }
 }
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod tests;

@@ -46,6 +46,26 @@ pub struct TurnRecord {
     pub human_told: bool,
 }
 
+impl TurnRecord {
+    /// A turn of which nothing has been sent yet.
+    fn begun(turn: u64, key: Key, terminal: TerminalId, attempt: u32, text: &str, at: Wall) -> Self {
+        Self {
+            turn,
+            key,
+            terminal,
+            attempt,
+            text: text.to_owned(),
+            begun: at,
+            dispatching: None,
+            printed: None,
+            sent: None,
+            accepts: 0,
+            reminders: 0,
+            human_told: false,
+        }
+    }
+}
+
 /// A turn that failed, until it is tried again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
@@ -103,6 +123,8 @@ impl Ledger {
                 (Rounds::begin(rules, spec.prompt.clone(), spec.config.start_agent), BTreeMap::new())
             }
         };
+        let in_flight = spec.imported.as_ref().and_then(|imported| imported.in_flight);
+        let turns = u32::from(in_flight.is_some());
         Self {
             spec,
             rounds,
@@ -110,9 +132,13 @@ impl Ledger {
             terminals,
             wanted: BTreeMap::new(),
             starting: BTreeMap::new(),
-            place: Place::Between,
-            turns: 0,
-            attempts: 0,
+            place: in_flight.map_or(Place::Between, |(key, terminal)| {
+                // Sent by somebody else, in words we do not know. Its time begins anew.
+                let begun = TurnRecord::begun(1, key, terminal, 1, "", at);
+                Place::Turn(TurnRecord { dispatching: Some(at), sent: Some(at), ..begun })
+            }),
+            turns: turns.into(),
+            attempts: turns,
             archived: 0,
             failed: None,
             parked: None,
@@ -195,20 +221,7 @@ impl Ledger {
             Entry::TurnBegun { turn, key, terminal, attempt, text } => {
                 self.turns = *turn;
                 self.attempts = *attempt;
-                self.place = Place::Turn(TurnRecord {
-                    turn: *turn,
-                    key: *key,
-                    terminal: *terminal,
-                    attempt: *attempt,
-                    text: text.clone(),
-                    begun: at,
-                    dispatching: None,
-                    printed: None,
-                    sent: None,
-                    accepts: 0,
-                    reminders: 0,
-                    human_told: false,
-                });
+                self.place = Place::Turn(TurnRecord::begun(*turn, *key, *terminal, *attempt, text, at));
             }
             Entry::Parked { until, times, limit, .. } => {
                 self.parked = Some(*until);
@@ -306,6 +319,8 @@ impl Ledger {
                 return self.rounds.answered(key, text);
             }
             Entry::TurnFailed { cause, message, .. } => {
+                // Nobody knows what it remembers of the task.
+                self.rounds.forget(turn.key.role());
                 // What an agent was never asked it cannot be at: then the one before it counts.
                 if turn.dispatching.is_some() || self.failed.is_none() {
                     let record = turn.clone();
@@ -323,3 +338,7 @@ impl Ledger {
 pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
     Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or(0))
 }
+
+#[cfg(test)]
+#[path = "import_tests.rs"]
+mod import_tests;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Place};
 use super::sending::SETTLE;
 use super::{Caller, Effect, Entry, Happened, Spec, Stop};
 use crate::ids::TerminalId;
@@ -101,7 +101,7 @@ impl Run {
             }
             Happened::Came(caller) => {
                 (self.can_start, self.hurry) = (true, caller.hurry);
-                self.heed(caller, now, wall);
+                self.heed(caller, false, now, wall);
                 if caller.hurry && matches!(self.live, Live::Parked { .. }) {
                     self.look_again(now, wall);
                 }
@@ -158,10 +158,16 @@ impl Run {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether what happened to this turn still matters: it is the last one, or the failed one that is looked at again.
+    /// Whether what happened to this turn still matters: it is the last one, one that goes on after all, or the failed one
+    /// that is looked at again.
     fn concerns(&self, turn: u64) -> bool {
+        let under_way = match &self.ledger.place {
+            Place::Turn(record) => record.turn == turn,
+            Place::Unarchived { turn: unarchived, .. } => *unarchived == turn,
+            _ => false,
+        };
         let reconsidered = || self.ledger.failed.as_ref().is_some_and(|failed| failed.record.turn == turn);
-        turn == self.ledger.turns || (matches!(self.live, Live::Reconsidering) && reconsidered())
+        turn == self.ledger.turns || under_way || (matches!(self.live, Live::Reconsidering) && reconsidered())
     }
 
     pub(super) fn record(&mut self, entry: Entry, wall: Wall) {
@@ -237,12 +243,19 @@ impl Run {
         self.stop(Stop::Start, &why, wall);
     }
 
-    /// Whether permissions are accepted is a matter of who goes on with it, not of who began it.
-    pub(super) fn heed(&mut self, caller: Caller, now: Mono, wall: Wall) {
+    /// Whether permissions are accepted is a matter of the person who goes on with it, not of who began it. While it goes on
+    /// nobody can have more accepted: it might be one of its agents.
+    pub(super) fn heed(&mut self, caller: Caller, stopped: bool, now: Mono, wall: Wall) {
         let handoff = &self.ledger.spec.config.handoff;
-        let on = caller.auto_accept.unwrap_or(handoff.auto_accept_configured);
-        if on == handoff.auto_accept_permissions {
+        let accepts = handoff.auto_accept_permissions;
+        let on = caller.auto_accept.or(handoff.auto_accept_configured).unwrap_or(accepts);
+        if on == accepts || !caller.hurry {
             return;
+        }
+        if on && !stopped {
+            let text =
+                "AUTO_ACCEPT_PERMISSIONS=1 counts for a run that was stopped; `posse run stop` it, and resume it then";
+            return self.say(Level::Warning, text, wall);
         }
         self.record(Entry::AutoAccept { on }, wall);
         let text = match on {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::{Place, elapsed};
+use super::ledger::{Failed, Place, elapsed};
 use super::machine::{Live, Run, runtime};
 use super::{Caller, Effect, Entry, Stop};
 use crate::ids::TerminalId;
@@ -24,11 +24,12 @@ impl Run {
         if !matches!(self.live, Live::Resting) || self.ledger.status().is_over() {
             return;
         }
+        let stopped = self.ledger.stopped.is_some();
         if !self.ledger.is_fresh() || !self.ledger.wanted.is_empty() {
             self.record(Entry::Resumed, wall);
         }
         if let Some(caller) = caller {
-            self.heed(caller, now, wall);
+            self.heed(caller, stopped, now, wall);
         }
         for (role, terminal) in adopted {
             self.record(Entry::TerminalReady { role, terminal }, wall);
@@ -79,8 +80,8 @@ impl Run {
     /// Goes on from between two turns. If the last one failed, its agent may be at it all the same, or its answer may be
     /// there: whoever is asked a second time might do it twice, and what was written would be lost.
     pub(super) fn look_again(&mut self, now: Mono, wall: Wall) {
-        let failed = self.ledger.failed.as_ref().map(|failed| &failed.record);
-        let Some(record) = failed.filter(|record| record.dispatching.is_some()) else {
+        let asked = |failed: &&Failed| failed.record.sent.is_some() || failed.cause == Cause::Unreachable;
+        let Some(Failed { record, .. }) = self.ledger.failed.as_ref().filter(asked) else {
             return self.go_between(now, wall);
         };
         self.live = Live::Reconsidering;
@@ -103,7 +104,8 @@ impl Run {
             return;
         }
         let commits = self.ledger.spec.config.post_processing.git_commit;
-        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() {
+        // Without anybody there it stops below, and looks when somebody is.
+        if self.ledger.is_fresh() && commits && self.ledger.snapshot.is_none() && self.can_start {
             self.live = Live::Snapshotting;
             return self.out.push(Effect::TakeSnapshot);
         }

@@ -1,6 +1,7 @@
 //! Scenarios of the spec that are about a whole run: how it starts, stops, goes on and ends. What happens is told step by
 //! step; what the run wants is compared in a few words.
 
+mod cooldown;
 mod going_on;
 
 use std::collections::{BTreeMap, BTreeSet};

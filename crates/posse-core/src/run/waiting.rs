@@ -26,7 +26,7 @@ impl Run {
             let ago = self.ledger.since_accept(record.terminal, wall)?;
             (ago < crate::permission::COOLDOWN).then(|| Mono(now.0.saturating_sub(ago)))
         };
-        let accepted_at = self.accepted.get(&record.terminal).copied().or_else(before_us);
+        let accepted_at = self.accepted.get(&record.terminal).copied().max(before_us());
         let before = Before {
             accepts: record.accepts,
             reminders: record.reminders,

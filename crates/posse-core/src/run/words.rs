@@ -16,8 +16,8 @@ use crate::turn::{self, Notice, Seen};
 pub struct Caller {
     /// A person, just now: what the run waits for is tried at once.
     pub hurry: bool,
-    /// Whether permissions are accepted from now on, by their environment. If it says nothing about it, what is configured
-    /// holds.
+    /// Whether permissions are accepted from now on, by the environment of a person who goes on with a run that was stopped. If
+    /// it says nothing about it, what is configured holds.
     pub auto_accept: Option<bool>,
 }
 

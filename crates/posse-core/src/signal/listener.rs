@@ -1,11 +1,13 @@
-//! From signals, hooks and session files to claims, by the rules of one agent. Without memory: what is claimed twice is
-//! said twice.
+//! From signals, hooks, session files and lines of events to claims, by the rules of one agent. Without memory: what is
+//! claimed twice is said twice.
+
+use std::collections::BTreeMap;
 
 use regex::RegexSet;
 use serde_json::Value;
 
 use super::Signal;
-use super::rules::{Means, Rule, SignalRules, Word};
+use super::rules::{EventRule, Means, Rule, SignalRules, Word};
 use crate::status::{Claim, Source, WaitingKind};
 
 /// Why rules for signals cannot be used.
@@ -78,6 +80,14 @@ impl Listener {
         Some((Source::SessionFile, means.map_or(Some(Claim::Nothing), |means| claim(means, content))?))
     }
 
+    /// A line was written into the file of events, after this one.
+    pub fn event(&self, line: &Value, before: Option<&Value>) -> Option<(Source, Claim)> {
+        let after = |like: &BTreeMap<String, Value>| before.is_some_and(|before| is_like(before, like));
+        let decides = |rule: &&EventRule| is_like(line, &rule.is) && !rule.unless_after.as_ref().is_some_and(after);
+        let rule = self.rules.events.iter().find(decides)?;
+        Some((Source::SessionFile, claim(&rule.means, line)?))
+    }
+
     /// `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
     fn agent_state(&self, payload: &str) -> Option<Claim> {
         let field = |name: &str| {
@@ -113,8 +123,8 @@ fn claim(means: &Means, with: &Value) -> Option<Claim> {
         Means::Word(word) => (*word, None),
         Means::Rule(rule) => (rule.says, Some(rule)),
     };
-    let member = |name: fn(&Rule) -> Option<&String>| rule.and_then(name).and_then(|name| with.get(name));
-    if member(|rule| rule.unless.as_ref()).is_some_and(is_filled) {
+    let told = |name: fn(&Rule) -> Option<&String>| rule.and_then(name).and_then(|name| member(with, name));
+    if told(|rule| rule.unless.as_ref()).is_some_and(is_filled) {
         return None;
     }
     Some(match word {
@@ -123,15 +133,24 @@ fn claim(means: &Means, with: &Value) -> Option<Claim> {
         Word::TurnOver => Claim::TurnOver,
         Word::Nothing => Claim::Nothing,
         Word::Asking => {
-            let told = member(|rule| rule.kind_from.as_ref()).and_then(Value::as_str);
-            let known = rule.zip(told).and_then(|(rule, told)| rule.kinds.get(told).copied());
+            let kind = told(|rule| rule.kind_from.as_ref()).and_then(Value::as_str);
+            let known = rule.zip(kind).and_then(|(rule, kind)| rule.kinds.get(kind).copied());
             Claim::Asking(known.or(rule.and_then(|rule| rule.kind)))
         }
         Word::Failed => {
-            let class = member(|rule| rule.class_from.as_ref()).and_then(Value::as_str);
+            let class = told(|rule| rule.class_from.as_ref()).and_then(Value::as_str);
             Claim::Failed(class.unwrap_or("error").to_owned())
         }
     })
+}
+
+/// A member by its name, or by `a.b` a member of a member.
+fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+fn is_like(line: &Value, like: &BTreeMap<String, Value>) -> bool {
+    like.iter().all(|(path, expected)| member(line, path) == Some(expected))
 }
 
 fn is_filled(value: &Value) -> bool {
@@ -232,6 +251,29 @@ mod tests {
         idle = "turn_over"
         error = { says = "failed", class_from = "error" }
         asked = { says = "asking", kind_from = "tool_name", kinds = { permission = "permission", question = "question" } }
+    "#;
+
+    const QWEN: &str = r#"
+        [[events]]
+        if = { type = "control_request", "request.subtype" = "can_use_tool" }
+        [events.means]
+        says = "asking"
+        kind = "permission"
+        kind_from = "request.tool_name"
+        kinds = { ask_user_question = "question" }
+
+        [[events]]
+        if = { type = "control_response", "response.response.allowed" = false }
+        means = "ready"
+
+        [[events]]
+        if = { type = "stream_event", "event.type" = "message_stop" }
+        unless_after = { "message.stop_reason" = "tool_use" }
+        means = "ready"
+
+        [[events]]
+        if = { type = "user" }
+        means = "working"
     "#;
 
     fn listener(text: &str) -> Listener {
@@ -356,6 +398,35 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_events_have_meanings() {
+        let qwen = listener(QWEN);
+        let asks = |tool| json!({"type": "control_request", "request": {"subtype": "can_use_tool", "tool_name": tool}});
+        let answered =
+            |allowed: bool| json!({"type": "control_response", "response": {"response": {"allowed": allowed}}});
+        let stop = json!({"type": "stream_event", "event": {"type": "message_stop"}});
+        let said = |reason: Value| json!({"type": "assistant", "message": {"stop_reason": reason}});
+        for (line, before, expected) in [
+            (json!({"type": "user", "message": {"content": "hi"}}), None, Some(Working)),
+            (asks("run_shell_command"), None, Some(Asking(Some(Permission)))),
+            (asks("ask_user_question"), None, Some(Asking(Some(Question)))),
+            (json!({"type": "control_request", "request": {"subtype": "initialize"}}), None, None),
+            (answered(false), None, Some(Ready)),
+            (answered(true), None, None),
+            (stop.clone(), Some(said(json!(null))), Some(Ready)),
+            (stop.clone(), Some(said(json!("tool_use"))), None),
+            (stop.clone(), None, Some(Ready)),
+            (said(json!("tool_use")), None, None),
+            (json!({"type": "stream_event", "event": "message_stop"}), None, None),
+            (json!({"type": ["user"]}), None, None),
+            (json!("user"), None, None),
+        ] {
+            let expected = expected.map(|claim| (Source::SessionFile, claim));
+            assert_eq!(qwen.event(&line, before.as_ref()), expected, "{line} after {before:?}");
+        }
+        assert_eq!(listener(CODEX).event(&stop, None), None, "nothing is known of it");
+    }
+
+    #[test]
     fn misspelt_rules_are_errors() {
         for text in [
             "osc_app = ['x']",
@@ -363,6 +434,8 @@ mod tests {
             "[hooks]\nStop = 'over'",
             "[hooks.Stop]\nsays = 'turn_over'\nunles = 'x'",
             "[session_file]\nfield = 'status'",
+            "[[events]]\nmeans = 'ready'",
+            "[[events]]\nif = {}\nafter = {}\nmeans = 'ready'",
         ] {
             assert!(toml::from_str::<SignalRules>(text).is_err(), "{text}");
         }

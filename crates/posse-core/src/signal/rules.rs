@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::status::WaitingKind;
 
@@ -19,6 +20,10 @@ pub struct SignalRules {
     #[serde(default)]
     pub hooks: BTreeMap<String, Means>,
     pub session_file: Option<SessionFileRules>,
+    /// Of the file into which it writes what it does; tried in this order, and the first that holds decides. Another line
+    /// says nothing.
+    #[serde(default)]
+    pub events: Vec<EventRule>,
 }
 
 /// Regular expressions, in the order in which they are tried. Another title says nothing.
@@ -56,6 +61,18 @@ pub struct SessionFileRules {
     pub states: BTreeMap<String, Means>,
 }
 
+/// What a line of a file means into which the agent writes what it does, each line a value of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventRule {
+    /// Members of the line and the values they must have. `a.b` is a member of a member.
+    #[serde(rename = "if")]
+    pub is: BTreeMap<String, Value>,
+    /// The line says nothing if the one before it is like this.
+    pub unless_after: Option<BTreeMap<String, Value>>,
+    pub means: Means,
+}
+
 /// What something means: a word, or a word with conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -75,7 +92,7 @@ pub enum Word {
     Nothing,
 }
 
-/// A word that depends on what comes with it.
+/// A word that depends on what comes with it: on members of what was told, where `a.b` is a member of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {

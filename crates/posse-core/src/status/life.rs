@@ -11,6 +11,7 @@ use crate::time::{Mono, Wall};
 
 const STARTING: &str = "starting";
 const PROMPTED: &str = "a prompt was submitted";
+const COMMANDED: &str = "a command was submitted";
 const ANSWERED: &str = "the question was answered";
 
 /// Where in its life a terminal is.
@@ -124,7 +125,8 @@ impl Life {
             }
             Event::Read(reading) => self.read(reading, now),
             Event::Said(source, claim) => self.said(*source, claim, now, wall),
-            Event::Prompted => self.prompted(now),
+            Event::Prompted => self.prompted(PROMPTED, now),
+            Event::Commanded => self.prompted(COMMANDED, now),
             Event::Answered => self.answered(now),
             Event::Denied => self.asking = None,
             Event::Missed => self.missed(),
@@ -246,14 +248,14 @@ impl Life {
         }
     }
 
-    fn prompted(&mut self, now: Mono) {
+    fn prompted(&mut self, what: &'static str, now: Mono) {
         self.note(Turns::Some);
         (self.border, self.asking, self.at_it) = (Some(Border::Prompted(now)), None, false);
         for claim in &mut self.said {
             claim.take_if(|claim| *claim == Claim::Working);
         }
         if !self.shows_question() {
-            self.word = Some(Word { by: Speaker::Us(PROMPTED), claim: Claim::Working, at: now });
+            self.word = Some(Word { by: Speaker::Us(what), claim: Claim::Working, at: now });
         }
     }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::detect::{Evidence, Strength};
 use crate::time::Mono;
 use Claim::{Asking, Failed, Ready, TurnOver, Working};
-use Event::{Answered, Denied, Exited, Prompted, Running, Said};
+use Event::{Answered, Commanded, Denied, Exited, Prompted, Running, Said};
 use Source::{Hook, Osc, Progress, SessionFile, Title};
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 use WaitingKind::{Permission, Question, Startup};
@@ -299,6 +299,13 @@ fn what_was_over_before_the_turn_does_not_end_it() {
     );
     // A prompt that was not taken.
     check_idle(&[(2_000, Prompted)], &[prompted, (3_500, Completed, "rule idle")]);
+    // An agent that would have told that it has begun: it is only slow. But not for ever.
+    let alive = (500, Said(SessionFile, Claim::Nothing));
+    check_idle(&[alive.clone(), (2_000, Prompted), (2_100, quiet(1)), (9_000, spinner())], &[prompted]);
+    check_idle(&[alive.clone(), (2_000, Prompted)], &[prompted, (12_000, Completed, "rule idle")]);
+    // Of its own commands it tells nothing.
+    let commanded = (2_000, Processing, "a command was submitted");
+    check_idle(&[alive, (2_000, Commanded)], &[commanded, (3_500, Completed, "rule idle")]);
 }
 
 #[test]

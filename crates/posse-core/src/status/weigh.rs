@@ -29,6 +29,10 @@ pub(super) const DOUBT: Duration = Duration::from_millis(1500);
 /// question was 2.15 s, while someone typed.
 pub(super) const ASKING: Duration = Duration::from_millis(2500);
 
+/// A prompt was taken, and an agent that tells when it begins has not begun: for this long a quiet screen is still the one
+/// of before. Qwen Code took 3.5 s on a machine with six compilers; three times that.
+const UNHEARD: Duration = Duration::from_secs(10);
+
 /// The end of a turn that was told and is shown within this time is one end; a screen that is quiet later must settle.
 /// As long as a wrong status may stand.
 const SHOWN: Duration = Duration::from_millis(2000);
@@ -165,6 +169,8 @@ pub(super) struct Against<'a> {
     pub(super) fresh: bool,
     /// It has not been ready since the start.
     pub(super) starting: bool,
+    /// We have sent a prompt, and it would have told that it works on it.
+    pub(super) unheard: bool,
 }
 
 /// When what the screen says is believed, if it stays; `None`: not on its own.
@@ -212,7 +218,7 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 }
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, Against { word, standing, fresh, .. }: Against<'_>) -> Option<Mono> {
+fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_>) -> Option<Mono> {
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
@@ -220,6 +226,7 @@ fn quiet(seen: &Seen, Against { word, standing, fresh, .. }: Against<'_>) -> Opt
         Some(Word { claim: Claim::Failed(_), .. }) => return None,
         Some(word) if word.announced(seen) => return Some(seen.since.max(word.at)),
         Some(word) if !word.is_end() && closed(word) => return seen.closed,
+        _ if unheard => UNHEARD,
         // We know what we did, and what we sent may still be on its way.
         Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
         // Quiet, and then a question: nobody must take the moment between for the end.

@@ -5,7 +5,6 @@
 use std::time::{Duration, SystemTime};
 
 use super::Look;
-use crate::time::Mono;
 
 /// A file that has not changed for this long is complete. Chosen: a program that writes an answer writes it in one go; two
 /// looks 50 ms apart see whether it does not. Whoever needs longer between two writes writes a temporary file, as told.
@@ -19,40 +18,6 @@ pub struct Sighting {
     pub len: u64,
     pub modified: SystemTime,
     pub inode: u64,
-    /// It was seen to be renamed into place, and not to be written to since.
-    pub placed: bool,
-}
-
-/// Whether a file may be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    Yes,
-    /// Look again, not before this instant.
-    NotBefore(Mono),
-}
-
-/// Follows a file from look to look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settling {
-    first: Option<(Sighting, Mono)>,
-}
-
-impl Settling {
-    /// Takes in a sighting. Two equal ones, far enough apart, or one of a file that came complete, and it is settled.
-    pub fn see(&mut self, sighting: Sighting, now: Mono) -> Settled {
-        let same = |first: &Sighting| Sighting { placed: first.placed, ..sighting } == *first;
-        let since = match self.first {
-            Some((first, since)) if same(&first) => since,
-            _ => now,
-        };
-        self.first = Some((sighting, since));
-        if sighting.placed || now >= since + SETTLED { Settled::Yes } else { Settled::NotBefore(since + SETTLED) }
-    }
-
-    /// There is no file, or none that could be looked at.
-    pub fn lost(&mut self) {
-        self.first = None;
-    }
 }
 
 /// The text of a file, and what had to be done to get it, for the log.

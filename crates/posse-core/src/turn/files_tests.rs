@@ -2,46 +2,6 @@ use std::collections::HashSet;
 
 use super::*;
 
-fn at(ms: u64) -> Mono {
-    Mono(Duration::from_millis(ms))
-}
-
-fn sighting(len: u64, modified_ms: u64, inode: u64) -> Sighting {
-    let modified = SystemTime::UNIX_EPOCH + Duration::from_millis(modified_ms);
-    Sighting { len, modified, inode, placed: false }
-}
-
-#[test]
-fn a_file_is_settled_when_it_has_not_changed_for_50_ms() {
-    let (short, long) = (sighting(3, 0, 1), sighting(9, 40, 1));
-    let not_before = |ms| Settled::NotBefore(at(ms));
-    for (case, table) in [
-        ("unchanged", &[(0, short, not_before(50)), (49, short, not_before(50)), (50, short, Settled::Yes)][..]),
-        ("looked at late", &[(0, short, not_before(50)), (9_000, short, Settled::Yes)]),
-        ("S-104, it grows", &[(0, short, not_before(50)), (50, long, not_before(100)), (100, long, Settled::Yes)]),
-        ("rewritten at the same length", &[(0, short, not_before(50)), (50, sighting(3, 1, 1), not_before(100))]),
-        ("another file in its place", &[(0, short, not_before(50)), (50, sighting(3, 0, 2), not_before(100))]),
-        ("renamed into place", &[(0, Sighting { placed: true, ..short }, Settled::Yes)]),
-        (
-            "renamed into place, then written to",
-            &[(0, Sighting { placed: true, ..short }, Settled::Yes), (10, long, not_before(60))],
-        ),
-    ] {
-        let mut settling = Settling::default();
-        for (ms, sighting, expected) in table {
-            assert_eq!(settling.see(*sighting, at(*ms)), *expected, "{case}, at {ms} ms");
-        }
-    }
-}
-
-#[test]
-fn a_file_that_was_away_begins_anew() {
-    let mut settling = Settling::default();
-    settling.see(sighting(3, 0, 1), at(0));
-    settling.lost();
-    assert_eq!(settling.see(sighting(3, 0, 1), at(60)), Settled::NotBefore(at(110)));
-}
-
 #[test]
 fn s_107_bytes_become_plain_text() {
     for (bytes, text) in [

@@ -95,11 +95,6 @@ impl Turn {
         self.accepts.count()
     }
 
-    /// The last accept in this terminal, for the turn after this one.
-    pub fn accepted_at(&self) -> Option<Mono> {
-        self.accepts.last()
-    }
-
     /// Whether the agent was seen at work, or time was up for that.
     pub fn started(&self) -> bool {
         self.started
@@ -208,6 +203,7 @@ impl Turn {
     /// The status is another one, or can or cannot be read.
     fn observe(&mut self, seen: Option<Seen>, outage: Option<Outage>, now: Mono, effects: &mut Vec<Effect>) {
         let was = (self.is_quiet(), self.seen.as_ref().map(|seen| seen.epoch));
+        let was_unproven = self.seen.as_ref().is_some_and(|seen| seen.unproven);
         self.outage = outage;
         if let Some(seen) = seen {
             self.seen = Some(seen);
@@ -224,6 +220,9 @@ impl Turn {
             // That a prompt was submitted is no observation of what the agent does with it.
             self.started |= !self.seen.as_ref().is_some_and(|seen| seen.unproven);
             self.idle_since = None;
+        } else if was_unproven && !self.seen.as_ref().is_some_and(|seen| seen.unproven) {
+            // It was at it meanwhile, and is done.
+            self.started = true;
         }
         match (kind, &self.seen) {
             (StatusKind::WaitingUserAnswer, Some(seen)) => Waiting::follow(&mut self.waiting, seen, now),

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::{AcceptFailure, Cause, Effect, Level, Notice, Seen, Turn};
+use crate::detect::dialog::short;
+use crate::ids::TerminalId;
 use crate::permission::{CAP, COOLDOWN, Verdict};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
@@ -139,7 +141,7 @@ impl Turn {
             // The turn is about to end; what is allowed now nobody would watch over.
             Verdict::Accept { .. } if now > self.last_instant => {}
             Verdict::Accept { n } => {
-                self.tell_if_in_vain(effects);
+                self.tell_if_in_vain(seen, effects);
                 self.accepts.sending(now);
                 self.accepting = Some(Tried { question: seen.question.clone() });
                 effects.push(Effect::Accept { n, cap: CAP, question: seen.question.clone(), epoch: seen.epoch });
@@ -176,7 +178,7 @@ impl Turn {
         }
     }
 
-    fn tell_if_in_vain(&mut self, effects: &mut Vec<Effect>) {
+    fn tell_if_in_vain(&mut self, seen: &Seen, effects: &mut Vec<Effect>) {
         let Some(waiting) = &mut self.waiting else { return };
         waiting.accepts += 1;
         if waiting.accepts <= IN_VAIN || std::mem::replace(&mut self.vain_told, true) {
@@ -185,7 +187,7 @@ impl Turn {
         let words =
             |who: &str| format!("accepting seems to have no effect: {who} was accepted {IN_VAIN} times and still asks");
         self.say(Level::Warning, words, effects);
-        self.notify("accepting seems to have no effect", effects);
+        self.notify("accepting seems to have no effect", seen, effects);
     }
 
     fn need_person(&mut self, why: &Hands, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
@@ -204,13 +206,11 @@ impl Turn {
                 Hands::NotPlain => "and there is no plain yes to it",
                 Hands::Refused | Hands::Ours => "and accepting it was refused",
             };
-            let kind = kind(seen);
-            let warning = |who: &str| {
-                format!("{who} waits for an answer ({kind}) {what}; `posse approve {id}` or `posse deny {id}` answers")
-            };
+            let (kind, answers) = (kind(seen), answers(id, seen));
+            let warning = |who: &str| format!("{who} waits for an answer ({kind}) {what}; {answers}");
             self.say(Level::Warning, warning, effects);
             if !std::mem::replace(&mut self.human_told, true) {
-                self.notify("an agent waits for an answer", effects);
+                self.notify("an agent waits for an answer", seen, effects);
             }
             if let Hands::Refused = why {
                 self.accept(seen, now, effects);
@@ -219,11 +219,16 @@ impl Turn {
     }
 
     /// Urgent: the run stands still until someone comes. Only who and where, never what is asked.
-    fn notify(&self, what: &str, effects: &mut Vec<Effect>) {
-        let id = self.who.terminal;
-        let text = format!("{}. `posse approve {id}` or `posse deny {id}` answers.", self.name());
+    fn notify(&self, what: &str, seen: &Seen, effects: &mut Vec<Effect>) {
+        let text = format!("{}. {}.", self.name(), answers(self.who.terminal, seen));
         effects.push(Effect::Notify(Notice { priority: 5, title: format!("posse: {what}"), text }));
     }
+}
+
+/// Who comes later must not answer another question than the one they were called for.
+fn answers(terminal: TerminalId, seen: &Seen) -> String {
+    let question = seen.question.as_ref().map(|id| format!(" --question {}", short(id))).unwrap_or_default();
+    format!("`posse approve {terminal}{question}` or `posse deny {terminal}{question}` answers")
 }
 
 fn kind(seen: &Seen) -> &'static str {

@@ -28,11 +28,15 @@ pub(super) fn opencode(home: &mut Home, server: &ModelServer, options: &Options)
 }
 
 pub(super) fn qwen(home: &mut Home, server: &ModelServer, options: &Options) -> io::Result<()> {
-    let settings = json!({
+    let mut settings = json!({
         "security": { "auth": { "selectedType": "openai" }, "folderTrust": { "enabled": !options.trusted } },
         "general": { "disableAutoUpdate": true, "disableUpdateNag": true, "enableAutoUpdate": false },
         "privacy": { "usageStatisticsEnabled": false }, "telemetry": { "enabled": false },
     });
+    if options.retries.is_some() {
+        // It tries seven times whatever is set, and waits for more than a minute in all; what is set is tried on top of that.
+        settings["model"] = json!({ "generationConfig": { "maxRetries": 0 } });
+    }
     home.write(".qwen/settings.json", &settings.to_string())?;
     home.set("OPENAI_API_KEY", "dummy");
     home.set("OPENAI_BASE_URL", &server.openai_url());

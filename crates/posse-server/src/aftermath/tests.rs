@@ -66,11 +66,11 @@ impl Repo {
     }
 
     pub(super) async fn begin(&self) -> Option<Snapshot> {
-        snapshot(&self.root).await.unwrap()
+        snapshot(&self.root, &Environment::default()).await.unwrap()
     }
 
     pub(super) async fn commit(&self, before: Option<&Snapshot>) -> Step {
-        git_commit(&self.root, "the work", &self.quarantine(), before).await
+        git_commit(&self.root, "the work", &self.quarantine(), before, &Environment::default()).await
     }
 
     #[track_caller]
@@ -326,7 +326,7 @@ async fn our_own_and_what_is_ignored_is_never_committed() {
     // A quarantine within the project.
     let aside = repo.root.join("aside");
     repo.write("aside/y=1", "put aside before\n");
-    let step = git_commit(&repo.root, "m", &aside, before.as_ref()).await;
+    let step = git_commit(&repo.root, "m", &aside, before.as_ref(), &Environment::default()).await;
     repo.check_commit(&step, &["A .gitignore"]);
     assert_eq!(repo.read("aside/y=1"), "put aside before\n");
     assert_eq!(repo.read(".tmp/x=1"), "x\n");
@@ -358,8 +358,8 @@ async fn repositories_within_are_left_alone() {
 #[tokio::test]
 async fn without_a_repository_nothing_is_done() {
     let place = tempfile::tempdir().unwrap();
-    assert_eq!(snapshot(place.path()).await.unwrap(), None);
-    let step = git_commit(place.path(), "m", place.path(), None).await;
+    assert_eq!(snapshot(place.path(), &Environment::default()).await.unwrap(), None);
+    let step = git_commit(place.path(), "m", place.path(), None, &Environment::default()).await;
     assert!(matches!(&step, Step::Skipped(why) if why.ends_with("is not in a git repository")), "{step:?}");
 
     // It has become one, or another one, during the run.
@@ -369,7 +369,7 @@ async fn without_a_repository_nothing_is_done() {
         let step = repo.commit(before.as_ref()).await;
         assert!(matches!(&step, Step::Skipped(why) if why.contains("cannot tell what is yours")), "{step:?}");
     }
-    let step = git_commit(&repo.root.join(".git"), "m", place.path(), None).await;
+    let step = git_commit(&repo.root.join(".git"), "m", place.path(), None, &Environment::default()).await;
     assert!(matches!(step, Step::Skipped(_)), "{step:?}");
 }
 
@@ -400,10 +400,10 @@ async fn detached_in_a_linked_work_tree_or_from_a_directory_within() {
     let linked = repo.root.parent().unwrap().join("linked");
     repo.git(&["worktree", "add", "--quiet", linked.to_str().unwrap(), "main"]);
     let within = linked.join("d");
-    let before = snapshot(&within).await.unwrap();
+    let before = snapshot(&within, &Environment::default()).await.unwrap();
     fs::write(linked.join("d/e"), "x\n").unwrap();
     fs::write(linked.join("lock"), "x\n").unwrap();
-    let step = git_commit(&within, "m", &repo.quarantine(), before.as_ref()).await;
+    let step = git_commit(&within, "m", &repo.quarantine(), before.as_ref(), &Environment::default()).await;
     assert!(text(&step).ends_with("on branch main"), "{step:?}");
     assert_eq!(git_in(&linked, &["status", "--porcelain"]), "");
     assert_eq!(repo.git(&["diff", "--name-only", "main~", "main"]), "d/e\nlock");
@@ -536,7 +536,7 @@ async fn exactly_one_change_is_archived() {
     let project = place.path().join("project");
     fs::create_dir(&project).unwrap();
     let good = openspec(place.path(), "echo \"$@ in $(basename \"$PWD\")\" > called");
-    let archive = async || archive_with(good.as_os_str(), &project).await;
+    let archive = async || archive_with(good.as_os_str(), &project, &Environment::default()).await;
     let changes = project.join("openspec/changes");
     assert_eq!(archive().await, Step::Skipped(format!("there is no {}", changes.display())));
     fs::create_dir_all(changes.join("archive/old")).unwrap();
@@ -549,10 +549,10 @@ async fn exactly_one_change_is_archived() {
     assert!(matches!(archive().await, Step::Skipped(why) if why.contains("has 2 changes")));
     fs::remove_dir(changes.join("another")).unwrap();
 
-    let missing = archive_with(OsStr::new("posse-no-such-program"), &project).await;
+    let missing = archive_with(OsStr::new("posse-no-such-program"), &project, &Environment::default()).await;
     assert!(matches!(missing, Step::Failed(why) if why.contains("there is no program") && why.contains("npm install")));
     let bad = openspec(place.path(), "echo 'tasks are open' >&2; exit 1");
-    let failed = archive_with(bad.as_os_str(), &project).await;
+    let failed = archive_with(bad.as_os_str(), &project, &Environment::default()).await;
     assert_eq!(failed, Step::Failed("openspec archive add-it: tasks are open".into()));
     fs::rename(changes.join("add-it"), changes.join("--force")).unwrap();
     assert!(matches!(archive().await, Step::Skipped(why) if why.contains("looks like an option")));

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use posse_core::delivery::{Left, Why};
+use posse_core::delivery::{Left, NotAnswered, Unanswered, Why};
 use posse_core::ids::{BadName, BadRunId, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
 use posse_term::wire::SpawnRefusal;
@@ -277,17 +277,34 @@ impl ApiError {
             Self::Input(InputErrorBox(error)) => match error {
                 InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                 InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
+                InputError::Off => {
+                    (S::CONFLICT, "not_reading", Some("`tmux select-pane -e -t PANE` switches it on again"))
+                }
+                InputError::NotTyped => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("try again")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
                 InputError::Uncertain => {
                     (S::CONFLICT, "uncertain", Some("look at the terminal before typing it again"))
                 }
                 InputError::NotNoted => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was typed")),
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
+                InputError::MovedOn => (S::CONFLICT, "moved_on", Some("look again before typing")),
                 InputError::NoQuestion => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
                 InputError::NoAgent => (S::CONFLICT, "no_agent", Some("type into it with `posse send`")),
-                InputError::Question(_) => {
-                    (S::CONFLICT, "waiting", Some("`posse approve` or `posse deny` answers it; so does `posse attach`"))
-                }
+                InputError::Question(why) | InputError::NotAnswered(Unanswered { why, presses: 0 }) => match why {
+                    NotAnswered::Changed => {
+                        (S::CONFLICT, "question_changed", Some("`posse show` has the one that is open now"))
+                    }
+                    NotAnswered::Vanished => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
+                    NotAnswered::Widens => {
+                        (S::CONFLICT, "widens", Some("if you mean it, choose it yourself in `posse attach`"))
+                    }
+                    _ if matches!(error, InputError::Question(_)) => (
+                        S::CONFLICT,
+                        "waiting",
+                        Some("`posse approve` or `posse deny` answers it; so does `posse attach`"),
+                    ),
+                    _ => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
+                },
                 InputError::NotAnswered(_) => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
                 InputError::NotDelivered(failure) => match (failure.why, failure.left) {
                     (_, Left::Unknown) => {
@@ -298,6 +315,7 @@ impl ApiError {
                     }
                     (Why::Status(_) | Why::Epoch(_), _) => (S::CONFLICT, "status", Some("look again before sending")),
                     (Why::Busy, _) => (S::CONFLICT, "busy", Some("`posse wait` for it first")),
+                    (Why::Typing, _) => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("look at it with `posse attach`")),
                     (Why::Gone, _) => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                     (Why::Empty, _) => (S::BAD_REQUEST, "invalid", None),
                     _ => (S::CONFLICT, "not_delivered", Some("look at it with `posse attach`")),

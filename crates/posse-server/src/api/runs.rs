@@ -1,18 +1,21 @@
 //! Runs of the loop: begin, look at, stop, resume.
 
+use std::path::Path;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use posse_core::ids::{Name, RunId};
-use posse_core::rounds::state::StateFile;
-use posse_core::rounds::{Prompt, Rounds, Rules};
+use posse_core::rounds::state::{InFlight, StateFile};
+use posse_core::rounds::{Next, Prompt, Rounds, Rules};
 use posse_core::run::{Caller, Imported, Spec};
 
+use super::agents::{self, Asked};
 use super::params::{Params, Run};
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
-use crate::runs::Means;
 use crate::runs::view::RunView;
+use crate::runs::{Means, RunError, RunFiles};
 use crate::tmux_server::TmuxServer;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -36,13 +39,18 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
     let invalid = |what: String| ApiError::Invalid(what);
     let directory = terminals::directory(&body.directory)?;
+    // Before any of them is started.
+    for choice in body.config.agents.values() {
+        let (provider, profile_name) = (choice.provider.clone(), Some(choice.profile.clone()));
+        agents::find(&app, Asked { provider, profile_name, ..Asked::default() })?;
+    }
     let openspec = directory.join("openspec").is_dir();
     let id = RunId::from_random(crate::random() as u32);
     let imported = match &body.state {
         None => None,
         Some(text) => {
             let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
-            Some(import(&state, Rules::new(&body.config, openspec), &body.prompt)?)
+            Some(import(&state, Rules::new(&body.config, openspec), &body.prompt, &directory)?)
         }
     };
     if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -62,24 +70,40 @@ pub(super) async fn create(
         config_hash: body.config_hash,
         imported,
     };
-    let view = app.runs.create(&app, spec, means(body.means)?).await?;
+    let means = means(body.means)?;
+    let view = surely(async move { app.runs.create(&app, spec, means).await }).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// A run that is known by its state file only.
-fn import(state: &StateFile, rules: Rules, prompt: &Prompt) -> Result<Imported, ApiError> {
-    let (mut rounds, _) = Rounds::from_state(state, rules);
-    // Whoever asks has said that it is another one.
-    let _ = rounds.replace_prompt(prompt.clone());
-    if let Some(in_flight) = &state.in_flight {
-        rounds.resume_at(in_flight.key);
+/// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.
+fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
+    let (mut rounds, notes) = Rounds::from_state(state, rules);
+    if let Next::Over(_) = rounds.next() {
+        let why = notes.into_iter().map(|note| note.text).collect::<Vec<_>>().join("; ");
+        return Err(ApiError::Invalid(format!("the state file: {why}")));
     }
+    let _ = rounds.replace_prompt(prompt.clone());
+    let in_flight = state.in_flight.as_ref().filter(|in_flight| rounds.resume_at(in_flight.key));
+    let in_flight = in_flight.filter(|in_flight| is_awaited(in_flight, directory));
+    let in_flight = in_flight.and_then(|in_flight| Some((in_flight.key, in_flight.terminal.parse().ok()?)));
     let mut terminals = std::collections::BTreeMap::new();
     for (role, terminal) in &state.terminals {
         let bad = |error| ApiError::Invalid(format!("the state file: the terminal of the {role}: {error}"));
         terminals.insert(*role, terminal.id.parse().map_err(bad)?);
     }
-    Ok(Imported { rounds, terminals })
+    Ok(Imported { rounds, terminals, in_flight })
+}
+
+/// Whether what is in the response file, or comes there, is the answer to this turn: it must not be older than the prompt.
+fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
+    let Ok(dispatched) = in_flight.dispatched_at.parse::<jiff::Timestamp>() else { return false };
+    let written = RunFiles::response_in(directory, in_flight.key).metadata().and_then(|file| file.modified());
+    written.map_or(true, |written| jiff::Timestamp::try_from(written).is_ok_and(|written| written >= dispatched))
+}
+
+/// Brings it to its end, also if whoever asked is gone by then: half of it would be a run that nobody drives.
+async fn surely(doing: impl Future<Output = Result<RunView, RunError>> + Send + 'static) -> Result<RunView, ApiError> {
+    Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
 }
 
 pub(super) fn means(body: types::MeansIn) -> Result<Means, ApiError> {
@@ -124,7 +148,7 @@ pub(super) async fn resume(
     let types::ResumeIn { environment, backend, tmux_server, patient, auto_accept } = body;
     let means = means(types::MeansIn { environment, backend, tmux_server })?;
     let caller = Caller { hurry: !patient, auto_accept };
-    Ok(Json(app.runs.resume(&app, id, means, caller).await?))
+    Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
 }
 
 /// What happened in a run

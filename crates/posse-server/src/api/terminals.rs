@@ -225,6 +225,16 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
     Ok(view.record.confirmed.is_some())
 }
 
+/// The question an agent asks
+///
+/// If one is announced and not drawn yet, when it is. While one is being answered, the next one.
+#[utoipa::path(get, path = "/terminals/{id}/question", tag = "agents", params(("id" = String, Path)),
+    responses((status = 200, description = "It", body = types::Question), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<types::Question> {
+    let asked = find(&app, id).await?.ask(pump::Command::Question).await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(types::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text }))
+}
+
 /// Accept the question an agent asks
 ///
 /// Only with the option that allows this once and nothing else, unless another one is named.
@@ -257,12 +267,12 @@ pub(super) async fn deny(
     answer(&app, id, Wish::Deny, body.dialog).await
 }
 
-async fn answer(app: &App, id: TerminalId, wish: Wish, question: Option<String>) -> Answer<types::Answered> {
+async fn answer(app: &App, id: TerminalId, wish: Wish, question: String) -> Answer<types::Answered> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
-    let who = Who::person();
+    let (question, who) = (Some(question), Who::person());
     let done = pump.ask(|reply| pump::Command::Answer { wish, question, who, reply });
     let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
     Ok(Json(types::Answered { success: true, audit }))

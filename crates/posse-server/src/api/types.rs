@@ -189,13 +189,25 @@ pub struct Input {
     pub sequence: Option<u64>,
 }
 
+/// The question an agent asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Question {
+    /// Another question has another one. `approve` and `deny` want it.
+    pub id: String,
+    #[schema(value_type = Option<String>)]
+    pub waiting_kind: Option<WaitingKind>,
+    /// What it is about, in a line.
+    pub text: String,
+}
+
 /// An answer to an agent's question.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AnswerIn {
-    /// Answer only this question, by the id it has in the terminal's `dialog`.
-    pub dialog: Option<String>,
+    /// The question that is meant, by the id it has in `GET /terminals/{id}/question` and in the terminal's `dialog`. If
+    /// another one is open, nothing is typed.
+    pub dialog: String,
     /// Choose this option, counted from 1.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub option: Option<u32>,

@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::{GitError, WorkTree, git, line};
+use crate::environment::Environment;
 
 /// Where a work tree is, and what belongs to it: behind the first words one place each.
 const PLACES: [&[&str]; 5] = [
@@ -18,7 +19,12 @@ const PLACES: [&[&str]; 5] = [
 impl WorkTree {
     /// The one this directory is in, if any.
     pub(crate) async fn find(directory: &Path) -> Result<Option<Self>, GitError> {
-        let said = match line(git(directory, None, &PLACES.concat(), b"").await?) {
+        Self::find_in(&Environment::default(), directory).await
+    }
+
+    /// The same, in this environment; what is done there later is done in it too.
+    pub(crate) async fn find_in(environment: &Environment, directory: &Path) -> Result<Option<Self>, GitError> {
+        let said = match line(git(environment, directory, None, &PLACES.concat(), b"").await?) {
             Ok(said) => said.into_vec(),
             // Said in English: we ask for that.
             Err(GitError::Failed { words, .. })
@@ -36,12 +42,12 @@ impl WorkTree {
             Err(_) => {
                 let mut places: [PathBuf; 4] = Default::default();
                 for (place, what) in places.iter_mut().zip(&PLACES[1..]) {
-                    *place = line(git(directory, None, &[PLACES[0], *what].concat(), b"").await?)?.into();
+                    *place = line(git(environment, directory, None, &[PLACES[0], *what].concat(), b"").await?)?.into();
                 }
                 places
             }
         };
-        Ok(Some(Self { root, directory: own, common, index }))
+        Ok(Some(Self { root, directory: own, common, index, environment: environment.clone() }))
     }
 
     /// This one, or another one of its repository, by the files with which git ties it to that: they say what git would say.
@@ -59,6 +65,7 @@ impl WorkTree {
             // Only there it could say that its files are elsewhere.
             && directory.join("config.worktree").symlink_metadata().is_err();
         let index = directory.join("index");
-        tied.then(|| Self { root: root.to_owned(), directory, common: self.common.clone(), index })
+        let (common, environment) = (self.common.clone(), self.environment.clone());
+        tied.then(|| Self { root: root.to_owned(), directory, common, index, environment })
     }
 }

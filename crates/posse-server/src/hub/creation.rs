@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, tmux_server, view};
 use crate::environment;
+use crate::event_files;
 use crate::pump::Beginning;
 use crate::record::{Backend, LogEvent, Record};
 use crate::store::{self, Outcome};
@@ -160,6 +161,11 @@ impl Hub {
         let mcp = agent.profile.as_ref().and_then(|profile| profile.mcp_config(id.as_str()));
         let model = agent.model.as_deref().or_else(|| agent.profile.as_ref()?.model.as_deref());
         let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
+        let events = agent.provider.writes_events().then(|| self.places.events().join(id.as_str()));
+        if let Some(Err(error)) = events.as_deref().map(event_files::make) {
+            tracing::warn!(terminal = %id, "what it does will not be read from a file: {error}");
+        }
+        let events = events.map(|file| file.to_string_lossy().into_owned());
         let wish = Wish {
             mode: agent.confirmed.mode,
             version: agent.version.as_ref(),
@@ -170,6 +176,7 @@ impl Hub {
             trusted: agent.confirmed.trusted,
             hook_command: Some(&hook_command),
             hook_files: agent.hook_files.as_deref(),
+            events: events.as_deref(),
             more: &agent.more,
         };
         let planned = launch.plan(&manifest.name, &wish)?;
@@ -282,6 +289,7 @@ impl Hub {
             (error, _) => error,
         };
         self.terminals.remove(&id);
+        self.forget_events(id);
         let data = json!({ "reason": error.to_string() });
         self.emit("terminal_failed", Some(id), data, vec![store::Change::Drop(id)]);
         creating.answer(Err(error));

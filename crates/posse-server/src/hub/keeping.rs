@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub};
+use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
 use crate::record::{Backend, Record};
 use crate::store;
@@ -144,6 +145,8 @@ impl Hub {
             Some((provider.ok()?, entry.record.agent_profile.clone(), confirmed))
         });
         let live = matches!(beginning, Beginning::Live { .. });
+        let writing = agent.as_ref().map(|(provider, ..)| provider).filter(|provider| live && provider.writes_events());
+        let writing = writing.cloned();
         let settings = pump::Settings {
             id,
             backend: entry.record.backend,
@@ -161,8 +164,15 @@ impl Hub {
         if live {
             self.routes.insert(id, handle.clone());
         }
+        let events = self.places.events().join(id.as_str());
+        entry.events = writing.and_then(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
         entry.pump = Some(handle);
         entry.follows_file = false;
+    }
+
+    /// What it has written down of what it did is of no use any more.
+    pub(super) fn forget_events(&self, id: TerminalId) {
+        let _ = std::fs::remove_file(self.places.events().join(id.as_str()));
     }
 
     /// Answers those who ask for a pump, as far as there is one or never will be.
@@ -262,6 +272,7 @@ impl Hub {
             self.routes.remove(id);
             self.terminals.remove(&id);
             let _ = std::fs::remove_file(self.places.screens().join(id.as_str()));
+            self.forget_events(id);
             self.recorder.forget(id);
             let data = json!({ "processes_left": left });
             self.emit("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)]);

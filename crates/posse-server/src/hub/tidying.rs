@@ -23,7 +23,7 @@ impl Hub {
         let known = self.known();
         let (screens, log) = (self.places.screens(), self.places.log());
         tokio::task::spawn_blocking(move || {
-            let _ = retention::tidy_screens(&screens, &known);
+            let _ = retention::tidy_files(&screens, &known);
             let _ = retention::tidy_log(&log);
         });
         self.tidy_recordings();

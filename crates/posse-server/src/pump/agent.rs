@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
-use posse_core::audit::{self, TAIL_LINES, Who};
+use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
-    Unanswered, Wish, question, translate,
+    Unanswered, Wish, identity, question, translate,
 };
+use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::WriterId;
 use posse_core::run::Shown;
@@ -24,6 +25,7 @@ use tokio::sync::oneshot;
 
 use super::InputError;
 use super::answering::{AnswerOver, Answering, described};
+use super::words::Asked;
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
@@ -35,7 +37,7 @@ const HOLD: Duration = Duration::from_millis(250);
 pub(crate) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order),
-    /// The open question answered; if one is named, only that one.
+    /// The open question answered; if one is named (`identity`), only that one.
     Answer { wish: Wish, question: Option<String>, who: Who },
 }
 
@@ -43,6 +45,13 @@ pub(crate) enum Wanted {
 pub(crate) struct Job {
     pub(crate) wanted: Wanted,
     pub(crate) by: By,
+}
+
+/// What waits for its turn.
+enum Queued {
+    Job(Job),
+    /// Somebody wants to know what is asked.
+    Look(oneshot::Sender<Result<Asked, InputError>>),
 }
 
 pub(crate) enum By {
@@ -127,18 +136,18 @@ pub(super) struct Agent {
     composer_since: Option<Mono>,
     showing: Option<Showing>,
     work: Option<Work>,
-    queue: VecDeque<Job>,
+    queue: VecDeque<Queued>,
     start_answers: usize,
     /// The next job waits for a question to be drawn; when to see whether it still has to.
     held: Option<Mono>,
 }
 
-impl Wanted {
+impl Queued {
     /// Whether this makes sense only while a question is open.
-    fn is_answer(&self) -> bool {
+    fn is_about_a_question(&self) -> bool {
         match self {
-            Wanted::Answer { .. } => true,
-            Wanted::Message(order) => matches!(order.text.trim(), "y" | "n"),
+            Queued::Look(_) | Queued::Job(Job { wanted: Wanted::Answer { .. }, .. }) => true,
+            Queued::Job(Job { wanted: Wanted::Message(order), .. }) => matches!(order.text.trim(), "y" | "n"),
         }
     }
 }
@@ -171,7 +180,7 @@ impl Agent {
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
-        self.tail = if question(&reading).is_some() { tail(&screen.rows) } else { Vec::new() };
+        self.tail = if question(&reading).is_some() { audit::tail(&screen.rows) } else { Vec::new() };
         LifeEvent::Read(reading)
     }
 
@@ -234,6 +243,11 @@ impl Agent {
         self.work.is_some()
     }
 
+    /// The question that is open, as of the last look.
+    pub(super) fn showing(&self) -> Option<&Showing> {
+        self.showing.as_ref()
+    }
+
     /// Whether a job waits for something that a look may show.
     pub(super) fn holds(&self) -> bool {
         self.held.is_some()
@@ -254,8 +268,32 @@ impl Agent {
 
     /// Takes on a job; one is done after the other.
     pub(super) fn take(&mut self, job: Job, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
-        self.queue.push_back(job);
+        self.queue.push_back(Queued::Job(job));
         self.next(bracketed, life, now)
+    }
+
+    /// Says what is asked, once everything before is done and a question that was announced is drawn.
+    pub(super) fn tell_question(
+        &mut self,
+        reply: oneshot::Sender<Result<Asked, InputError>>,
+        bracketed: bool,
+        life: &Life,
+        now: Mono,
+    ) -> Vec<Do> {
+        self.queue.push_back(Queued::Look(reply));
+        self.next(bracketed, life, now)
+    }
+
+    fn identity(&self) -> Option<String> {
+        identity(self.reading.as_ref()?, &self.tail)
+    }
+
+    fn asked(&self) -> Result<Asked, InputError> {
+        let reading = self.reading.as_ref().ok_or(InputError::NoQuestion)?;
+        let (id, found) = self.identity().zip(question(reading)).ok_or(InputError::NoQuestion)?;
+        let row = || self.tail.iter().find(|row| row.contains(&found)).map_or(found.as_str(), |row| row.trim());
+        let text = reading.dialog.as_ref().map_or_else(|| row().to_owned(), Dialog::about);
+        Ok(Asked { id, kind: reading.waiting_kind, text })
     }
 
     /// Begins the next job, if none is being done.
@@ -263,17 +301,24 @@ impl Agent {
         let mut acts = Vec::new();
         self.held = None;
         while self.work.is_none()
-            && let Some(job) = self.queue.pop_front()
+            && let Some(queued) = self.queue.pop_front()
         {
-            // The answer to a question that was announced and is not drawn yet. It will be, in a moment.
+            // A question that was announced and is not drawn yet. It will be, in a moment.
             let is_drawn = self.reading.as_ref().is_some_and(|reading| question(reading).is_some());
             let unseen = self.reading.is_none();
-            if job.wanted.is_answer() && (unseen || (!is_drawn && life.about_to_ask(now))) {
-                self.queue.push_front(job);
+            if queued.is_about_a_question() && (unseen || (!is_drawn && life.about_to_ask(now))) {
+                self.queue.push_front(queued);
                 self.held = Some(now + HOLD);
                 acts.extend(unseen.then_some(Do::Look));
                 break;
             }
+            let job = match queued {
+                Queued::Job(job) => job,
+                Queued::Look(reply) => {
+                    let _ = reply.send(self.asked());
+                    continue;
+                }
+            };
             match self.begin(job.wanted, bracketed, now) {
                 Ok((machine, what, act)) => {
                     self.work = Some(Work { machine, by: job.by, what });
@@ -288,7 +333,14 @@ impl Agent {
     /// Nothing that waits will be begun.
     pub(super) fn refuse_all(&mut self, why: InputError) -> Vec<Do> {
         self.held = None;
-        self.queue.drain(..).map(|job| Do::refused(job.by, why)).collect()
+        let refuse = |queued| match queued {
+            Queued::Job(job) => Some(Do::refused(job.by, why)),
+            Queued::Look(reply) => {
+                let _ = reply.send(Err(why));
+                None
+            }
+        };
+        self.queue.drain(..).filter_map(refuse).collect()
     }
 
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
@@ -297,7 +349,9 @@ impl Agent {
             Wanted::Answer { wish, question: named, who } => {
                 let open = reading.and_then(question);
                 let also = who.by.also_answers();
-                let question = named.or(open).ok_or(InputError::NoQuestion)?;
+                // What is not the open question is left as it is, and refused.
+                let other = named.filter(|named| self.identity().as_ref() != Some(named));
+                let question = other.or(open).ok_or(InputError::NoQuestion)?;
                 (Decision { also, ..Decision::new(question, wish) }, who)
             }
             Wanted::Message(order) => match reading.map(|reading| translate(&order.text, reading)) {
@@ -393,8 +447,10 @@ impl Agent {
             }
             Act::Look => Some(Do::Look),
             Act::Delivered(result) => {
-                let Work { by, what, .. } = self.work.take()?;
-                let life = result.is_ok().then_some(LifeEvent::Prompted);
+                let Work { by, what, machine } = self.work.take()?;
+                let command = matches!(&machine, Machine::Prompt(prompt) if prompt.is_command());
+                let prompted = if command { LifeEvent::Commanded } else { LifeEvent::Prompted };
+                let life = result.is_ok().then_some(prompted);
                 let log = Some(("prompt_delivered", with_result(what, &result)));
                 Some(Do::Over(Box::new(Over { by, result, log, life, ended: None })))
             }
@@ -413,14 +469,6 @@ impl Agent {
         let life = result.is_ok().then_some(life);
         Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
     }
-}
-
-/// The last rows that say something.
-fn tail(rows: &[String]) -> Vec<String> {
-    let mut tail: Vec<String> =
-        rows.iter().rev().filter(|row| !row.trim().is_empty()).take(TAIL_LINES).cloned().collect();
-    tail.reverse();
-    tail
 }
 
 fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {

@@ -103,3 +103,51 @@ fn meaning(wish: Wish, dialog: Option<&Dialog>) -> Meaning {
         Wish::Option(at) => dialog.and_then(|dialog| dialog.options.get(at)).map_or(Meaning::Other, |one| one.meaning),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use posse_core::delivery::{Effect, Seen};
+    use posse_core::detect::Look;
+    use posse_core::status::Life;
+    use posse_core::time::Wall;
+
+    use super::*;
+    use crate::providers::Providers;
+
+    /// S-150: nothing could be read of the screen's end. The entry says so, and the answer is given all the same.
+    #[test]
+    fn s_150_an_answer_without_a_tail_is_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
+        let screen = "────────────────────\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n \
+                      Esc to cancel";
+        let rows: Vec<String> = screen.lines().map(str::to_owned).collect();
+        let look = Look { rows: &rows, ..Look::default() };
+        let reading = provider.detector.read(look, &mut posse_core::detect::Memo::default());
+        let dialog = reading.dialog.as_ref().unwrap();
+        let mut answering = Answering::new(Decision::new(dialog.id.clone(), Wish::Accept), Some(dialog), Who::person());
+        let (who, entry) = answering.entry(&reading, &[], &provider);
+        let note = audit::Note {
+            at: Wall(0),
+            terminal: posse_core::ids::TerminalId::from_random(1),
+            who,
+            step: audit::Step::Answering(Box::new(entry)),
+        };
+        let said = audit::Entry { seq: 1, note }.to_string();
+        assert!(said.contains("accept with 1") && said.ends_with("(nothing is on the screen)"), "{said}");
+
+        answering.noted(1, None, &provider, Mono::default());
+        let life = Life::starting(Wall(0));
+        let seen = || Seen {
+            reading: &reading,
+            status: life.status(),
+            about_to_ask: false,
+            echo: None,
+            cursor_row: None,
+            printed: 0,
+        };
+        assert_eq!(answering.handle(Event::Read(seen()), Mono::default()), [], "a dialog is given a moment");
+        let typed = answering.handle(Event::Read(seen()), Mono(std::time::Duration::from_secs(1)));
+        assert!(matches!(&typed[..], [Effect::Type { bytes, .. }] if bytes == b"1"), "{typed:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Between the pump and its agent: looks, claims, jobs.
 
 use posse_core::audit::{Ended, Note, Step, Who};
-use posse_core::delivery::{Failure, KeyId, Left, Order};
+use posse_core::delivery::{Failure, KeyId, Left, Order, Showing};
 use posse_core::ids::WriterId;
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Source};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::agent::{By, Do, Happened, Job, Over, Wanted};
-use super::{Input, InputError, Origin, Pump};
+use super::{Asked, Input, InputError, Origin, Pump};
 use crate::hub::{Change, Message};
 use crate::store::KnownInput;
 
@@ -58,7 +58,7 @@ impl Pump {
         }
     }
 
-    fn said(&mut self, source: Source, claim: Claim) {
+    pub(super) fn said(&mut self, source: Source, claim: Claim) {
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&Happened::Said(claim));
     }
@@ -76,13 +76,25 @@ impl Pump {
         }
     }
 
-    /// What was held back while something was being delivered.
+    /// What was held back while something was being delivered. It was typed at what was on the screen then: at another
+    /// question it would mean something else, and choose an option nobody has seen.
     fn let_others_type(&mut self) {
         while !self.agent.as_ref().is_some_and(super::agent::Agent::works)
-            && let Some(input) = self.held_back.pop_front()
+            && let Some((input, at)) = self.held_back.pop_front()
         {
-            self.input(input);
+            if self.link.is_some() && self.has_moved_on(at.as_ref()) {
+                self.answer(input.sequence, input.origin, Err(InputError::MovedOn));
+            } else {
+                self.input(input);
+            }
         }
+    }
+
+    /// Whether another question is open than this one, or is about to be. One that was answered in vain counts as
+    /// another: the key may still be unread, and what comes after it would reach the next question.
+    fn has_moved_on(&self, at: Option<&Showing>) -> bool {
+        let showing = self.agent.as_ref().and_then(super::agent::Agent::showing);
+        showing != at || (at.is_none() && self.life.about_to_ask(crate::mono()))
     }
 
     pub(super) fn next_job(&mut self) {
@@ -98,6 +110,16 @@ impl Pump {
     /// What a request wants of the agent.
     pub(super) fn ask_agent(&mut self, wanted: Wanted, reply: oneshot::Sender<Result<Option<i64>, InputError>>) {
         self.take(Job { wanted, by: By::Request(reply) });
+    }
+
+    pub(super) fn tell_question(&mut self, reply: oneshot::Sender<Result<Asked, InputError>>) {
+        let bracketed = self.emulator.input_modes().bracketed_paste;
+        let acts = match &mut self.agent {
+            Some(agent) if self.link.is_some() => agent.tell_question(reply, bracketed, &self.life, crate::mono()),
+            Some(_) => return drop(reply.send(Err(self.no_reader()))),
+            None => return drop(reply.send(Err(InputError::NoAgent))),
+        };
+        self.obey(acts);
     }
 
     /// A message that carries a number, so that it can be repeated by someone who is not sure of it. It is written down
@@ -123,7 +145,7 @@ impl Pump {
     pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) -> bool {
         let Some(order) = self.undelivered.remove(&(writer, sequence)) else { return false };
         if written {
-            self.last_message = Some(self.emulator.cursor_line());
+            self.remember_before();
             self.take(Job { wanted: Wanted::Message(order), by: By::Noted { writer, sequence } });
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));

@@ -1,77 +1,19 @@
 //! Whoever wants something of an agent that has ended hears so, from whichever side of the end the wish comes. The hub here
 //! says nothing: it does not know a pump any more whose end it has heard of.
 
-use posse_agents::launch::Mode;
-use posse_agents::start::Confirmed;
-use posse_core::audit::Who;
-use posse_core::delivery::Wish;
+use posse_core::delivery::{Failure, Left, Why};
 
+use super::testing::{heard, scene};
 use super::*;
-use crate::providers::Providers;
-use crate::recording;
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-struct Scene {
-    pump: Handle,
-    directory: tempfile::TempDir,
-    hub: mpsc::UnboundedReceiver<Message>,
-    keeper: mpsc::UnboundedReceiver<Request>,
-    recorder: recording::Thread,
-}
-
-/// A pump with an agent whose keeper has yet to send so much of its output.
-fn scene(behind: u64) -> Scene {
-    let directory = tempfile::tempdir().unwrap();
-    let (hub, messages) = mpsc::unbounded_channel();
-    let (link, requests) = mpsc::unbounded_channel();
-    let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
-    let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
-    let settings = Settings {
-        id: TerminalId::from_random(1),
-        backend: Backend::Embedded,
-        known_inputs: Vec::new(),
-        size: Size::DEFAULT,
-        status: Life::starting(crate::now()).status().clone(),
-        history: HistoryLimit::default(),
-        last_screen: directory.path().join("screen"),
-        agent: Some((provider, None, Confirmed { trusted: true, mode: Mode::Ask })),
-        hub,
-        recorder,
-    };
-    let beginning = Beginning::Live { link: Link::new(link), ring: 1 << 20, from: 0, caught_up_at: behind };
-    Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
-}
-
-impl Scene {
-    fn message(&self) -> oneshot::Receiver<Result<(), InputError>> {
-        let (reply, answer) = oneshot::channel();
-        let order = Order { text: "go on".into(), ..Order::default() };
-        let message = Command::Message { order, writer: WriterId(7), sequence: 1, reply };
-        self.pump.send(Event::Command(message));
-        answer
-    }
-
-    fn answer(&self) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
-        let (reply, answer) = oneshot::channel();
-        let command = Command::Answer { wish: Wish::Accept, question: None, who: Who::person(), reply };
-        self.pump.send(Event::Command(command));
-        answer
-    }
-}
-
-async fn heard<T>(answer: oneshot::Receiver<Result<T, InputError>>) -> Option<InputError> {
-    tokio::time::timeout(PATIENCE, answer).await.expect("it never hears").unwrap().err()
-}
 
 #[tokio::test]
 async fn asked_on_either_side_of_the_end() {
     // An agent that is caught up with answers at once that it asks nothing; what one that is not gets has to wait.
     for (behind, asked_before) in [(0, InputError::NoQuestion), (100, InputError::Lost)] {
         let scene = scene(behind);
-        let before = (scene.message(), scene.answer());
+        let before = (scene.message(), scene.answer(None));
         scene.pump.send(Event::KeeperLost);
-        let after = (scene.message(), scene.answer());
+        let after = (scene.message(), scene.answer(None));
         assert_eq!(heard(before.0).await, Some(InputError::Lost), "{behind} bytes behind");
         assert_eq!(heard(before.1).await, Some(asked_before), "{behind} bytes behind");
         assert_eq!(heard(after.0).await, Some(InputError::Lost), "{behind} bytes behind");
@@ -90,4 +32,41 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
     assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
     drop((scene.pump, scene.hub, scene.keeper));
     scene.recorder.finish();
+}
+
+/// S-166: what a terminal says of input that it did not take is what people are told, and with which status.
+#[tokio::test]
+async fn s_166_input_that_is_not_taken_is_refused_for_the_true_reason() {
+    use axum::response::IntoResponse;
+    for (why, error, status) in [
+        (InputRefusal::NoSuchTerminal, InputError::Ended, 409),
+        (InputRefusal::NotReading, InputError::Ended, 409),
+        (InputRefusal::Full, InputError::Full, 409),
+        (InputRefusal::Off, InputError::Off, 409),
+        (InputRefusal::Failed, InputError::NotTyped, 500),
+    ] {
+        let mut scene = scene(0);
+        let (reply, answer) = oneshot::channel();
+        let input = Input {
+            writer: WriterId(9),
+            sequence: 1,
+            bytes: vec![b'x'; 1000],
+            expect: None,
+            origin: Origin::Request(reply),
+        };
+        scene.pump.send(Event::Command(Command::Input(input)));
+        let (id, writer, sequence) = loop {
+            if let Request::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
+                break (id, writer, sequence);
+            }
+        };
+        scene.pump.send(Event::Keeper(KeeperEvent::InputRefused { id, writer, sequence, why }));
+        assert_eq!(heard(answer).await, Some(error));
+        let response = crate::api::ApiError::from(error).into_response();
+        assert_eq!(response.status().as_u16(), status, "{error}");
+    }
+    // So it is for a message that is typed with proof.
+    let failure = Failure { why: Why::Typing, left: Left::Nothing };
+    let response = crate::api::ApiError::from(InputError::NotDelivered(failure)).into_response();
+    assert_eq!(response.status().as_u16(), 500);
 }

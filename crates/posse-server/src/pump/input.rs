@@ -90,8 +90,11 @@ impl Pump {
                 let why = match why {
                     InputError::Ended => "ended",
                     InputError::Full => "full",
+                    InputError::Off => "off",
+                    InputError::NotTyped => "not_typed",
                     InputError::Lost => "lost",
                     InputError::Status(_) => "status",
+                    InputError::MovedOn => "moved_on",
                     InputError::Uncertain => "uncertain",
                     InputError::NotNoted => "not_noted",
                     // Nobody sends these through a stream.

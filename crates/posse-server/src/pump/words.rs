@@ -11,7 +11,7 @@ use posse_core::detect::Explanation;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
-use posse_core::status::{Claim, Exit, Source, Status, StatusKind};
+use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
 use posse_term::client::Link;
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::wire::Event as KeeperEvent;
@@ -30,10 +30,16 @@ pub(crate) enum InputError {
     Ended,
     #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
     Full,
+    #[error("somebody has switched off the input of its pane in tmux")]
+    Off,
+    #[error("tmux could not type it, and nothing of it reached the program")]
+    NotTyped,
     #[error("the keeper is gone, and the terminal with it")]
     Lost,
     #[error("the terminal is {0} now")]
     Status(StatusKind),
+    #[error("the question has changed since this was typed, so it is not passed on")]
+    MovedOn,
     #[error("nobody knows whether this reached the program before posse was cut off; it is not typed again")]
     Uncertain,
     #[error("the database cannot be written, and without that nothing is typed")]
@@ -59,9 +65,9 @@ pub(crate) enum Text {
     Last,
     /// The last filled rows.
     Tail(usize),
-    /// The last filled rows among those that came since the agent was last told something.
+    /// The last filled rows among those that were not there before the agent was last told something.
     Since(usize),
-    /// The agent's last message among those rows.
+    /// The agent's last message, if it is another one than before that.
     Answer,
 }
 
@@ -97,7 +103,9 @@ pub(crate) enum Command {
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
     },
-    /// Answer the agent's question; if one is named, only that one. Answered with the number of its entry in the audit.
+    /// What the agent asks.
+    Question(oneshot::Sender<Result<Asked, InputError>>),
+    /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
     Answer {
         wish: Wish,
         question: Option<String>,
@@ -126,6 +134,14 @@ pub(crate) enum Command {
     },
 }
 
+/// The question that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) id: String,
+    pub(crate) kind: Option<WaitingKind>,
+    pub(crate) text: String,
+}
+
 /// How a screen is read, and what the agent said of itself last.
 pub(crate) type Explained = (Explanation, Vec<(Source, Claim)>);
 
@@ -137,6 +153,8 @@ pub(crate) enum Event {
     Hook(serde_json::Value),
     /// What the agent has written down of itself.
     SessionFile(serde_json::Value),
+    /// What a line means that it has written about what it does.
+    Said(Source, Claim),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,

@@ -23,6 +23,7 @@ use super::files::RunFiles;
 use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
+use crate::environment::Environment;
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify::Notice;
 use crate::pump::{self, Handle, InputError, Text};
@@ -168,7 +169,11 @@ impl Doing {
                 Ok(terminal.id)
             }
             Err(error) => {
-                self.end_what_was_started(&name).await;
+                // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
+                let started = matches!(error, ApiError::StartTimeout(_) | ApiError::Create(_));
+                if started && !self.happened.is_closed() {
+                    self.end_what_was_started(&name).await;
+                }
                 Err(why_not_started(&error))
             }
         }
@@ -277,21 +282,31 @@ impl Doing {
 
     /// What is the user's own in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
-        aftermath::snapshot(Path::new(&self.spec.directory)).await.unwrap_or_else(|error| {
+        aftermath::snapshot(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
             None
         })
     }
 
+    /// In their environment is done what comes after PASS. The run does not ask for that without somebody who knows it.
+    fn environment(&self) -> Environment {
+        Environment::of(self.means.as_ref().map(|means| means.environment.clone()).unwrap_or_default())
+    }
+
     async fn step(&self, step: Step, before: Option<Snapshot>) -> StepOutcome {
+        let environment = self.environment();
         let directory = Path::new(&self.spec.directory);
         let outcome = match step {
-            Step::OpenspecArchive => aftermath::openspec_archive(directory).await,
+            Step::OpenspecArchive => aftermath::openspec_archive(directory, &environment).await,
+            Step::GitCommit if self.spec.imported.is_some() => {
+                let text = "the run was taken up from its state file, which does not say what was yours when it began";
+                return StepOutcome::Skipped(format!("{text}; commit it yourself"));
+            }
             Step::GitCommit => {
                 let wished = &self.spec.config.post_processing.git_commit_comment;
                 let message = commit_message(wished, self.spec.id.as_str());
                 let quarantine = self.files.archive().join("quarantine");
-                aftermath::git_commit(directory, &message, &quarantine, before.as_ref()).await
+                aftermath::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
             }
         };
         match outcome {
@@ -371,14 +386,18 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
         return Err(turn::Event::Gone(format!("its program {exit}")));
     }
     let status = &view.record.status;
-    // A service that failed is told of in other states as well (LOOP-46).
-    let mut words = match status.kind {
+    // A service that failed is told of in other states as well (LOOP-46). If nobody knows what is new, what is there must do
+    // where something would be typed or is wrong already.
+    let new = match status.kind {
         StatusKind::Processing => None,
-        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await,
+        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await.filter(|new| !new.is_empty()),
     };
-    if words.is_none() && status.kind == StatusKind::Error {
-        words = text(app, terminal, Text::Tail(FAILURE_LINES)).await;
-    }
+    let words = match status.kind {
+        StatusKind::Error | StatusKind::WaitingUserAnswer if new.is_none() => {
+            text(app, terminal, Text::Tail(FAILURE_LINES)).await
+        }
+        _ => new,
+    };
     Ok(Seen { words, ..Seen::of(status) })
 }
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use posse_core::rounds::Key;
-use posse_core::rounds::state::StateFile;
+use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::watched_files::{Changed, WatchedFiles};
@@ -17,9 +18,12 @@ use crate::watched_files::{Changed, WatchedFiles};
 /// More than is ever taken of an answer (`files::decode` cuts at 1 MB).
 const MOST: u64 = 2 << 20;
 
+/// Below the project.
+const RESPONSES: &str = ".tmp/agent-responses";
+
 /// Where the files of one run are.
 #[derive(Clone, Debug)]
-pub(super) struct RunFiles {
+pub(crate) struct RunFiles {
     responses: PathBuf,
     archive: PathBuf,
     state_file: PathBuf,
@@ -27,8 +31,17 @@ pub(super) struct RunFiles {
 
 impl RunFiles {
     pub(super) fn new(directory: &str, stamp: &str, state_file: &str) -> Self {
-        let tmp = Path::new(directory).join(".tmp");
-        Self { responses: tmp.join("agent-responses"), archive: tmp.join(stamp), state_file: state_file.into() }
+        let directory = Path::new(directory);
+        Self {
+            responses: directory.join(RESPONSES),
+            archive: directory.join(".tmp").join(stamp),
+            state_file: state_file.into(),
+        }
+    }
+
+    /// Where the answer of this turn is written, in this project.
+    pub(crate) fn response_in(directory: &Path, key: Key) -> PathBuf {
+        directory.join(RESPONSES).join(key.file_name())
     }
 
     pub(super) fn archive(&self) -> &Path {
@@ -114,6 +127,9 @@ impl RunFiles {
         if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
             in_flight.dispatched_at = time(at);
         }
+        for (name, value) in self.of_others() {
+            state.other.entry(name).or_insert(value);
+        }
         let text = state.write();
         let written = match self.state_file.parent() {
             Some(parent) => fs_err::create_dir_all(parent),
@@ -122,6 +138,13 @@ impl RunFiles {
         if let Err(error) = written.and_then(|()| crate::serve::write_private(&self.state_file, text.as_bytes())) {
             tracing::warn!("the state file {} cannot be written: {error}", self.state_file.display());
         }
+    }
+
+    /// What somebody else has written into the state file of a run that goes on (LOOP-48).
+    fn of_others(&self) -> Map<String, Value> {
+        let text = std::fs::read_to_string(&self.state_file).unwrap_or_default();
+        let known = StateFile::read(&text).ok().filter(|state| state.final_status == FinalStatus::Running);
+        known.map(|state| state.other).unwrap_or_default()
     }
 
     /// The run is over: its state file goes to its archive.
@@ -155,7 +178,7 @@ fn sight(path: &Path) -> io::Result<Option<Sighting>> {
 
 fn sighting(metadata: &std::fs::Metadata) -> Sighting {
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    Sighting { len: metadata.len(), modified, inode: metadata.ino(), placed: false }
+    Sighting { len: metadata.len(), modified, inode: metadata.ino() }
 }
 
 /// Its content, and what it was when it had been read.

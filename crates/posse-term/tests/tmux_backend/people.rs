@@ -141,10 +141,10 @@ async fn a_pane_whose_input_was_switched_off_gets_none() {
     let pane = stage.pane(id(1));
     stage.tmux(&["select-pane", "-d", "-t", &pane]);
     for bytes in [&b"no\r"[..], &[b'x'; 1000]] {
-        assert_eq!(client.type_in(id(1), bytes).await, Err(InputRefusal::Full));
+        assert_eq!(client.type_in(id(1), bytes).await, Err(InputRefusal::Off));
     }
     let writer = posse_core::ids::WriterId(5);
-    assert_eq!(client.type_as(id(1), writer, 3, b"again\r").await, Err(InputRefusal::Full));
+    assert_eq!(client.type_as(id(1), writer, 3, b"again\r").await, Err(InputRefusal::Off));
     stage.tmux(&["select-pane", "-e", "-t", &pane]);
     // What was refused may be repeated under the same number.
     client.type_as(id(1), writer, 3, b"again\r").await.unwrap();

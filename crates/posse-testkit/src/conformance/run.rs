@@ -22,8 +22,6 @@ use crate::{TestEnv, env, process};
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long an agent may go on asking by itself: opencode asks five more times, for some 75 s in all.
-const GIVES_UP: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -271,6 +269,22 @@ impl Player<'_> {
         Err(Stuck::Refused { why: format!("{what}: {}", answer.body), screen: self.witness.screen_text() })
     }
 
+    /// Answers the question that is open.
+    fn answer(&self, verb: &str, option: Option<u32>) -> Result<(), Stuck> {
+        let asked = self.env.http().call("GET", &format!("/terminals/{}/question", self.id), "")?;
+        if asked.status != 200 {
+            return Err(Stuck::Refused {
+                why: format!("question: {}", asked.body),
+                screen: self.witness.screen_text(),
+            });
+        }
+        let mut answer = json!({ "dialog": asked.json()["id"] });
+        if let Some(option) = option {
+            answer["option"] = option.into();
+        }
+        self.post(verb, &answer)
+    }
+
     fn act(&mut self, act: &Act) -> Result<(), Stuck> {
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(Stuck::Stopped);
@@ -307,7 +321,7 @@ impl Player<'_> {
             }
             Act::Approve(option) => {
                 self.note(What::Accepting);
-                self.post("approve", &option.map_or(json!({}), |option| json!({ "option": option })))?;
+                self.answer("approve", *option)?;
             }
             Act::AcceptByKey(key) => {
                 self.note(What::Accepting);
@@ -315,7 +329,7 @@ impl Player<'_> {
             }
             Act::Deny => {
                 self.note(What::Denying);
-                self.post("deny", &json!({}))?;
+                self.answer("deny", None)?;
             }
             Act::File(name) => {
                 let path = self.home.directory.join(name);
@@ -328,7 +342,8 @@ impl Player<'_> {
             Act::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
             Act::ErrorShown => {
                 let subject = self.setup.subject;
-                let came = self.witness.screen_within(GIVES_UP, |screen| subject.shows_error(screen));
+                let patience = subject.gives_up_within();
+                let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
                 self.came("an error", came)?;
             }
             Act::Interrupt => {

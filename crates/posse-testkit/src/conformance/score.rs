@@ -69,7 +69,8 @@ impl Score {
 
     pub fn is_green(&self) -> bool {
         let soon = self.lags.iter().all(|lag| !lag.dialog || lag.ms <= DIALOG_LAG);
-        self.share() >= RIGHT && !self.wrong.iter().any(False::is_end) && soon && self.missed.is_empty()
+        let nothing_false = !self.wrong.iter().any(False::is_end) && self.missed.is_empty() && self.other_kinds == 0;
+        self.share() >= RIGHT && soon && nothing_false
     }
 }
 
@@ -206,6 +207,17 @@ mod tests {
         assert!(!late.is_green());
         let truth = [stretch(0, 1_000, &[Processing]), stretch(1_000, 3_000, &[Error])];
         assert_eq!(score(&truth, &[says(0, Processing)]).missed, ["x"]);
+    }
+
+    #[test]
+    fn a_question_that_is_taken_for_a_permission() {
+        let question = Interval { dialog: Some(WaitingKind::Question), ..stretch(1_000, 3_000, &[Waiting]) };
+        let truth = [stretch(0, 1_000, &[Processing]), question];
+        let told = |kind| [says(0, Processing), Told { waiting: Some(kind), ..says(1_100, Waiting) }];
+        assert!(score(&truth, &told(WaitingKind::Question)).is_green());
+        let wrong = score(&truth, &told(WaitingKind::Permission));
+        assert_eq!((wrong.right, wrong.other_kinds), (wrong.total, 1), "the status is right");
+        assert!(!wrong.is_green(), "and what is asked is not");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The agents that are measured, and the plain texts by which their dialogs are known. These texts are chosen by hand
 //! for each dialog; they are not the patterns of our manifests.
 
+use std::time::Duration;
+
 use posse_core::screen::Screen;
 use posse_core::status::WaitingKind;
 
@@ -44,9 +46,8 @@ impl Subject {
                  the turn is over. It repeats failed requests five times, whatever it is told; `dropped_stream` takes a minute and a half.",
             ),
             Maker::Qwen => Some(
-                "Only its screen tells of it, and nothing on it closes a turn: a quiet screen has to settle for a second before a turn\n\
-                 is believed to be over, and for half a second before an error is. It repeats failed requests for longer than the\n\
-                 minute that a scenario waits.",
+                "It writes what it does into a file that posse gives it, and its screen shows the rest. It tries a request that fails\n\
+                 seven times, for more than a minute, whatever is set, and takes seconds to ask before it runs its first command.",
             ),
             Maker::Claude | Maker::Codex => None,
         }
@@ -70,6 +71,17 @@ impl Subject {
     /// The text with which it asks for the key that interrupts a second time.
     pub fn interrupts_by_two_keys(&self) -> Option<&'static str> {
         (self.maker == Maker::Opencode).then_some("again to interrupt")
+    }
+
+    /// How long it may take until it gives up on a request that fails again and again.
+    pub fn gives_up_within(&self) -> Duration {
+        match self.maker {
+            // Seven times, whatever is set, with pauses of 77 s in all, give or take a third.
+            Maker::Qwen => Duration::from_secs(150),
+            // Five times, whatever is set.
+            Maker::Opencode => Duration::from_secs(120),
+            Maker::Claude | Maker::Codex => Duration::from_secs(60),
+        }
     }
 
     /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.
@@ -143,7 +155,8 @@ impl Ask {
             (Maker::Codex, Ask::Plan) => "Implement this plan?",
             (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
             (Maker::Opencode, Ask::Question) => "esc dismiss",
-            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write) => "Yes, allow once",
+            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write | Ask::Mcp) => "Yes, allow once",
+            (Maker::Qwen, Ask::Question) => "Type something...",
             (Maker::Opencode | Maker::Qwen, _) => return None,
         })
     }

@@ -120,6 +120,11 @@ impl<'a, F: Followed> Follower<'a, F> {
             ended = self.follow(None) => return ended,
             asked = signals.next() => asked,
         };
+        self.end(asked, signals).await
+    }
+
+    /// Somebody asks for an end: what that means for it is done.
+    pub(super) async fn end(mut self, asked: Error, mut signals: Signals) -> Result<F::View, Error> {
         self.foot.clear();
         let on_signal = self.followed.on_signal();
         if matches!(asked, Error::HungUp) {

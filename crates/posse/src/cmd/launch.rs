@@ -14,7 +14,7 @@ use posse_server::tmux_server::TmuxServer;
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Ui, confirm};
+use crate::ui::{Ui, trusts};
 
 /// Start an agent, or any program, in a terminal of its own
 ///
@@ -109,7 +109,7 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
         && ui.interactive()
     {
         let question = format!("May {provider} read, run and obey what is in {}?", create.working_directory);
-        create.trusted = confirm(question).await?;
+        create.trusted = trusts(question).await?;
     }
     let mut client = Client::connect().await?;
     let terminal: Terminal = launch(&mut client, create).await?;

@@ -1,5 +1,6 @@
 //! `posse loop`: five agents, from a task to PASS.
 
+mod another;
 pub(super) mod follow;
 mod live;
 mod state;
@@ -8,21 +9,21 @@ pub(super) mod words;
 use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
-use posse_core::rounds::Prompt;
-use posse_core::rounds::config::{Config as LoopConfig, auto_accept_in};
+use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError, Place, Resolved, auto_accept_in};
+use posse_core::rounds::{Final, Prompt, Role};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
-use posse_server::providers::Providers;
+use posse_server::providers::{self, Providers};
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
 use posse_server::tmux_server::TmuxServer;
 
 use self::follow::{LoopRun, Nobody};
 use super::follow::Follower;
-use super::{asked_to_end, launch};
+use super::{Signals, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Ui, confirm};
+use crate::ui::{Ui, trusts};
 pub(super) use state::DEFAULT as STATE_FILE;
 use state::Known;
 
@@ -44,7 +45,8 @@ Examples:
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
 
-Exit codes: 0 PASS, 1 FAIL or an error, 69 an agent is not installed, 130 Ctrl-C, 143 SIGTERM.")]
+Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong \
+use; 69 an agent is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
@@ -77,7 +79,7 @@ pub(crate) struct Args {
 
 /// Everything that was said about a run, made sure of before anything is started.
 struct Wanted {
-    config: LoopConfig,
+    resolved: Resolved,
     config_hash: Option<String>,
     directory: PathBuf,
     state_file: PathBuf,
@@ -90,7 +92,19 @@ struct Wanted {
 enum Course {
     /// There is nothing to follow.
     Done(Exit),
-    Follow(Box<Following>),
+    Ask(Box<Asking>),
+}
+
+/// What the daemon is to be asked for.
+struct Asking {
+    client: Client,
+    wish: Wish,
+    means: MeansIn,
+}
+
+enum Wish {
+    Begin(Box<RunIn>),
+    GoOn(RunId),
 }
 
 struct Following {
@@ -100,8 +114,19 @@ struct Following {
 }
 
 impl Course {
-    fn follow(client: Client, view: RunView, means: MeansIn) -> Self {
-        Self::Follow(Box::new(Following { client, view, means }))
+    fn ask(client: Client, wish: Wish, means: MeansIn) -> Self {
+        Self::Ask(Box::new(Asking { client, wish, means }))
+    }
+}
+
+impl Asking {
+    async fn answered(self) -> Result<Following, Error> {
+        let Self { mut client, wish, means } = self;
+        let view = match wish {
+            Wish::Begin(body) => client.post("/runs", &body, Repeat::Never).await?,
+            Wish::GoOn(id) => resume(&mut client, id, &means, false).await?,
+        };
+        Ok(Following { client, view, means })
     }
 }
 
@@ -113,15 +138,42 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&serde_json::json!({ "text": TEMPLATE }), || TEMPLATE.to_owned());
         return Ok(Exit::Ok);
     }
-    // As long as no run is followed a signal stops none, and changes nothing (LOOP-54).
+    let mut signals = Signals::listen();
+    // As long as nothing was asked for a signal stops nothing, and changes nothing (LOOP-54).
     let course = tokio::select! {
         course = course(&args, ui) => course?,
-        asked = asked_to_end() => return Err(asked),
+        asked = signals.next() => return Err(asked),
     };
-    match course {
-        Course::Done(exit) => Ok(exit),
-        Course::Follow(following) => finish(*following, &args, ui).await,
+    let asking = match course {
+        Course::Done(exit) => return Ok(exit),
+        Course::Ask(asking) => asking,
+    };
+    let mut answer = std::pin::pin!(asking.answered());
+    let asked = tokio::select! {
+        following = &mut answer => return finish(following?, &args, ui).await,
+        asked = signals.next() => asked,
+    };
+    // What was asked for may have begun, and only the answer says what is to be stopped.
+    if matches!(asked, Error::HungUp) {
+        return Err(asked);
     }
+    ui.say(
+        "the daemon was asked for it already: it is stopped as soon as it has begun; Ctrl-C again leaves it alone …",
+    );
+    let following = tokio::select! {
+        following = answer => following,
+        _ = signals.next() => {
+            ui.say("it may go on: `posse runs` shows it");
+            return Err(asked);
+        }
+    };
+    let Following { client, view, means } = match following {
+        Err(Error::Refused(_)) => return Err(asked),
+        following => following?,
+    };
+    let run = LoopRun::new(&view, means, Nobody);
+    let view = Follower::new(client, run, ui).end(asked, signals).await?;
+    over(&view, ui)
 }
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
@@ -132,26 +184,22 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
         if view.status.is_over() {
             return over(&view, ui).map(Course::Done);
         }
-        let view = resume(&mut client, id, &means, false).await?;
-        return Ok(Course::follow(client, view, means));
+        if args.config.is_some() || args.prompt_file.is_some() {
+            another::refuse(&mut client, &view, &args.wanted(ui)?).await?;
+        }
+        return Ok(Course::ask(client, Wish::GoOn(id), means));
     }
     let wanted = args.wanted(ui)?;
-    let resume_wanted = args.resume.is_some() || wanted.config.resume;
+    let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
     match state::look(&wanted.state_file, resume_wanted)? {
         Known::Nothing => {
             let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
             begin(args, wanted, prompt, None, ui).await
         }
-        Known::Over(status) => {
-            let (exit, word) = if status { (Exit::Ok, "PASS") } else { (Exit::Failed, "FAIL") };
-            ui.answer(&serde_json::json!({ "state_file": wanted.state_file, "verdict": word }), || {
-                format!("{} says that this run is over: {word}\n", wanted.state_file.display())
-            });
-            Ok(Course::Done(exit))
-        }
-        Known::Running { run, prompt, text } => {
+        Known::Over(verdict) => Ok(ended(&wanted.state_file, verdict, ui)),
+        Known::Running(running) => {
             let mut client = Client::connect().await?;
-            let known = match run {
+            let known = match running.run {
                 Some(id) => match client.get::<RunView>(&format!("/runs/{id}")).await {
                     Ok(view) => Some(view),
                     Err(Error::Refused(problem)) if problem.kind == "no_run" => None,
@@ -161,35 +209,49 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             };
             let Some(view) = known else {
                 // Begun by another posse, or by another program: its file is all there is.
-                if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
+                if let Some(verdict) = running.taken_up(&wanted.resolved.config, &wanted.directory, ui) {
+                    ui.say(&format!("to begin a new run, move {} away", wanted.state_file.display()));
+                    return Ok(ended(&wanted.state_file, verdict, ui));
+                }
+                let of_file = running.state.prompt;
+                if wanted.prompt.as_ref().is_some_and(|given| *given != of_file) {
                     ui.warn("warning: the prompt given is not the one in the state file; the one given is used");
                 }
-                let prompt = wanted.prompt.clone().unwrap_or(prompt);
-                return begin(args, wanted, prompt, Some(text), ui).await;
+                let prompt = wanted.prompt.clone().unwrap_or(of_file);
+                return begin(args, wanted, prompt, Some(running.text), ui).await;
             };
             if view.status.is_over() {
                 return over(&view, ui).map(Course::Done);
             }
+            another::refuse(&mut client, &view, &wanted).await?;
             if !resume_wanted {
                 ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
             }
-            if wanted.prompt.as_ref().is_some_and(|given| *given != prompt) {
-                ui.warn("warning: the prompt given is not the one this run began with; the run keeps its own");
-            }
-            let view = resume(&mut client, view.id, &wanted.means, false).await?;
-            Ok(Course::follow(client, view, wanted.means))
+            Ok(Course::ask(client, Wish::GoOn(view.id), wanted.means))
         }
     }
+}
+
+/// There is nothing to do: the state file says how it ended.
+fn ended(state_file: &Path, verdict: Final, ui: &Ui) -> Course {
+    let (exit, word) = match verdict {
+        Final::Pass => (Exit::Ok, "PASS"),
+        Final::Fail => (Exit::Failed, "FAIL"),
+    };
+    ui.answer(&serde_json::json!({ "state_file": state_file, "verdict": word }), || {
+        format!("{} says that this run is over: {word}\n", state_file.display())
+    });
+    Course::Done(exit)
 }
 
 async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Course, Error> {
     let directory = client::absolute(&wanted.directory)?;
     let mut trusted = args.trust;
     if !trusted && ui.interactive() && !args.detach {
-        trusted = confirm(format!("May the agents read, run and obey what is in {directory}?")).await?;
+        trusted = trusts(format!("May the agents read, run and obey what is in {directory}?")).await?;
     }
     let body = RunIn {
-        config: wanted.config,
+        config: wanted.resolved.config,
         prompt,
         directory,
         stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
@@ -200,9 +262,7 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
         state,
         means: wanted.means.clone(),
     };
-    let mut client = Client::connect().await?;
-    let view: RunView = client.post("/runs", &body, Repeat::Never).await?;
-    Ok(Course::follow(client, view, wanted.means))
+    Ok(Course::ask(Client::connect().await?, Wish::Begin(Box::new(body)), wanted.means))
 }
 
 /// `patient`: nobody asks for it, only the connection was lost.
@@ -269,16 +329,23 @@ impl Args {
         let user = Config::load()?;
         let text = self.config.as_deref().map(read_config).transpose()?;
         let listed = Providers::new(client::places()?.providers()).list();
-        let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
+        let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
         let environment = |name: &str| std::env::var(name).ok();
-        let resolved = LoopConfig::resolve(text.as_deref(), &environment, &user.for_runs(), &providers);
-        let (config, warnings) = resolved.map_err(|error| {
-            let place = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
-            Error::failed(format!("{place}{error}"))
+        let resolved = Resolved::new(text.as_deref(), &environment, &user.for_runs(), &known);
+        let resolved = resolved.map_err(|error| match (&self.config, &error) {
+            // What is wrong elsewhere is not the file's fault.
+            (None, _) | (_, ConfigError::Value { place: Place::Variable(_) | Place::User(_), .. }) => {
+                Error::failed(error.to_string())
+            }
+            (Some(path), _) => Error::failed(format!("{}: {error}", path.display())),
         })?;
-        for warning in warnings {
+        for (role, choice) in &resolved.config.agents {
+            self.find_profile(*role, choice)?;
+        }
+        for warning in &resolved.warnings {
             ui.warn(&format!("warning: {warning}"));
         }
+        let config = &resolved.config;
         let directory = match (&self.directory, &config.wd) {
             (Some(directory), _) => directory.clone(),
             (None, Some(wd)) => PathBuf::from(wd),
@@ -292,13 +359,26 @@ impl Args {
             Some(path) => directory.join(path),
             None => directory.join(STATE_FILE),
         };
-        let prompt = self.prompt(&config)?;
+        let prompt = self.prompt(config)?;
         if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
             ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
         }
         let means = self.means(&user)?;
         let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
-        Ok(Wanted { config, config_hash, directory, state_file, prompt, means })
+        Ok(Wanted { resolved, config_hash, directory, state_file, prompt, means })
+    }
+
+    /// Before any agent is started: what its role says is there, or the agent knows it by itself.
+    fn find_profile(&self, role: Role, choice: &AgentChoice) -> Result<(), Error> {
+        let places = client::places()?;
+        let provider = Providers::new(places.providers()).load(&choice.provider);
+        let launch = provider.ok().and_then(|provider| provider.manifest.launch.clone());
+        if launch.is_some_and(|launch| launch.knows_profiles()) {
+            return Ok(());
+        }
+        let found = providers::profile(&places.profiles(), &choice.profile);
+        let file = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+        found.map(drop).map_err(|error| Error::failed(format!("{file}`agents.{role}.profile`: {error}")))
     }
 
     /// The prompt that was given; a file wins over text.
@@ -327,4 +407,27 @@ impl Args {
 fn read_config(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path)
         .map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use posse_testkit::docs;
+
+    use super::*;
+
+    fn codes(text: &str) -> BTreeSet<u8> {
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_help_has_the_exit_codes_of_the_guide() {
+        let help = <Args as clap::Args>::augment_args(clap::Command::new("loop")).get_after_help().unwrap().to_string();
+        let (_, help) = help.split_once("Exit codes:").unwrap();
+        let guide = docs::files().into_iter().find(|(file, _)| file == "docs/loop.md").unwrap().1;
+        let guide = guide.split_once("## Exit codes\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+        assert_eq!(codes(help), codes(&guide));
+        assert_eq!(codes(help), BTreeSet::from([0, 1, 6, 64, 69, 129, 130, 143]));
+    }
 }

@@ -1,6 +1,7 @@
 //! `posse ls`: the terminals there are. Also what plain `posse` shows.
 
 use clap::CommandFactory;
+use posse_core::detect::dialog::short;
 use posse_core::status::{Exit, StatusKind, WaitingKind};
 use posse_server::api::types::{Terminal, Usage};
 use posse_server::record::COMMAND;
@@ -113,22 +114,29 @@ pub(super) fn asked(terminal: &Terminal) -> Option<String> {
         WaitingKind::Plan => " (plan)",
         WaitingKind::Startup => " (start-up)",
     });
-    let question = status.dialog.as_ref().map(|dialog| match (&dialog.tool, &dialog.subject) {
-        (Some(tool), Some(subject)) => format!(": {tool} {}", subject.lines().next().unwrap_or_default()),
-        _ => format!(": {}", dialog.question),
-    });
+    let question = status.dialog.as_ref().map(|dialog| format!(": {}", dialog.about()));
     Some(format!("asks{kind}{}", question.unwrap_or_default()))
+}
+
+/// What makes an answer one to the question of this terminal, and to no other.
+pub(super) fn named(terminal: &Terminal) -> String {
+    terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
+}
+
+/// What accepts and what refuses the question of this terminal.
+pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
+    let question = named(terminal);
+    format!("`posse approve {called}{question}` or `posse deny {called}{question}`")
 }
 
 /// For those that wait, by name.
 fn how_to_answer(terminals: &[Terminal]) -> Option<String> {
     let waits = |t: &&Terminal| t.status.status == StatusKind::WaitingUserAnswer;
-    let waiting: Vec<&str> = terminals.iter().filter(waits).map(|t| t.name.as_str()).collect();
-    let first = waiting.first()?;
-    let all = waiting.join(", ");
-    Some(format!(
-        "waiting for you: {all}; `posse show {first}` has the question, `posse approve {first}` or `posse deny {first}` answers it"
-    ))
+    let waiting: Vec<&Terminal> = terminals.iter().filter(waits).collect();
+    let (first, name) = waiting.first().map(|first| (first, first.name.as_str()))?;
+    let all: Vec<&str> = waiting.iter().map(|t| t.name.as_str()).collect();
+    let (all, answers) = (all.join(", "), answers_to(first, name));
+    Some(format!("waiting for you: {all}; `posse show {name}` has the question, {answers} answers it"))
 }
 
 /// The status of a terminal for people. A program that has ended is no error to them, as long as its end was seen.

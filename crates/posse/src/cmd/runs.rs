@@ -222,8 +222,7 @@ fn text(view: &RunView, ui: &Ui) -> String {
         add(role.as_str(), terminal.to_string());
     }
     for step in &view.steps {
-        let name =
-            serde_json::to_value(step.step).ok().and_then(|s| Some(s.as_str()?.replace('_', " "))).unwrap_or_default();
+        let name = words::step(step.step);
         add("after", format!("{name}: {}: {}", step.outcome, crate::ui::plain(&step.text)));
     }
     add(

@@ -4,7 +4,7 @@ use posse_core::screen::Screen;
 use posse_server::api::types::Terminal;
 use serde::Serialize;
 
-use super::ls::status_of;
+use super::ls::{answers_to, status_of};
 use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, age, plain};
@@ -60,6 +60,7 @@ fn text(shown: &Shown, ui: &Ui) -> String {
         for (number, option) in (1..).zip(&dialog.options) {
             facts.push(("", format!("{number}. {}", plain(&option.label))));
         }
+        facts.push(("", format!("{} answers it", answers_to(t, t.name.as_str()))));
     }
     if let Some(pid) = t.pid {
         facts.push(("process", pid.to_string()));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, OPENCODE, Options, or_skip};
+use posse_testkit::agents::{Agent, OPENCODE, Options, QWEN, or_skip};
 use posse_testkit::models::ModelServer;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::env;
 
 #[track_caller]
 fn wait(env: &TestEnv, id: &str, until: &str) -> Value {
-    env.run(["wait", id, "--until", until, "--timeout", "30s"]).ok();
+    env.run(["wait", id, "--until", until, "--timeout", "60s"]).ok();
     env.run(["show", id, "--json"]).json()
 }
 
@@ -129,4 +129,5 @@ provider! {
     claude_197: Agent::claude("2.1.197"), "claude_code";
     claude_325: Agent::claude("2.1.325"), "claude_code";
     codex_166: Agent::codex("0.166.0"), "codex";
+    qwen_0_15: Agent::qwen(QWEN), "qwen";
 }

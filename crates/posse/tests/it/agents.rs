@@ -1,6 +1,7 @@
 //! Agents: launched, read, talked to, answered. Scripted ones, which look and behave like the real ones.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -111,9 +112,9 @@ fn a_turn(provider: &str, scenario: &str) {
 
     env.run(["send", "a", "danger again"]).ok();
     let shown = question(&env, "a");
-    let wrong = env.run(["approve", "a", "--dialog", "0123456789abcdef"]);
+    let wrong = env.run(["approve", "a", "--question", "0123"]);
     assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
-    env.run(["deny", "a", "--dialog", shown["dialog"]["id"].as_str().unwrap()]).ok();
+    env.run(["deny", "a", "--question", shown["dialog"]["id"].as_str().unwrap()]).ok();
     env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":false"));
     let log = env.run(["logs"]).ok();
@@ -222,9 +223,67 @@ fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     env.kill_daemon();
     let after = env.run(["show", "a", "--json"]).json();
     assert_eq!(after["dialog"]["id"], before["dialog"]["id"], "{after}");
-    env.run(["approve", "a", "--dialog", before["dialog"]["id"].as_str().unwrap()]).ok();
+    env.run(["approve", "a", "--question", before["dialog"]["id"].as_str().unwrap()]).ok();
     wait(&env, "a", "completed");
     assert_eq!(count(&log, "dialog_closed"), 1);
+}
+
+/// Somebody has read one question, and comes to answer when another one is open.
+#[test]
+fn only_the_question_that_was_read_is_answered() {
+    let scenario = r#"
+        look = "claude"
+        [[turn]]
+        steps = [
+          { ask = { kind = "permission", command = "ls" } },
+          { think = "100ms" },
+          { ask = { kind = "permission", command = "rm -r target" } },
+          { say = "All clean." },
+        ]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    env.run(["send", "a", "go"]).ok();
+    let first = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
+    let approved = env.run(["approve", "a", "--question", &first[..4]]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(approved.stderr, format!("approve: Bash ls ({})\n", &first[..4]));
+    let second = loop {
+        let id = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
+        if id != first {
+            break id;
+        }
+    };
+    for verb in ["approve", "deny"] {
+        let refused = env.run([verb, "a", "--question", &first[..4]]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let answers = format!("`posse approve a --question {}`", &second[..4]);
+        for part in ["another question is open now", "Bash rm -r target", &answers] {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+    }
+    let post = |answer: Value| {
+        let path = format!("/terminals/{}/approve", launched["id"].as_str().unwrap());
+        let answer = env.http().post(&path, &answer).unwrap();
+        (answer.status, answer.json()["kind"].clone())
+    };
+    assert_eq!(post(serde_json::json!({ "dialog": first })), (409, "question_changed".into()));
+    assert_eq!(post(serde_json::json!({})), (422, "malformed".into()), "whatever is open is nobody's question");
+    // An option that allows more is not chosen, named or not.
+    let shown = question(&env, "a");
+    let options = shown["dialog"]["options"].as_array().unwrap();
+    let wide = 1 + options.iter().position(|option| option["meaning"] == "widen").unwrap();
+    let refused = env.run(["approve", "a", "--option", &wide.to_string()]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in ["allows more than this once", "posse attach"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert_eq!(count(&log, "dialog_closed"), 1);
+    let approved = env.run(["approve", "a"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(approved.stderr, format!("approve: Bash rm -r target ({})\n", &second[..4]));
+    assert_eq!(count(&log, "dialog_closed"), 2);
 }
 
 #[test]
@@ -284,4 +343,35 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     let shown = wait(&env, "a", "waiting_user_answer");
     assert!(shown["reason"].as_str().unwrap().contains("session file"), "{shown}");
     assert!(env.run(["explain", "a"]).ok().contains("session file: asking"));
+}
+
+/// Also by a daemon that was not there when it began, and nothing of it is left behind.
+#[test]
+fn what_an_agent_writes_down_of_what_it_does_is_heard() {
+    let env = env();
+    actor(
+        &env,
+        "claude_code",
+        "look = \"claude\"\nosc = []\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
+    );
+    let manifest = env.places().providers().join("claude_code.toml");
+    let events =
+        "[[signals.events]]\nif = { type = \"broke\" }\nmeans = { says = \"failed\", class_from = \"of.what\" }\n";
+    fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + events).unwrap();
+    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let file = env.places().events().join(launched["id"].as_str().unwrap());
+    let mut written = fs::OpenOptions::new().append(true).open(&file).unwrap();
+    let mut breaks = |why: &str| {
+        let line = format!("{{\"type\":\"works\"}}\n{{\"type\":\"broke\",\"of\":{{\"what\":\"{why}\"}}}}\n");
+        written.write_all(line.as_bytes()).unwrap();
+        let shown = wait(&env, "a", "error");
+        assert_eq!(shown["reason"], format!("the agent said failed: {why} (session file)"));
+    };
+    breaks("boredom");
+    env.run(["send", "a", "go"]).ok();
+    wait(&env, "a", "completed");
+    env.kill_daemon();
+    breaks("loneliness");
+    env.run(["kill", "a"]).ok();
+    assert!(!file.exists());
 }

@@ -63,9 +63,13 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
 
     let listed = env.run(["ls"]);
     assert!(listed.stdout.contains("asks (permission): Bash rm -r target"), "{}", listed.stdout);
-    assert!(listed.stderr.contains("`posse approve a`"), "{}", listed.stderr);
+    let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
+    let answers = format!("`posse approve a --question {id}` or `posse deny a --question {id}` answers it");
+    assert!(listed.stderr.contains(&answers), "{}", listed.stderr);
+    let text = env.run(["show", "a"]).ok();
+    assert!(text.contains(&answers), "{text}");
 
-    let answered = env.run(["approve", "a", "--json"]).json();
+    let answered = env.run(["approve", "a", "--question", id, "--json"]).json();
     assert_eq!(answered, json!({ "success": true, "audit": 1 }));
     assert_eq!(count(&log, "dialog_closed"), 1);
     let audit = entries(&env);
@@ -91,7 +95,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     // What is refused before a key was due leaves nothing: there was no answer.
     assert_eq!(env.run(["approve", "a"]).code, Some(1));
     ask(&env);
-    assert_eq!(env.run(["approve", "a", "--dialog", "0123456789abcdef"]).code, Some(1));
+    assert_eq!(env.run(["approve", "a", "--question", "0123456789abcdef"]).code, Some(1));
     intact(&env, 2);
     // `y` is an answer like any other.
     env.run(["send", "a", "y"]).ok();

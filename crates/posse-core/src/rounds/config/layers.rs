@@ -10,7 +10,7 @@ use super::keys::{AGENT_KEYS, KEYS, Key, Kind, type_of};
 use super::{Config, UserDefaults};
 use crate::rounds::Role;
 
-const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
+pub(super) const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,7 +45,8 @@ impl Resolved {
         for key in KEYS {
             layers.user(key, user)?;
             layers.json(key, &json)?;
-            if let (AUTO_ACCEPT, Some(configured)) = (key.path, layers.values.get(AUTO_ACCEPT).cloned()) {
+            if key.path == AUTO_ACCEPT {
+                let configured = layers.values.get(AUTO_ACCEPT).cloned().unwrap_or(Value::Bool(false));
                 layers.values.insert("handoff.auto_accept_configured".into(), configured);
             }
             layers.variable(key, env)?;

@@ -180,17 +180,48 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
         bench.dies();
         assert_eq!(bench.run.ledger().spec.config.handoff.auto_accept_permissions, accepts);
     }
-    // In the environment of who began it is not in that of who goes on.
-    let mut bench = Bench::new("{}");
-    bench.happens(go(Some(true)));
-    assert!(bench.run.ledger().spec.config.handoff.auto_accept_permissions);
-    bench.happens(Happened::Came(Caller::default()));
-    assert!(!bench.run.ledger().spec.config.handoff.auto_accept_permissions);
-    // While a question is open it holds at once.
-    let mut bench = Bench::asked("{}");
-    bench.happens(asks());
-    let caller = Caller { hurry: false, auto_accept: Some(true) };
-    assert_eq!(bench.happens(Happened::Came(caller)), ["auto accept", "said", "accepting", "accept 1"]);
+    // While it goes on, less is accepted at once, and more not at all: it may be an agent that asks for it.
+    let came = |hurry, auto_accept| Happened::Came(Caller { hurry, auto_accept });
+    let mut bench = Bench::asked(on);
+    assert_eq!(bench.happens(came(true, Some(false))), ["auto accept", "said"]);
+    assert_eq!(bench.happens(came(true, Some(true))), ["said"]);
+    assert_eq!(bench.happens(asks())[0], "said", "a person is called");
+    // Nobody who only has lost the connection decides anything.
+    let mut bench = Bench::asked(on);
+    assert!(bench.happens(came(false, Some(false))).is_empty());
+    assert_eq!(bench.happens(asks()), ["accepting", "accept 1"]);
+}
+
+/// The next try did not even get to its prompt, and then the answer of the one before is there.
+#[test]
+fn a_turn_that_goes_on_after_a_later_number_was_used_is_heard() {
+    let mut bench = parked();
+    bench.now += Duration::from_secs(30);
+    bench.happens(Happened::Time);
+    bench.happens(failing("API Error: 529 Overloaded"));
+    assert_eq!(bench.turn(Event::File(Look::Absent)), AGAIN);
+    bench.turn(Event::Gone("it was deleted".into()));
+    assert_eq!(bench.run.ledger().turns, 2);
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "look at file"]);
+    let of_first = |event| Happened::Turn { turn: 1, event };
+    let taken = bench.happens(of_first(Event::File(Look::Ready("ANALYST_SUMMARY".into()))));
+    assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
+    let next = bench.happens(Happened::Archived { turn: 1, name: None });
+    assert_eq!(next[0], "archived", "{next:?}");
+    assert!(next.contains(&"turn begun".to_owned()), "{next:?}");
+}
+
+/// What was certainly never taken nobody is at.
+#[test]
+fn a_prompt_that_did_not_arrive_is_sent_again() {
+    let mut bench = Bench::started("{}");
+    for _ in 0..3 {
+        bench.status(Idle);
+        bench.happens(Happened::StaleCleared { turn: 1, stale: Ok(None), printed: None });
+        bench.happens(Happened::Sent { turn: 1, sent: Sent::Not("it is not quiet".into()) });
+    }
+    assert!(bench.last_words().contains("not taken"), "{}", bench.last_words());
+    assert_eq!(bench.go(&all()), [&["resumed"][..], &AGAIN].concat());
 }
 
 /// The cooldown of a terminal survives the turn, whatever becomes of the clock on the wall in between.
@@ -205,8 +236,6 @@ fn s_146_the_cooldown_survives_turns_and_clocks() {
         bench.status(Completed);
         bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
         bench.moved = moved;
-        bench.happens(Happened::Stop { why: "enough".into() });
-        bench.go(&all());
         bench.happens(Happened::Archived { turn: 1, name: None });
         let reviewed = bench.answer("REVIEW_RESULT: REVISE\nREVIEW_NOTES:\n- more");
         assert!(reviewed.contains(&"turn begun".into()), "{reviewed:?}");

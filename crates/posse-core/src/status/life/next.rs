@@ -2,7 +2,7 @@
 
 use super::super::weigh::{self, Against, LAG, Says, Speaker};
 use super::super::{Claim, Source, Status, StatusKind, WaitingKind};
-use super::{Border, Life, Phase, Turns, is_over, is_ready};
+use super::{Border, Life, PROMPTED, Phase, Turns, is_over, is_ready};
 use crate::detect::Dialog;
 use crate::time::{Mono, Wall};
 
@@ -54,7 +54,11 @@ impl Life {
         let seen = self.seen.as_ref()?;
         let starting = self.phase == Phase::Starting;
         let (word, standing) = (self.word.as_ref(), self.standing());
-        let against = Against { word, standing, fresh: starting && self.turns == Turns::None, starting };
+        // Whoever writes down what it does writes down that it begins with a prompt, too.
+        let unheard = word.is_some_and(|word| word.by == Speaker::Us(PROMPTED))
+            && self.said[Source::SessionFile as usize].is_some();
+        let fresh = starting && self.turns == Turns::None;
+        let against = Against { word, standing, fresh, starting, unheard };
         let due = weigh::due(seen, against);
         let rule = Why::Rule(&seen.rule);
         match seen.says {

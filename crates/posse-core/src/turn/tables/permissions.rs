@@ -58,14 +58,8 @@ fn every_question_every_five_seconds_twenty_times() {
 #[test]
 fn turns_and_terminals_are_counted_apart() {
     // S-145: the counter is new, the cooldown is not.
-    let before = Before { accepts: 19, started: true, ..Before::default() };
-    let mut old = Turn::resumed(on(), who(), before, None, at(0));
-    let Do::Is(seen) = asks(Some("d")) else { unreachable!() };
-    old.handle(Event::Status(seen), at(1_000));
-    assert_eq!((old.accepts(), old.accepted_at()), (20, Some(at(1_000))));
-    old.handle(Event::Accepted(Ok(())), at(1_300));
-    assert_eq!(old.accepted_at(), Some(at(1_300)), "the key was pressed at some time in between");
-    let new = Turn::begin(on(), who(), old.accepted_at(), at(2_000));
+    let new = Turn::begin(on(), who(), Some(at(1_300)), at(2_000));
+    assert_eq!(new.accepts(), 0);
     let expected = [(6_300, "accept 1/20 d"), (7_000, "File a")];
     check_turn("S-145", new, &then_done(&[(2_000, asks(Some("d")))], 7_000), &expected);
     // S-146: another terminal is another turn with a cooldown of its own.
@@ -209,21 +203,22 @@ fn a_person_is_told_once_and_reminded_in_the_log() {
 
 #[test]
 fn what_a_person_reads() {
-    let said = said(rules(), &then_done(&[(0, asks(Some("rm -rf /")))], 100));
-    for part in ["peer_programmer", "00c0ffee", "posse approve 00c0ffee", "AUTO_ACCEPT_PERMISSIONS"] {
+    let asks = || asks(Some("3f2a90d1c4e5b677"));
+    let said = said(rules(), &then_done(&[(0, asks())], 100));
+    for part in ["peer_programmer", "00c0ffee", "posse approve 00c0ffee --question 3f2a`", "AUTO_ACCEPT_PERMISSIONS"] {
         assert!(said[0].contains(part), "{said:?}");
     }
     let mut turn = Turn::begin(rules(), who(), None, at(0));
-    let Do::Is(seen) = asks(Some("rm -rf /")) else { unreachable!() };
+    let Do::Is(seen) = asks() else { unreachable!() };
     let notices = turn.handle(Event::Status(seen), at(0)).into_iter().filter_map(|effect| match effect {
-        Effect::Notify(notice) => Some(notice),
+        Effect::Notify(notice) => Some((notice.title, notice.text)),
         _ => None,
     });
-    for notice in notices {
-        assert!(!notice.text.contains("rm -rf") && !notice.title.contains("rm -rf"), "LOOP-47: {notice:?}");
-        assert!(notice.text.contains("00c0ffee"));
-    }
-    let timeout = message(within(60, rules()), &[(0, asks(Some("d")))]);
+    let text = "peer_programmer (programmer_review, terminal 00c0ffee). `posse approve 00c0ffee --question 3f2a` or \
+                `posse deny 00c0ffee --question 3f2a` answers.";
+    let expected = ("posse: an agent waits for an answer".to_owned(), text.to_owned());
+    assert_eq!(notices.collect::<Vec<_>>(), [expected], "LOOP-47: who and where, and never what is asked");
+    let timeout = message(within(60, rules()), &[(0, asks())]);
     assert!(timeout.contains("waiting_user_answer") && timeout.contains("AUTO_ACCEPT_PERMISSIONS"), "S-128: {timeout}");
 }
 

@@ -52,7 +52,7 @@ fn counter_reset_on_new_turn() {
     let before = Before { accepts: 15, ..Before::default() };
     let old = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
     assert_eq!(old.accepts(), 15);
-    let new = Turn::begin(on(), who(), old.accepted_at(), at(1_000));
+    let new = Turn::begin(on(), who(), Some(at(0)), at(1_000));
     assert_eq!(new.accepts(), 0);
     let script = [(10_000, asks(Some("d"))), (10_500, busy()), (11_000, file("a")), (11_000, idle())];
     check_turn("S-10", new, &script, &[(10_000, "accept 1/20 d"), (11_000, "File a")]);

@@ -24,6 +24,7 @@ use super::make::NAMES;
 use super::note::Note;
 use super::{Area, AreaError, Areas, Gates, Work, exists, note};
 use crate::aftermath::{git_commit, on_disk, snapshot};
+use crate::environment::Environment;
 use crate::git::{self, WorkTree};
 
 /// So much may be uncommitted. It is copied into the repository before every session.
@@ -119,7 +120,7 @@ impl Areas {
 
     /// All that is not committed, but for what is posse's own.
     async fn uncommitted(&self) -> Result<Snapshot, AreaError> {
-        let found = snapshot(&self.root).await?;
+        let found = snapshot(&self.root, &Environment::default()).await?;
         let mut found = found.ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
         found.dirty.retain(|was| !self.is_ours(&was.path));
         Ok(found)
@@ -401,11 +402,13 @@ impl Areas {
         }
         let _checkout = self.checkout.lock().await;
         let own = self.loose()?.of(&area.run.task);
-        let found = snapshot(&self.root).await?.ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
+        let found = snapshot(&self.root, &Environment::default())
+            .await?
+            .ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
         let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
         let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
         let quarantine = self.state.join("quarantine").join(area.run.to_string());
-        match git_commit(&self.root, &words.message(), &quarantine, Some(&before)).await {
+        match git_commit(&self.root, &words.message(), &quarantine, Some(&before), &Environment::default()).await {
             Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
         }

@@ -5,7 +5,6 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use posse_core::rounds::Prompt;
-use posse_core::rounds::state::FinalStatus;
 use posse_core::rounds::{Role, Rounds, Rules, config::Config, config::UserDefaults};
 
 use super::*;
@@ -119,15 +118,27 @@ async fn what_is_in_a_response_file() {
 #[tokio::test]
 async fn s_104_a_file_that_grows_is_not_taken_yet() {
     let project = Project::new();
-    project.answers(Key::Analyst, "half");
     let path = project.files.response(Key::Analyst);
-    let write = async {
-        // Between the two looks.
-        tokio::time::sleep(SETTLED / 2).await;
-        fs::write(path, "half and the rest").unwrap();
-    };
-    let (look, ()) = tokio::join!(project.files.look(Key::Analyst, false), write);
-    assert_eq!(look, Look::Unsettled);
+    let other = project.path("other.md");
+    type Change<'a> = &'a dyn Fn();
+    let changes: [(&str, Change); 4] = [
+        ("another file takes its place", &|| {
+            fs::write(&other, "text").unwrap();
+            fs::rename(&other, &path).unwrap();
+        }),
+        ("it is written anew, as long as before", &|| fs::write(&path, "half").unwrap()),
+        ("it is truncated", &|| fs::write(&path, "").unwrap()),
+        ("it grows", &|| fs::write(&path, "half and the rest").unwrap()),
+    ];
+    for (what, change) in changes {
+        project.answers(Key::Analyst, "half");
+        let between_two_looks = async {
+            tokio::time::sleep(SETTLED / 2).await;
+            change();
+        };
+        let (look, ()) = tokio::join!(project.files.look(Key::Analyst, false), between_two_looks);
+        assert_eq!(look, Look::Unsettled, "{what}");
+    }
     // One that was renamed into place is whole, and is not waited for.
     let placed = tokio::time::timeout(SETTLED.min(Duration::from_secs(1)) * 20, project.files.look(Key::Analyst, true));
     assert_eq!(placed.await.unwrap(), Look::Ready("half and the rest".into()));

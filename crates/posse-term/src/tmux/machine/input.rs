@@ -110,10 +110,10 @@ impl Machine {
         let off = replies.last().is_some_and(|reply| reply.lines.first().is_some_and(|line| line == b"1"));
         match failed {
             None if !off => self.accept(sent),
-            None => self.refuse(sent, InputRefusal::Full),
-            // Our file could not be read: it is not the program's fault, but it has not reached it either.
-            Some(why) if why.contains("no buffer") => self.refuse(sent, InputRefusal::Full),
-            Some(_) => self.refuse(sent, InputRefusal::NotReading),
+            None => self.refuse(sent, InputRefusal::Off),
+            Some(why) if why.contains("can't find") => self.refuse(sent, InputRefusal::NotReading),
+            // Our file could not be read, or the buffer is gone.
+            Some(_) => self.refuse(sent, InputRefusal::Failed),
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
     ]);
     let name = format!("{ask:?}").to_lowercase();
     let arguments: fn(&AgentHome) -> Vec<String> = match (maker, ask) {
-        (Maker::Claude, Ask::Mcp) => claude_tool_server,
+        (Maker::Claude | Maker::Qwen, Ask::Mcp) => mcp_config,
         (Maker::Codex, Ask::Mcp) => codex_tool_server,
         (Maker::Claude, Ask::Plan) => |_| vec!["--permission-mode".into(), "plan".into()],
         _ => |_| Vec::new(),
@@ -98,7 +98,7 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
             vec![r#"{ tool = { name = "Read", input = { file_path = "/etc/hostname" } } }"#]
         }
         (Maker::Codex, Ask::Outside) => vec![r#"{ write = { path = "../outside.txt", content = "made\n" } }"#],
-        (Maker::Claude | Maker::Codex, Ask::Mcp) => {
+        (Maker::Claude | Maker::Codex | Maker::Qwen, Ask::Mcp) => {
             vec![r#"{ text = "I note it." }, { tool = { name = "mcp__scripted__note", input = { text = "it" } } }"#]
         }
         (Maker::Claude, Ask::Question) => vec![
@@ -109,6 +109,9 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
         ],
         (Maker::Opencode, Ask::Question) => vec![
             r#"{ tool = { name = "question", input = { questions = [{ question = "Which colour do you like?", header = "Colour", options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
+        ],
+        (Maker::Qwen, Ask::Question) => vec![
+            r#"{ tool = { name = "ask_user_question", input = { questions = [{ question = "Which colour do you like?", header = "Colour", multiSelect = false, options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,
         ],
         (Maker::Claude, Ask::Plan) => {
             vec![r#"{ tool = { name = "ExitPlanMode", input = { plan = "1. Read it\n2. Write it" } } }"#]
@@ -128,7 +131,7 @@ fn tool_server(home: &AgentHome) -> [String; 2] {
     [path.display().to_string(), home.directory.join(TOOLS_KNOWN).display().to_string()]
 }
 
-fn claude_tool_server(home: &AgentHome) -> Vec<String> {
+fn mcp_config(home: &AgentHome) -> Vec<String> {
     let server = serde_json::json!({ "command": "python3", "args": tool_server(home) });
     let config = serde_json::json!({ "mcpServers": { "scripted": server } });
     vec!["--mcp-config".into(), config.to_string()]

@@ -1,6 +1,7 @@
 //! The live view of a run, at the foot of a person's window: where it is, what each agent does, and the last lines of the
 //! one whose turn it is.
 
+use posse_core::ids::TerminalId;
 use posse_core::rounds::Role;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Output, Terminal};
@@ -8,7 +9,7 @@ use posse_server::runs::view::RunView;
 
 use crate::client::Client;
 use crate::cmd::follow::Window;
-use crate::cmd::ls::asked;
+use crate::cmd::ls::{asked, named};
 use crate::error::Error;
 use crate::foot::Row;
 use crate::ui::{Colour, age, colour_of, plain};
@@ -60,12 +61,11 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
             },
         ]);
     }
-    let asking = view.terminals.values().find(|id| {
-        let terminal = terminals.iter().find(|terminal| terminal.id == **id);
-        terminal.and_then(asked).is_some()
-    });
-    if let Some(id) = asking.filter(|_| !view.auto_accept) {
-        let text = format!("  `posse approve {id}` or `posse deny {id}` answers it");
+    let of_role = |id: &TerminalId| terminals.iter().find(|terminal| terminal.id == *id);
+    let asking = view.terminals.values().filter_map(of_role).find(|terminal| asked(terminal).is_some());
+    if let Some(terminal) = asking.filter(|_| !view.auto_accept) {
+        let question = named(terminal);
+        let text = format!("  `posse approve {}{question}` answers it, or `posse deny`", terminal.id);
         picture.push(vec![(text, Some(Colour::Yellow))]);
     }
     let lines: Vec<&str> = tail.lines().filter(|line| says_something(line)).collect();

@@ -1,13 +1,16 @@
 //! What a state file says about whether a run is to be begun or resumed.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
-use posse_core::rounds::Prompt;
+use posse_core::rounds::config::Config;
 use posse_core::rounds::state::{FinalStatus, StateFile};
+use posse_core::rounds::{Final, Next, Rounds, Rules};
+use posse_core::turn::Level;
 
 use crate::error::Error;
+use crate::ui::Ui;
 
 /// Below the project, unless the configuration says otherwise.
 pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
@@ -15,13 +18,16 @@ pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json"
 pub(super) enum Known {
     /// There is no run to go on with.
     Nothing,
-    /// It has ended; with PASS or not.
-    Over(bool),
-    Running {
-        run: Option<RunId>,
-        prompt: Prompt,
-        text: String,
-    },
+    /// It has ended.
+    Over(Final),
+    Running(Box<Running>),
+}
+
+/// A run that is not over, as its file says.
+pub(super) struct Running {
+    pub(super) run: Option<RunId>,
+    pub(super) state: StateFile,
+    pub(super) text: String,
 }
 
 /// Looks at the state file. One that cannot be read is put aside, and nothing is begun in its place unseen.
@@ -40,7 +46,7 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
     let state = match StateFile::read(&text) {
         Ok(state) => state,
         Err(error) => {
-            let aside = path.with_extension("json.corrupt");
+            let aside = aside(path);
             std::fs::rename(path, &aside).map_err(Error::io(path.display().to_string()))?;
             return Err(Error::Failed {
                 message: format!("the state file {} cannot be used: {error}", path.display()),
@@ -54,10 +60,42 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
     match state.final_status {
         FinalStatus::Running => {
             let run = state.other.get("run").and_then(|run| run.as_str()?.parse().ok());
-            Ok(Known::Running { run, prompt: state.prompt, text })
+            Ok(Known::Running(Box::new(Running { run, state, text })))
         }
         // The file of a run that has ended is in the way of nobody who wants a new one.
         _ if !resume => Ok(Known::Nothing),
-        status => Ok(Known::Over(status == FinalStatus::Pass)),
+        FinalStatus::Pass => Ok(Known::Over(Final::Pass)),
+        FinalStatus::Fail => Ok(Known::Over(Final::Fail)),
+    }
+}
+
+/// Where a file that cannot be used is kept: beside it, and in the place of no other.
+fn aside(path: &Path) -> PathBuf {
+    let names = (1..).map(|n| if n == 1 { "json.corrupt".to_owned() } else { format!("json.corrupt-{n}") });
+    let mut places = names.map(|extension| path.with_extension(extension));
+    places.find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| path.with_extension("json.corrupt"))
+}
+
+impl Running {
+    /// What is to be told before a run goes on of which nothing is known but this file. Gives how it ended, if it has.
+    pub(super) fn taken_up(&self, config: &Config, directory: &Path, ui: &Ui) -> Option<Final> {
+        let rules = Rules::new(config, directory.join("openspec").is_dir());
+        let (rounds, notes) = Rounds::from_state(&self.state, rules);
+        for note in notes {
+            match note.level {
+                Level::Warning => ui.warn(&format!("warning: {}", note.text)),
+                Level::Info | Level::Detail => ui.say(&note.text),
+            }
+        }
+        for (role, terminal) in &self.state.terminals {
+            let now = config.agents.get(role).map_or("", |choice| choice.provider.as_str());
+            if !terminal.provider.is_empty() && terminal.provider != now {
+                ui.warn(&format!("warning: the {role} was {} so far, and is {now} from now on", terminal.provider));
+            }
+        }
+        match rounds.next() {
+            Next::Over(verdict) => Some(verdict),
+            Next::Turn(_) | Next::Stuck(_) => None,
+        }
     }
 }

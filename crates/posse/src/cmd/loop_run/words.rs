@@ -1,6 +1,6 @@
 //! A run in words.
 
-use posse_core::run::{Entry, RunStatus, Stop};
+use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};
 use posse_core::turn::Level;
 use posse_server::api::types::JournalView;
 use posse_server::runs::view::RunView;
@@ -44,14 +44,23 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Stopped { stop: Stop::Turn, .. } => coloured("stopped".into(), Colour::Yellow),
         Entry::Stopped { why, .. } => coloured(format!("stopped: {why}"), Colour::Yellow),
         Entry::Resumed => plain("going on".into()),
-        Entry::StepDone { step, outcome } => {
-            let step = serde_json::to_value(step).ok()?;
-            let outcome = serde_json::to_value(outcome).ok()?;
-            let (word, text) = outcome.as_object()?.iter().next()?;
-            let name = step.as_str()?.replace('_', " ");
-            plain(format!("{name}: {word}: {}", text.as_str()?))
+        Entry::StepDone { step: done, outcome } => {
+            let name = step(*done);
+            match outcome {
+                StepOutcome::Done(text) => plain(format!("{name}: done: {text}")),
+                StepOutcome::Skipped(text) => coloured(format!("{name}: skipped: {text}"), Colour::Yellow),
+                StepOutcome::Failed(text) => coloured(format!("{name}: failed: {text}"), Colour::Red),
+            }
         }
         _ => None,
+    }
+}
+
+/// What comes after PASS, as people call it.
+pub(crate) fn step(step: Step) -> &'static str {
+    match step {
+        Step::OpenspecArchive => "openspec archive",
+        Step::GitCommit => "git commit",
     }
 }
 
@@ -66,4 +75,27 @@ pub(crate) fn ending(view: &RunView) -> String {
     };
     let turns = view.turns;
     format!("{word} in round {}, {turns} turns, {took}. Answers are in {}", view.round, view.archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happened after PASS is told with its text, and a failure is seen.
+    #[test]
+    fn what_came_after_pass_is_told() {
+        let rows = [
+            (Step::GitCommit, StepOutcome::Done("committed".into()), "git commit: done: committed", None),
+            (Step::GitCommit, StepOutcome::Failed("no".into()), "git commit: failed: no", Some(Colour::Red)),
+            (
+                Step::OpenspecArchive,
+                StepOutcome::Skipped("none".into()),
+                "openspec archive: skipped: none",
+                Some(Colour::Yellow),
+            ),
+        ];
+        for (step, outcome, words, colour) in rows {
+            assert_eq!(text(&Entry::StepDone { step, outcome }), Some((words.to_owned(), colour)));
+        }
+    }
 }

@@ -66,7 +66,11 @@ fn s_190_exactly_its_work_is_committed() {
     let steps = play.shown()["steps"].clone();
     assert_eq!((&steps[0]["step"], &steps[0]["outcome"]), (&json!("openspec_archive"), &json!("skipped")), "{steps}");
     assert_eq!((&steps[1]["step"], &steps[1]["outcome"]), (&json!("git_commit"), &json!("done")), "{steps}");
-    contains(&play.env.run(["run", "show", &play.id()]).ok(), &["git commit: done"]);
+    contains(&play.env.run(["run", "show", &play.id()]).ok(), &["git commit: done: committed 3 files"]);
+    // Whoever follows it, or looks later, reads the same.
+    for told in [ran.stdout, play.env.run(["run", "logs", &play.id()]).ok()] {
+        contains(&told, &["  openspec archive: skipped: there is no ", "  git commit: done: committed 3 files as "]);
+    }
 }
 
 /// S-189: what could not be archived is not committed; PASS it is all the same.
@@ -88,6 +92,7 @@ fn s_189_a_failed_archive_is_not_committed() {
     assert_eq!(steps.as_array().unwrap().len(), 1, "{steps}");
     assert_eq!((&steps[0]["step"], &steps[0]["outcome"]), (&json!("openspec_archive"), &json!("failed")));
     assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "begin");
+    contains(&ran.stdout, &["  openspec archive: failed: there is no program \"openspec\"; install it"]);
 }
 
 #[test]
@@ -98,4 +103,89 @@ fn without_a_repository_nothing_is_committed() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     play.passed();
     assert_eq!(play.shown()["steps"][0]["outcome"], "skipped");
+}
+
+/// Adds what is to come after PASS, and commits all there is.
+fn wants(play: &Play, post_processing: &Value) {
+    play.configure(json!({ "post_processing": post_processing }));
+    git(play, &["add", "."]);
+    git(play, &["commit", "-q", "-m", "configured"]);
+}
+
+/// An agent that has something to commit.
+fn changes_src(thinks: &str) -> Play {
+    let play = repository("");
+    let work = fs::canonicalize(play.env.work()).unwrap();
+    let writes = writes(&[("src.txt", "two\n")], work.to_str().unwrap());
+    actor(&play.env, "codex", &format!("look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"{thinks}\"\n{writes}"));
+    play
+}
+
+/// The daemon's own environment decides nothing: programs, name and settings are those of whoever began the run.
+#[test]
+fn it_is_done_in_the_environment_of_whoever_began_it() {
+    let play = changes_src("10ms");
+    let (work, beside) = (play.env.work(), play.env.work().parent().unwrap().to_owned());
+    fs::create_dir_all(work.join("openspec/changes/greeting")).unwrap();
+    fs::write(work.join("openspec/changes/greeting/proposal.md"), "x\n").unwrap();
+    wants(&play, &json!({ "git_commit": true, "openspec_archive": true }));
+    // A daemon that knows nothing of this shell.
+    play.env.run(["serve"]).ok();
+    let bin = beside.join("bin");
+    fs::create_dir(&bin).unwrap();
+    let (program, called) = (bin.join("openspec"), beside.join("called"));
+    fs::write(&program, format!("#!/bin/sh\necho \"$GREETING $*\" > {}\n", called.display())).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = play.command(&[]);
+    let path = std::env::var_os("PATH").unwrap();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
+    command.env("PATH", path).env("GREETING", "hello").env("GIT_AUTHOR_NAME", "The Caller");
+    // What speaks of another repository is not meant.
+    command.env("GIT_DIR", "/nowhere").env("GIT_INDEX_FILE", "/nowhere/index");
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    contains(&ran.stdout, &["  openspec archive: done: ", "  git commit: done: committed 1 file as "]);
+    assert_eq!(fs::read_to_string(called).unwrap(), "hello archive greeting --yes\n");
+    assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
+}
+
+/// The daemon died, and nobody is there whose environment it could be done in: the run waits, and whoever comes finishes it.
+#[test]
+fn with_nobody_there_it_waits_for_somebody() {
+    let play = changes_src("300ms");
+    wants(&play, &json!({ "git_commit": true }));
+    Followed::new(play.command(&["--detach"])).end().ok();
+    play.until_recorded("asked", TURNS.len());
+    play.env.kill_daemon();
+    when("a daemon", || play.env.http().call("GET", "/health", "").ok());
+    let id = play.id();
+    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    let run = play.shown();
+    assert_eq!((&run["status"], &run["stopped"]["stop"]), (&json!("stopped"), &json!("alone")), "{run:#}");
+    contains(run["stopped"]["why"].as_str().unwrap(), &["PASS", "posse loop --resume"]);
+    assert_eq!((&run["phase"], &run["steps"]), (&json!("done"), &json!([])));
+    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
+    let mut command = play.env.command(["loop", "--resume", &id]);
+    command.env("GIT_AUTHOR_NAME", "The Caller");
+    let ran = Followed::new(command).end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    contains(&ran.stdout, &["  git commit: done: committed 1 file as "]);
+    assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
+}
+
+/// LOOP-60: of a run that began elsewhere nobody knows what was the user's own; that is said, and nothing else.
+#[test]
+fn a_run_that_began_elsewhere_is_not_committed() {
+    let play = repository("");
+    wants(&play, &json!({ "git_commit": true }));
+    let state = json!({ "version": 1, "provider": "codex", "prompt": TASK, "current_round": 1,
+        "current_phase": "analyst", "final_status": "RUNNING", "terminals": {} });
+    fs::create_dir_all(play.env.work().join(".tmp")).unwrap();
+    fs::write(play.env.work().join(STATE), state.to_string()).unwrap();
+    let ran = play.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    contains(&ran.stdout, &["  git commit: skipped: the run was taken up from its state file"]);
+    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
 }

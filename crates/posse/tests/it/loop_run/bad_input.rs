@@ -25,6 +25,10 @@ fn configurations() {
         (r#"{"agents": {"tester": {"provider": "x"}}}"#, &["`agents.tester.provider`", "\"x\""]),
         (r#"{"agents": {"tester": {"provide": "codex"}}}"#, &["`agents.tester.provide`"]),
         (r#"{"agents": {"tester": "codex"}}"#, &["`agents.tester`", "must be an object"]),
+        (
+            r#"{"agents": {"tester": {"profile": "nobody"}}}"#,
+            &["loop.json: `agents.tester.profile`", "no profile \"nobody\"", "peer_programmer"],
+        ),
         (r#"{"mode": "yolo"}"#, &["`mode`", "ask, edits, bypass"]),
         (r#"{"start_agent": "cook"}"#, &["`start_agent`", "\"cook\""]),
         ("{\n  \"provider\": }", &["not valid JSON", "line 2"]),
@@ -58,7 +62,9 @@ fn variables() {
     for (name, value, words) in rows {
         let mut command = play.env.command(["loop", "loop.json"]);
         command.env("PROMPT_FILE", "task.md").env(name, value);
-        refused(&play, &Followed::new(command).end(), words);
+        let ran = Followed::new(command).end();
+        refused(&play, &ran, words);
+        assert!(!ran.stderr.contains("loop.json"), "the file is not to blame: {ran:?}");
     }
 }
 
@@ -108,14 +114,14 @@ fn an_agent_that_is_not_installed() {
 /// S-169: those that could be started have left, whoever fails. With no state file there is nothing to resume.
 #[test]
 fn s_169_the_third_terminal_fails_at_the_start() {
-    let play = Play::new("");
-    play.configure(json!({ "agents": { "programmer": { "profile": "nobody" } } }));
+    let play = Play::new("").and_claude("start = [{ exit = 3 }]");
+    play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));
     let ran = play.run();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    contains(&ran.stderr, &["the programmer could not be started", "no profile \"nobody\""]);
+    contains(&ran.stderr, &["the programmer could not be started", "exited with 3"]);
     assert!(!ran.stderr.contains("--resume"), "there is nothing to go on with: {}", ran.stderr);
     assert_eq!((play.state(), play.shown()["status"].clone()), (None, json!("failed")));
-    play.until_all_have_left(4);
+    play.until_all_have_left(5);
     assert!(play.records("asked").is_empty());
     // Put right, it is a new run.
     play.configure(json!({}));

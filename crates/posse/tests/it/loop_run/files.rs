@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Each turn answers in another way, and each answer is taken whole (S-101, S-103, S-105, S-107, S-108, S-109, S-112).
+/// Each turn answers in another way, and each answer is taken whole (S-101, S-105, S-107, S-108, S-109, S-112).
 #[test]
 fn however_an_answer_comes() {
     let play = Play::new(
@@ -51,6 +51,45 @@ fn however_an_answer_comes() {
     }
     assert!(answers[5]["text"].as_str().unwrap().contains('\u{fffd}'), "{}", answers[5]);
     assert_eq!(fs::read_to_string(play.archive_folder().join("001-analyst-stale.md")).unwrap(), "old");
+}
+
+/// S-103: the agent is quiet, and its file has been truncated to be written anew.
+#[test]
+fn s_103_a_file_that_is_truncated_is_waited_for() {
+    let play = Play::new(
+        r#"
+        [[turn]]
+        key = "analyst"
+        nth = 1
+        steps = [
+          { think = "200ms" },
+          { answer = { text = "first words", how = "plain" } },
+          { answer = { text = "", how = "plain" } },
+          { say = "Done." },
+        ]
+        "#,
+    );
+    play.configure(json!({ "handoff": { "idle_grace_seconds": 30 } }));
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    play.until_recorded("turn_ended", 1);
+    let analyst = play.shown()["terminals"]["analyst"].clone();
+    play.when_told("a quiet analyst", |terminals| {
+        let quiet = |one: &&Value| one["id"] == analyst && one["status"] == "completed";
+        terminals.as_array().unwrap().iter().find(quiet).map(|_| ())
+    });
+    // As long as the scenario has it: nothing tells of a look that finds nothing.
+    std::thread::sleep(Duration::from_millis(300));
+    let file = play.response("analyst_summary.md");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "", "it is where it was");
+    assert_eq!(play.journal("answered").len(), 0);
+    fs::write(&file, "ANALYST_SUMMARY:\n- Scope: all of it\n").unwrap();
+    let ran = followed.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.passed();
+    assert_eq!(play.journal("answered")[0]["text"], "ANALYST_SUMMARY:\n- Scope: all of it");
+    let kept: Vec<String> = play.archive().into_iter().filter(|name| name.starts_with("001-")).collect();
+    assert_eq!(kept, ["001-analyst.md"]);
 }
 
 /// S-102: forgotten, and nobody reminds it.

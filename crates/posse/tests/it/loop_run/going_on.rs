@@ -110,25 +110,43 @@ fn s_170_what_does_not_get_ready_is_ended() {
     play.when_told("nobody is left", |terminals| (running(terminals) == 0).then_some(()));
 }
 
-/// Where the last message may stand for the file, one of an earlier turn must not: it is the answer to something else.
+/// Where the last message may stand for the file, one of an earlier turn must not: it is the answer to something else. Wherever
+/// the agent draws.
 #[test]
 fn a_message_of_an_earlier_turn_is_no_answer() {
-    let play = Play::new(
-        "[[turn]]\nkey = \"analyst_review\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { answer = {} }, { say = \"REVIEW_RESULT: APPROVED\" }]\n\
-         [[turn]]\nkey = \"analyst_review\"\nnth = 2\nignore = true",
-    );
-    play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    contains(&ran.stdout, &["its last message is taken instead"]);
-    contains(&ran.stderr, &["no message of the agent is on its screen that came after the prompt"]);
+    for alternate in ["", "alternate = true\n"] {
+        let play = Play::new(&format!(
+            "{alternate}[[turn]]\nkey = \"analyst_review\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ answer = {{}} }}, {{ say = \"REVIEW_RESULT: APPROVED\" }}]\n\
+             [[turn]]\nkey = \"analyst_review\"\nnth = 2\nignore = true",
+        ));
+        play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{alternate}{ran:?}");
+        contains(&ran.stdout, &["its last message is taken instead"]);
+        contains(&ran.stderr, &["no message of the agent is on its screen that came after the prompt"]);
+    }
+}
+
+#[test]
+fn a_message_of_this_turn_is_an_answer() {
+    for alternate in ["", "alternate = true\n"] {
+        let play = Play::new(&format!(
+            "{alternate}[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ say = \"ANALYST_SUMMARY: one file\" }}]",
+        ));
+        play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
+        let ran = play.run();
+        assert_eq!(ran.code, Some(0), "{alternate}{ran:?}");
+        let answered = play.journal("answered");
+        assert_eq!(answered[0]["from"], "last_output", "{answered:#?}");
+        contains(answered[0]["text"].as_str().unwrap(), &["one file"]);
+    }
 }
 
 /// S-156: what the service says of its failure is above the question of the agent. That is no permission to be given.
 #[test]
 fn s_156_a_failure_of_the_service_is_not_accepted() {
     let play = Play::new("").and_claude(
-        "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"API Error: 500 Internal server error\" }, \
+        "alternate = true\n[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"API Error: 500 Internal server error\" }, \
          { ask = { kind = \"permission\", command = \"rm -r target\" } }, { answer = {} }]",
     );
     play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));

@@ -25,7 +25,7 @@ fn audit(play: &Play) -> Vec<Value> {
     play.env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
 }
 
-/// Two in one turn, five seconds apart, each with its entry.
+/// S-9: two in one turn, five seconds apart, each with its entry, in the audit and in the log.
 #[test]
 fn permissions_are_accepted_and_audited() {
     let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}")));
@@ -51,6 +51,13 @@ fn permissions_are_accepted_and_audited() {
         assert_eq!((&entry["count"], &entry["turn"]), (&json!([n, 20]), &json!(5)));
         let outcome = audit.iter().find(|other| other["outcome"]["of"] == entry["seq"]).unwrap();
         assert_eq!(outcome["outcome"]["end"], "answered", "{outcome}");
+        let log = fs::read_to_string(play.env.places().log()).unwrap();
+        let terminal = entry["terminal"].as_str().unwrap();
+        let line = format!("audit {}: programmer, terminal {terminal}, {n}/20, accept with ", entry["seq"]);
+        let (_, logged) = log.split_once(&line).unwrap_or_else(|| panic!("{line:?} is not in {log}"));
+        let tail: Vec<&str> = logged.lines().skip(1).map_while(|line| line.strip_prefix("  | ")).collect();
+        assert_eq!(json!(tail), entry["answering"]["tail"]);
+        assert_eq!(tail.len(), 5, "the dialog has more rows: {tail:?}");
     }
     let shown = play.env.run(["audit", "show", "--run", &id]).ok();
     contains(&shown, &["programmer in run", "turn 5 1/20: accept", "2/20", "rm -r target", "answered"]);
@@ -136,14 +143,15 @@ fn a_refusal_is_not_an_answer() {
 #[test]
 fn s_161_the_daemon_dies_while_a_permission_waits() {
     for accepts in ["0", "1"] {
-        let play = Play::new(&asking(PERMISSION));
+        let steps = format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}");
+        let (steps, questions) = if accepts == "1" { (steps.as_str(), 2) } else { (PERMISSION, 1) };
+        let play = Play::new(&asking(steps));
         let mut command = play.command(&[]);
         command.env("AUTO_ACCEPT_PERMISSIONS", accepts);
         let mut followed = Followed::new(command);
-        followed.until(if accepts == "1" { "turn 5: programmer" } else { "waits for an answer" });
-        if accepts == "1" {
-            play.until_recorded("dialog_drawn", 1);
-        }
+        followed.until(if accepts == "1" { "accepting a permission (1)" } else { "waits for an answer" });
+        // The second comes within the cooldown of the first.
+        play.until_recorded("dialog_drawn", questions);
         play.env.kill_daemon();
         if accepts == "0" {
             let terminal = asks(&play);
@@ -152,9 +160,25 @@ fn s_161_the_daemon_dies_while_a_permission_waits() {
         let ran = followed.end();
         assert_eq!(ran.code, Some(0), "{accepts}: {ran:?}");
         play.passed();
-        assert_eq!(play.records("dialog_closed").len(), 1);
+        assert_eq!(play.records("dialog_closed").len(), questions);
         contains(&play.env.run(["audit", "verify"]).ok(), &["intact"]);
         assert_eq!(play.records("asked").len(), TURNS.len());
+        let counted: Vec<Value> = play.journal("accepting").iter().map(|accepting| accepting["n"].clone()).collect();
+        let audited: Vec<Value> = audit(&play)
+            .iter()
+            .filter(|entry| entry["answering"] != Value::Null)
+            .map(|entry| entry["count"].clone())
+            .collect();
+        if accepts == "1" {
+            assert_eq!(json!(counted), json!([1, 2]), "the next daemon counts on");
+            assert_eq!(json!(audited), json!([[1, 20], [2, 20]]));
+        } else {
+            assert_eq!(
+                (json!(counted), json!(audited)),
+                (json!([]), json!([null])),
+                "what a person accepts is not counted"
+            );
+        }
     }
 }
 

@@ -26,6 +26,81 @@ fn s_194_a_corrupt_state_file() {
     }
 }
 
+/// Nothing that was kept is written over.
+#[test]
+fn s_194_a_second_corrupt_state_file() {
+    let play = Play::new("");
+    for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
+        let path = write_state(&play, text);
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        contains(&ran.stderr, &[&path.with_extension(kept).display().to_string()]);
+    }
+    for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
+        assert_eq!(fs::read_to_string(play.env.work().join(STATE).with_extension(kept)).unwrap(), text);
+    }
+}
+
+/// A run that is stopped in its second turn.
+fn stopped() -> (Play, String) {
+    let play = Play::new("[loop]\nthink = \"300ms\"");
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    followed.signal(Signal::INT);
+    assert_eq!(followed.end().code, Some(130));
+    let id = play.id();
+    (play, id)
+}
+
+/// What is wanted now is not what the run was begun with: it is neither forgotten nor taken for the run's.
+#[test]
+fn a_run_that_is_there_is_not_taken_for_another_one() {
+    let (play, id) = stopped();
+    let loop_json = fs::read_to_string(play.env.work().join("loop.json")).unwrap();
+    fs::write(play.env.work().join("other.md"), TASK.replace("A greeting.", "A farewell.")).unwrap();
+    play.configure(json!({ "limits": { "max_rounds": 3 } }));
+    fs::rename(play.env.work().join("loop.json"), play.env.work().join("other.json")).unwrap();
+    fs::write(play.env.work().join("loop.json"), &loop_json).unwrap();
+    let (prompt, rounds) = ("its prompt is another one", "`limits.max_rounds` is 8 there, and not 3");
+    let refused = |words: &[&str], variable: Option<(&str, &str)>, wanted: &[&str], not: &[&str]| {
+        let mut command = play.env.command(words);
+        command.envs(variable);
+        let ran = Followed::new(command).end();
+        assert_eq!(ran.code, Some(6), "{words:?}: {ran:?}");
+        contains(&ran.stderr, &[&id, &format!("`posse loop --resume {id}` goes on with it as it is"), STATE]);
+        contains(&ran.stderr, wanted);
+        not.iter().for_each(|words| assert!(!ran.stderr.contains(words), "{ran:?}"));
+    };
+    refused(&["loop", "loop.json", "--prompt-file", "other.md"], None, &[prompt], &[rounds]);
+    refused(&["loop", "other.json", "--prompt-file", "task.md"], None, &[rounds], &[prompt]);
+    refused(&["loop", "--resume", "--prompt-file", "other.md"], None, &[prompt], &[]);
+    refused(&["loop", "other.json", "--prompt-file", "other.md", "--resume", &id], None, &[prompt, rounds], &[]);
+    refused(&["loop", "loop.json"], Some(("MAX_ROUNDS", "3")), &[rounds], &[prompt]);
+    assert_eq!((play.shown()["status"].clone(), play.journal("resumed").len()), (json!("stopped"), 0));
+
+    // To begin anew, as the hint says.
+    let state = play.env.work().join(STATE);
+    fs::rename(&state, state.with_extension("old")).unwrap();
+    let anew = Followed::new(play.env.command(["loop", "loop.json", "--prompt-file", "other.md", "--trust"])).end();
+    assert_eq!(anew.code, Some(0), "{anew:?}");
+    assert_ne!(play.id(), id);
+    contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A farewell."]);
+}
+
+/// The same words again, or none at all, go on with it; and permissions may be accepted from now on.
+#[test]
+fn a_run_that_is_there_is_gone_on_with() {
+    for words in [&["loop", "loop.json", "--prompt-file", "task.md"][..], &["loop"]] {
+        let (play, id) = stopped();
+        let mut command = play.env.command(words);
+        command.env("AUTO_ACCEPT_PERMISSIONS", "1").env("POLL_SECONDS", "7").env("START_AGENT", "tester");
+        let ran = Followed::new(command).end();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        contains(&ran.stderr, &[&format!("going on with run {id}")]);
+        play.passed();
+    }
+}
+
 /// S-195: the state file has the prompt.
 #[test]
 fn s_195_no_prompt_is_needed_to_go_on() {
@@ -59,12 +134,9 @@ fn s_196_a_run_that_is_over_says_so() {
     }
 }
 
-/// S-197: a file of the original program, with terminals of its own that are not ours. The roles get new ones, and the run
-/// goes on in the phase it was in.
-#[test]
-fn s_197_an_old_state_file() {
-    let play = Play::new("").and_claude("");
-    let state = json!({
+/// A file of the original program, in the programmer's phase of the second round, with these fields changed.
+fn old_state(play: &Play, change: &Value) -> String {
+    let mut state = json!({
         "version": 1,
         "api": "http://localhost:9889",
         "provider": "codex",
@@ -84,19 +156,83 @@ fn s_197_an_old_state_file() {
         "outputs": { "analyst": "ANALYST_SUMMARY:\n- Scope: all of it.", "analyst_review": "", "programmer": "", "programmer_review": "", "tester": "" },
         "somebody_elses": { "field": 1 },
     });
-    write_state(&play, &state.to_string());
+    for (name, value) in change.as_object().unwrap() {
+        state[name] = value.clone();
+    }
+    state.to_string()
+}
+
+fn keys(play: &Play) -> Vec<Value> {
+    play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect()
+}
+
+/// S-200, LOOP-53: the answer to the turn that was under way is there, and is used; one from before that turn is not.
+#[test]
+fn s_200_an_old_state_file_with_its_answer() {
+    for (dispatched, used) in [("2026-02-21T10:00:00Z", true), ("2999-01-01T00:00:00Z", false)] {
+        let play = Play::new("");
+        let in_flight = json!({ "key": "programmer", "terminal": "0000000c", "dispatched_at": dispatched });
+        write_state(&play, &old_state(&play, &json!({ "in_flight": in_flight })));
+        let response = play.response("programmer_summary.md");
+        fs::create_dir_all(response.parent().unwrap()).unwrap();
+        fs::write(&response, "Files changed:\n- greeting.rs, by the one before\n").unwrap();
+        let ran = play.run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        play.passed();
+        assert_eq!(keys(&play)[0], if used { "programmer_review" } else { "programmer" }, "{ran:?}");
+        let first = play.journal("turn_begun")[0]["text"].as_str().unwrap().to_owned();
+        assert_eq!(first.contains("greeting.rs, by the one before"), used);
+        let kept = if used { "001-programmer.md" } else { "001-programmer-stale.md" };
+        assert!(play.archive().contains(&kept.to_owned()), "{:?}", play.archive());
+        // LOOP-48: what is somebody else's stays in the file.
+        let state = play.archive_folder().join("agnostic-3agents-loop-state.json");
+        let state: Value = serde_json::from_str(&fs::read_to_string(state).unwrap()).unwrap();
+        assert_eq!((&state["somebody_elses"], &state["run"]), (&json!({ "field": 1 }), &json!(play.id())));
+    }
+}
+
+/// LOOP-52: a file that says "done", or is past the last round, starts nothing, and says why.
+#[test]
+fn s_196_an_old_state_file_of_a_run_that_is_over() {
+    for (change, why) in [
+        (json!({ "current_phase": "done" }), "says done and does not say PASS"),
+        (json!({ "current_round": 9 }), "in round 9, and 8 are allowed"),
+    ] {
+        let play = Play::new("");
+        let path = write_state(&play, &old_state(&play, &change));
+        let before = fs::read_to_string(&path).unwrap();
+        for command in [play.command(&[]), play.env.command(["loop", "--resume"])] {
+            let ran = Followed::new(command).end();
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            contains(&ran.stderr, &[why, "to begin a new run, move"]);
+            contains(&ran.stdout, &["says that this run is over: FAIL"]);
+        }
+        assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    }
+}
+
+/// S-197: a file of the original program, with terminals of its own that are not ours. The roles get new ones, and the run
+/// goes on in the phase it was in.
+#[test]
+fn s_197_an_old_state_file() {
+    let play = Play::new("").and_claude("");
+    let analyst = json!({ "id": "0000000a", "provider": "claude_code" });
+    let others = json!({ "analyst": analyst, "peer_analyst": "0000000b", "programmer": "0000000c",
+        "peer_programmer": "0000000d", "tester": "0000000e" });
+    write_state(&play, &old_state(&play, &json!({ "terminals": others })));
     // Another prompt than the file's: it is used, and that is said.
     std::fs::write(play.env.work().join("task.md"), TASK.replace("A greeting.", "A warm greeting.")).unwrap();
     let mut command = play.env.command(["loop", "loop.json", "--prompt-file", "task.md", "--trust"]);
     command.env("RESUME", "1");
     let ran = Followed::new(command).end();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    contains(&ran.stderr, &["the one given is used"]);
+    contains(&ran.stderr, &["the one given is used", "the analyst was claude_code so far, and is codex from now on"]);
+    assert!(!ran.stderr.contains("the tester was"), "{ran:?}");
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A warm greeting."]);
     let run = play.shown();
     assert_eq!((&run["status"], &run["round"]), (&json!("passed"), &json!(2)));
-    let keys: Vec<Value> = play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect();
-    assert_eq!(keys, TURNS[4..]);
+    assert_eq!(keys(&play), TURNS[4..]);
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["nothing was greeted"]);
 }
 

@@ -1,5 +1,11 @@
 //! Somebody ends `posse loop`.
 
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+
 use super::*;
 
 const THINKS: &str = "[loop]\nthink = \"400ms\"";
@@ -111,4 +117,114 @@ fn a_person_stops_it_from_elsewhere() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     contains(&ran.stderr, &[&format!("going on with run {id}")]);
     play.passed();
+}
+
+/// Sits between commands and the daemon, and holds a request back until it may go on.
+struct Between {
+    socket: PathBuf,
+    aside: PathBuf,
+    held: Receiver<()>,
+    /// As long as it is there.
+    holds: Sender<()>,
+}
+
+impl Between {
+    /// Holds back the first request that begins like this.
+    fn holding(play: &Play, request: &'static str) -> Self {
+        play.env.run(["serve"]).ok();
+        let socket = play.env.places().daemon_socket();
+        let aside = socket.with_extension("aside");
+        fs::rename(&socket, &aside).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let (tell, held) = channel();
+        let (holds, released) = channel::<()>();
+        let (daemon, released) = (aside.clone(), Arc::new(Mutex::new(released)));
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = UnixStream::connect(&daemon) else { return };
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut &server, &mut &client);
+                    let _ = client.shutdown(Shutdown::Both);
+                });
+                let (tell, released) = (tell.clone(), released.clone());
+                std::thread::spawn(move || {
+                    let mut piece = vec![0; 64 << 10];
+                    while let Ok(length @ 1..) = from.read(&mut piece) {
+                        if piece.starts_with(request.as_bytes()) {
+                            let _ = tell.send(());
+                            let _ = released.lock().unwrap().recv();
+                        }
+                        if to.write_all(&piece[..length]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        });
+        Self { socket, aside, held, holds }
+    }
+
+    #[track_caller]
+    fn until_held(&self) {
+        self.held.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// From now on everything goes its usual way.
+    fn go_on(self) {
+        fs::rename(&self.aside, &self.socket).unwrap();
+        drop(self.holds);
+    }
+}
+
+/// What was asked for and is not answered yet may begin all the same: Ctrl-C waits for that, and stops it.
+#[test]
+fn a_signal_before_the_answer_stops_what_was_asked_for() {
+    for (request, resumed) in [("POST /runs HTTP", false), ("POST /runs/", true)] {
+        let play = Play::new(THINKS);
+        if resumed {
+            let mut followed = play.begin();
+            followed.until("turn 2: analyst_review");
+            followed.signal(Signal::INT);
+            assert_eq!(followed.end().code, Some(130));
+        }
+        let between = Between::holding(&play, request);
+        let followed = if resumed { play.resume() } else { play.begin() };
+        between.until_held();
+        followed.signal(Signal::INT);
+        assert!(!posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(300)), "it waits");
+        between.go_on();
+        let ran = followed.end();
+        assert_eq!(ran.code, Some(130), "{request}: {ran:?}");
+        let (run, id) = (play.shown(), play.id());
+        assert_eq!(
+            (&run["status"], &run["stopped"]["stop"]),
+            (&json!("stopped"), &json!("asked")),
+            "{request}: {ran:?}"
+        );
+        contains(&ran.stderr, &["stopped as soon as it has begun", &format!("posse loop --resume {id}")]);
+        let ran = play.follow().end();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        play.passed();
+    }
+}
+
+#[test]
+fn a_second_signal_before_the_answer_leaves_at_once() {
+    let play = Play::new(THINKS);
+    let between = Between::holding(&play, "POST /runs HTTP");
+    let followed = play.begin();
+    between.until_held();
+    followed.signal(Signal::INT);
+    let ends = || posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(300));
+    assert!(!ends(), "it waits");
+    when("the end", || {
+        followed.signal(Signal::INT);
+        ends().then_some(())
+    });
+    let ran = followed.end();
+    between.go_on();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    contains(&ran.stderr, &["it may go on: `posse runs` shows it"]);
 }

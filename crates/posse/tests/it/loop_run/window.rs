@@ -28,7 +28,7 @@ fn the_picture_stays_in_its_place() {
             "processing",
             "  peer_analyst    ○ idle",
         ]));
-        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", "│"]));
+        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", " --question ", "│"]));
         let text = screen.text();
         assert_eq!(text.matches("▸").count(), 1, "{text}");
         assert!(columns < 100 || text.contains("asks (permission)"), "{text}");
@@ -64,7 +64,7 @@ fn ctrl_c_in_the_window() {
     assert_eq!(play.shown()["status"], "stopped");
 }
 
-/// Without --trust a person is asked; whoever says no gets a run that trusts nothing.
+/// Without --trust a person is asked.
 #[test]
 fn a_person_is_asked_about_the_project() {
     let play = Play::new("");
@@ -76,4 +76,23 @@ fn a_person_is_asked_about_the_project() {
     seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
     assert_eq!(seat.exit_code(), Some(0));
     assert_eq!(play.journal("created")[0]["spec"]["trusted"], true);
+}
+
+/// SRV-49: whoever says no, or nothing, wants no agent here; not one that trusts nothing either.
+#[test]
+fn a_person_who_says_no_gets_nothing_started() {
+    for answer in [b"n\r".as_slice(), b"\r", b"\x04"] {
+        let play = Play::new("");
+        let commands: [&[&str]; 2] = [&["loop", "loop.json", "--prompt-file", "task.md"], &["launch", "codex"]];
+        for words in commands {
+            let seat = Seat::new(play.env.command(words), Size::new(30, 100).unwrap());
+            seat.until(|screen| screen.text().contains("read, run and obey what is in"));
+            seat.type_keys(answer);
+            let screen = seat.until(|screen| screen.text().contains("give --trust"));
+            contains(&screen.text(), &["cancelled: nothing was started"]);
+            assert_eq!(seat.exit_code(), Some(1), "{words:?}");
+        }
+        assert!(play.env.processes().is_empty(), "not even a daemon");
+        assert!(!play.env.work().join(".tmp").exists());
+    }
 }

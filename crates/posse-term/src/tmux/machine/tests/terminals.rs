@@ -144,7 +144,7 @@ fn input_and_its_note_are_one_line() {
     bench.asks(input(8, b"x"));
     (0..3).for_each(|_| bench.answers(&[]));
     bench.answers(&["1"]);
-    assert_eq!(bench.told(), [refused(8, InputRefusal::Full)]);
+    assert_eq!(bench.told(), [refused(8, InputRefusal::Off)]);
     bench.asks(input(8, b"x"));
     assert_eq!(bench.take().0.len(), 1);
     bench.refuses("can't find pane: %1");
@@ -175,7 +175,15 @@ fn long_input_goes_through_a_buffer_that_does_not_stay() {
     bench.refuses("no buffer posse_tag_2");
     let (sent, effects) = bench.take();
     assert_eq!(sent, [r#"delete-buffer -b "posse_tag_2""#]);
-    assert_eq!(effects, [Effect::DropInput(2), Effect::Tell(refused(2, InputRefusal::Full))]);
+    assert_eq!(effects, [Effect::DropInput(2), Effect::Tell(refused(2, InputRefusal::Failed))]);
+    // The file with it is gone before tmux reads it.
+    bench.answers(&[]);
+    bench.asks(input(2, &bytes));
+    bench.take();
+    bench.refuses("No such file or directory: /somewhere/3");
+    let (sent, effects) = bench.take();
+    assert_eq!(sent, [r#"delete-buffer -b "posse_tag_3""#]);
+    assert_eq!(effects, [Effect::DropInput(3), Effect::Tell(refused(2, InputRefusal::Failed))]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_core::status::{StatusKind, WaitingKind};
 use posse_models::{Log, ModelServer};
-use posse_server::api::types::{AnswerIn, Create, ExplanationView, Input, Output, Success, Terminal};
+use posse_server::api::types::{AnswerIn, Create, ExplanationView, Input, Output, Question, Success, Terminal};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
@@ -157,7 +157,11 @@ impl Stage {
 
     /// `approve` or `deny`.
     pub(super) async fn answer(&mut self, verb: &str) -> Asked<Success> {
-        let answer = AnswerIn { dialog: None, option: None };
+        let asked = match refused(self.client.get::<Question>(&self.path("/question")).await)? {
+            Ok(asked) => asked,
+            Err(why) => return Ok(Err(why)),
+        };
+        let answer = AnswerIn { dialog: asked.id, option: None };
         refused(self.client.post(&self.path(&format!("/{verb}")), &answer, Repeat::Never).await)
     }
 

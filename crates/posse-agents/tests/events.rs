@@ -1,0 +1,51 @@
+//! What agents write down of what they do, as a real one wrote it.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{detector, lines, read};
+use posse_agents::manifest::built_in;
+use posse_core::status::Claim::{self, Asking, Nothing, Ready, Working};
+use posse_core::status::WaitingKind::Permission;
+use serde_json::Value;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+/// A start, an answer, a tool that was allowed, one that was refused, an interruption, a refused key, the end.
+#[test]
+fn qwen_tells_what_it_does() {
+    let qwen = built_in("qwen").unwrap().unwrap();
+    let text = std::fs::read_to_string(fixture("qwen/0.15.10/events.jsonl")).unwrap();
+    let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut said: Vec<Claim> = Vec::new();
+    for (number, line) in written.iter().enumerate() {
+        let before = number.checked_sub(1).map(|before| &written[before]);
+        said.extend(qwen.signals.event(line, before).map(|(_, claim)| claim));
+    }
+    // That it works is said with every prompt and every answer.
+    said.dedup();
+    let (answer, asks) = ([Working, Ready], [Working, Asking(Some(Permission))]);
+    let all = [&[Nothing], &answer[..], &asks, &answer, &asks, &answer, &answer].concat();
+    assert_eq!(said, all);
+}
+
+/// Where nothing is written the screen shows that a turn is over, and nobody has to wait and see.
+#[test]
+fn qwen_shows_how_a_turn_ended() {
+    let detector = detector("qwen", None);
+    for (screen, rule) in [
+        ("error_401.txt", "box.failed_for_good"),
+        ("completed_ctrl_c_once.txt", "box.cancelled"),
+        ("completed_edit_cancelled.txt", "box.denied"),
+    ] {
+        let text = std::fs::read_to_string(fixture("qwen/0.15.10").join(screen)).unwrap();
+        let reading = read(&detector, &lines(&text));
+        assert_eq!((reading.rule.as_str(), reading.ends_turn), (rule, true), "{screen}");
+    }
+    let text = std::fs::read_to_string(fixture("qwen/0.15.10/completed_short.txt")).unwrap();
+    assert!(!read(&detector, &lines(&text)).ends_turn);
+}

@@ -1,0 +1,245 @@
+//! Files into which agents write what they do, line by line. What a line says is handed to the agent's pump as soon as it
+//! is written; what was read is given back to the disk, so a long conversation does not fill it.
+//!
+//! The agent writes where it is, so the file cannot be cut. It may go on writing while no daemon reads: the next one
+//! reads the end of it, as far as it still matters.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use posse_agents::Provider;
+use posse_core::status::{Claim, Source};
+use rustix::fs::{FallocateFlags, fallocate};
+use serde_json::Value;
+
+use crate::pump::{Event, Handle};
+use crate::watched_files::{Watch, WatchedFiles};
+
+/// What was written before is read from this far back. The last word is what counts, and the lines after it are short.
+const BACK: u64 = 64 << 10;
+/// A longer line is passed over: those that say something are short, the others are the conversation.
+const LONGEST: usize = 1 << 20;
+
+/// An empty file for an agent that is about to be started. Nobody else may read it: it will be the whole conversation.
+pub(crate) fn make(file: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map(drop)
+}
+
+/// Tells the pump what the agent says there, now and as it goes on. As long as the watch is held.
+pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>, pump: Handle) -> Option<Watch> {
+    let reader = Mutex::new(Reader::open(file).ok()?);
+    files.watch_growing(file, move |_, _| {
+        let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = reader.read(&provider, |source, claim| pump.send(Event::Said(source, claim)));
+        read.is_ok() && !pump.is_gone()
+    })
+}
+
+/// Reads on where it was. What was read is zeros from then on, and takes no room.
+struct Reader {
+    file: File,
+    at: u64,
+    /// The beginning of a line that is not complete. `None`: of one that nobody wants.
+    line: Option<Vec<u8>>,
+    before: Option<Value>,
+    /// This much was there already; of that only the last word counts.
+    old: u64,
+    /// The disk takes back what was read.
+    frees: bool,
+}
+
+impl Reader {
+    fn open(file: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(file)?;
+        let old = file.metadata()?.len();
+        let from = old.saturating_sub(BACK);
+        let mut end = vec![0; (old - from) as usize];
+        file.read_exact_at(&mut end, from)?;
+        // Zeros were read by the daemon before.
+        let read = end.iter().rposition(|byte| *byte == 0).map(|last| last as u64 + 1);
+        let at = from + read.unwrap_or_default();
+        // In the middle of a line, unless it is the beginning of what is left.
+        let line = (at == 0 || read.is_some()).then(Vec::new);
+        let mut reader = Self { file, at, line, before: None, old, frees: true };
+        reader.free(0);
+        Ok(reader)
+    }
+
+    fn read(&mut self, provider: &Provider, mut said: impl FnMut(Source, Claim)) -> io::Result<()> {
+        let mut buffer = [0; 16 << 10];
+        let mut last = None;
+        loop {
+            let length = self.file.read_at(&mut buffer, self.at)?;
+            let written = buffer[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
+            if written == 0 {
+                if !self.starts_over()? {
+                    return Ok(());
+                }
+                (self.at, self.old) = (0, 0);
+                (self.line, self.before) = (Some(Vec::new()), None);
+                continue;
+            }
+            let is_old = self.at < self.old;
+            for (source, claim) in self.take(&buffer[..written], provider) {
+                if is_old {
+                    last = Some((source, claim));
+                } else {
+                    said(source, claim);
+                }
+            }
+            let from = self.at;
+            self.at += written as u64;
+            self.free(from);
+            if self.at >= self.old
+                && let Some((source, claim)) = last.take()
+            {
+                said(source, claim);
+            }
+        }
+    }
+
+    /// Whether there is something again where everything was read: an agent that starts itself anew writes from the
+    /// beginning.
+    fn starts_over(&self) -> io::Result<bool> {
+        let mut first = [0];
+        Ok(self.frees && self.at > 0 && self.file.read_at(&mut first, 0)? == 1 && first != [0])
+    }
+
+    /// Gives back to the disk what was read from here on. Where the disk cannot do that the file grows, and goes with the
+    /// terminal.
+    fn free(&mut self, from: u64) {
+        let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if self.frees && self.at > from {
+            self.frees = fallocate(&self.file, holes, from, self.at - from).is_ok();
+        }
+    }
+
+    /// What the lines that end in these bytes say.
+    fn take(&mut self, bytes: &[u8], provider: &Provider) -> Vec<(Source, Claim)> {
+        let mut all = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (piece, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |line| (line, true));
+            if let Some(line) = &mut self.line {
+                line.extend_from_slice(piece);
+            }
+            self.line.take_if(|line| line.len() > LONGEST);
+            if !ends {
+                continue;
+            }
+            let line = self.line.replace(Vec::new());
+            let value = line.and_then(|line| serde_json::from_slice::<Value>(&line).ok());
+            all.extend(value.as_ref().and_then(|value| provider.signals.event(value, self.before.as_ref())));
+            self.before = value;
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const RULES: &str = r#"
+        id = "x"
+        name = "X"
+        [[signals.events]]
+        if = { type = "begin" }
+        means = "working"
+        [[signals.events]]
+        if = { type = "end" }
+        unless_after = { tool = true }
+        means = "ready"
+        [screen]
+        [[screen.rule]]
+        id = "any"
+        status = "idle"
+        why = "It is only read."
+    "#;
+
+    struct Case {
+        provider: Provider,
+        path: std::path::PathBuf,
+        file: File,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("events");
+            make(&path).unwrap();
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            Self { provider: Provider::parse(RULES).unwrap(), path, file, _directory: directory }
+        }
+
+        fn write(&mut self, text: &str) {
+            self.file.write_all(text.as_bytes()).unwrap();
+        }
+
+        fn read(&self, reader: &mut Reader) -> Vec<Claim> {
+            let mut all = Vec::new();
+            reader.read(&self.provider, |_, claim| all.push(claim)).unwrap();
+            all
+        }
+    }
+
+    #[test]
+    fn lines_are_told_when_they_are_complete() {
+        let mut case = Case::new();
+        let mut reader = Reader::open(&case.path).unwrap();
+        assert_eq!(case.read(&mut reader), []);
+        case.write("{\"type\": \"beg");
+        assert_eq!(case.read(&mut reader), []);
+        case.write("in\"}\nnot json\n{\"type\": \"end\"}\n{\"type\": \"begin\"");
+        assert_eq!(case.read(&mut reader), [Claim::Working, Claim::Ready]);
+        case.write("}\n{\"tool\": true}\n{\"type\": \"end\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Working], "what comes after a tool is no end");
+    }
+
+    #[test]
+    fn of_what_was_there_before_the_last_word_counts() {
+        let mut case = Case::new();
+        case.write(&"{\"type\": \"begin\"}\n".repeat(10_000));
+        case.write("{\"type\": \"end\"}\n{\"type\": \"begin\"}\n{}\n");
+        let mut reader = Reader::open(&case.path).unwrap();
+        assert_eq!(case.read(&mut reader), [Claim::Working]);
+        case.write("{\"type\": \"end\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Ready]);
+    }
+
+    #[test]
+    fn long_lines_are_passed_over_and_what_was_read_is_given_back() {
+        use std::os::unix::fs::MetadataExt;
+        let mut case = Case::new();
+        let mut reader = Reader::open(&case.path).unwrap();
+        case.write(&format!("{{\"type\": \"begin\", \"text\": \"{}\"}}\n", "x".repeat(4 << 20)));
+        case.write("{\"type\": \"end\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Ready]);
+        let left = case.file.metadata().unwrap();
+        assert!(left.len() > 4 << 20 && left.blocks() * 512 < 1 << 20, "{} blocks", left.blocks());
+        case.write("{\"type\": \"begin\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Working], "the agent goes on where it was");
+        case.write("{\"type\": \"end\"}\n");
+        assert_eq!(case.read(&mut Reader::open(&case.path).unwrap()), [Claim::Ready], "the next daemon, too");
+    }
+
+    #[test]
+    fn an_agent_that_starts_itself_anew_is_heard_from_the_beginning() {
+        let mut case = Case::new();
+        let mut reader = Reader::open(&case.path).unwrap();
+        case.write("{\"type\": \"begin\"}\n{\"type\": \"end\"}\n{}\n{}\n{}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Working, Claim::Ready]);
+        case.file = OpenOptions::new().write(true).open(&case.path).unwrap();
+        case.write("{\"type\": \"begin\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Working]);
+        case.write(&"{}\n".repeat(99));
+        case.write("{\"type\": \"end\"}\n");
+        assert_eq!(case.read(&mut reader), [Claim::Ready]);
+        assert_eq!(case.read(&mut reader), []);
+    }
+}

@@ -1,0 +1,65 @@
+//! A pump with an agent, without a keeper and a hub: the tests are both.
+
+use posse_agents::launch::Mode;
+use posse_agents::start::Confirmed;
+use posse_core::audit::Who;
+use posse_core::delivery::Wish;
+
+use super::*;
+use crate::providers::Providers;
+use crate::recording;
+
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) struct Scene {
+    pub(super) pump: Handle,
+    pub(super) directory: tempfile::TempDir,
+    pub(super) hub: mpsc::UnboundedReceiver<Message>,
+    pub(super) keeper: mpsc::UnboundedReceiver<Request>,
+    pub(super) recorder: recording::Thread,
+}
+
+/// A pump with an agent whose keeper has yet to send so much of its output.
+pub(super) fn scene(behind: u64) -> Scene {
+    let directory = tempfile::tempdir().unwrap();
+    let (hub, messages) = mpsc::unbounded_channel();
+    let (link, requests) = mpsc::unbounded_channel();
+    let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
+    let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
+    let settings = Settings {
+        id: TerminalId::from_random(1),
+        backend: Backend::Embedded,
+        known_inputs: Vec::new(),
+        size: Size::DEFAULT,
+        status: Life::starting(crate::now()).status().clone(),
+        history: HistoryLimit::default(),
+        last_screen: directory.path().join("screen"),
+        agent: Some((provider, None, Confirmed { trusted: true, mode: Mode::Ask })),
+        hub,
+        recorder,
+    };
+    let beginning = Beginning::Live { link: Link::new(link), ring: 1 << 20, from: 0, caught_up_at: behind };
+    Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
+}
+
+impl Scene {
+    pub(super) fn message(&self) -> oneshot::Receiver<Result<(), InputError>> {
+        let (reply, answer) = oneshot::channel();
+        let order = Order { text: "go on".into(), ..Order::default() };
+        let message = Command::Message { order, writer: WriterId(7), sequence: 1, reply };
+        self.pump.send(Event::Command(message));
+        answer
+    }
+
+    pub(super) fn answer(&self, question: Option<&str>) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
+        let (reply, answer) = oneshot::channel();
+        let question = question.map(str::to_owned);
+        let command = Command::Answer { wish: Wish::Accept, question, who: Who::person(), reply };
+        self.pump.send(Event::Command(command));
+        answer
+    }
+}
+
+pub(super) async fn heard<T>(answer: oneshot::Receiver<Result<T, InputError>>) -> Option<InputError> {
+    tokio::time::timeout(PATIENCE, answer).await.expect("it never hears").unwrap().err()
+}
