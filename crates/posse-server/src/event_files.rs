@@ -22,6 +22,8 @@ use crate::watched_files::{Watch, WatchedFiles};
 const BACK: u64 = 64 << 10;
 /// A longer line is passed over: those that say something are short, the others are the conversation.
 const LONGEST: usize = 1 << 20;
+/// So much is given back to the disk at a time.
+const PIECE: u64 = 1 << 20;
 
 /// An empty file for an agent that is about to be started. Nobody else may read it: it will be the whole conversation.
 pub(crate) fn make(file: &Path) -> io::Result<()> {
@@ -38,82 +40,81 @@ pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>,
     })
 }
 
-/// Reads on where it was. What was read is zeros from then on, and takes no room.
+/// Reads on where it was. The first byte is taken away once it was read, so that another one there is news.
 struct Reader {
     file: File,
+    /// Up to where it was read, and up to where it was given back.
     at: u64,
+    freed: u64,
     /// The beginning of a line that is not complete. `None`: of one that nobody wants.
     line: Option<Vec<u8>>,
     before: Option<Value>,
     /// This much was there already; of that only the last word counts.
     old: u64,
-    /// The disk takes back what was read.
-    frees: bool,
 }
 
 impl Reader {
     fn open(file: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(file)?;
         let old = file.metadata()?.len();
-        let from = old.saturating_sub(BACK);
-        let mut end = vec![0; (old - from) as usize];
-        file.read_exact_at(&mut end, from)?;
-        // Zeros were read by the daemon before.
-        let read = end.iter().rposition(|byte| *byte == 0).map(|last| last as u64 + 1);
-        let at = from + read.unwrap_or_default();
-        // In the middle of a line, unless it is the beginning of what is left.
-        let line = (at == 0 || read.is_some()).then(Vec::new);
-        let mut reader = Self { file, at, line, before: None, old, frees: true };
-        reader.free(0);
-        Ok(reader)
+        let at = old.saturating_sub(BACK);
+        if at > 0 {
+            file.write_all_at(&[0], 0)?;
+        }
+        // In the middle of a line, unless it is the beginning.
+        let line = (at == 0).then(Vec::new);
+        Ok(Self { file, at, freed: 0, line, before: None, old })
     }
 
     fn read(&mut self, provider: &Provider, mut said: impl FnMut(Source, Claim)) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
         let mut last = None;
+        if self.starts_over()? {
+            // What it wrote since, that it has started, says nothing. It goes on behind that.
+            self.file.set_len(0)?;
+            (self.at, self.freed, self.old) = (0, 0, 0);
+            (self.line, self.before) = (Some(Vec::new()), None);
+        }
         loop {
             let length = self.file.read_at(&mut buffer, self.at)?;
-            let written = buffer[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
-            if written == 0 {
-                if !self.starts_over()? {
-                    return Ok(());
-                }
-                (self.at, self.old) = (0, 0);
-                (self.line, self.before) = (Some(Vec::new()), None);
-                continue;
+            if length == 0 {
+                break;
             }
             let is_old = self.at < self.old;
-            for (source, claim) in self.take(&buffer[..written], provider) {
+            for (source, claim) in self.take(&buffer[..length], provider) {
                 if is_old {
                     last = Some((source, claim));
                 } else {
                     said(source, claim);
                 }
             }
-            let from = self.at;
-            self.at += written as u64;
-            self.free(from);
+            if self.at == 0 {
+                self.file.write_all_at(&[0], 0)?;
+            }
+            self.at += length as u64;
             if self.at >= self.old
                 && let Some((source, claim)) = last.take()
             {
                 said(source, claim);
             }
         }
+        self.free();
+        Ok(())
     }
 
-    /// Whether there is something again where everything was read: an agent that starts itself anew writes from the
-    /// beginning.
+    /// Whether there is something again where the first byte was: an agent that starts itself anew writes from the beginning.
     fn starts_over(&self) -> io::Result<bool> {
         let mut first = [0];
-        Ok(self.frees && self.at > 0 && self.file.read_at(&mut first, 0)? == 1 && first != [0])
+        Ok(self.at > 0 && self.file.read_at(&mut first, 0)? == 1 && first != [0])
     }
 
-    /// Gives back to the disk what was read from here on. Where the disk cannot do that the file grows, and goes with the
-    /// terminal.
-    fn free(&mut self, from: u64) {
+    /// Gives back to the disk what was read, a good deal at a time: the agent waits meanwhile if it wants to write. Where
+    /// the disk cannot do that the file grows, and goes with the terminal.
+    fn free(&mut self) {
         let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if self.frees && self.at > from {
-            self.frees = fallocate(&self.file, holes, from, self.at - from).is_ok();
+        if self.at - self.freed >= PIECE {
+            let _ = fallocate(&self.file, holes, self.freed, self.at - self.freed);
+            self.freed = self.at;
         }
     }
 
@@ -123,7 +124,8 @@ impl Reader {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (piece, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |line| (line, true));
             if let Some(line) = &mut self.line {
-                line.extend_from_slice(piece);
+                // Zeros are where nothing is any more.
+                line.extend(piece.iter().filter(|byte| **byte != 0));
             }
             self.line.take_if(|line| line.len() > LONGEST);
             if !ends {
@@ -221,7 +223,7 @@ mod tests {
         case.write("{\"type\": \"end\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Ready]);
         let left = case.file.metadata().unwrap();
-        assert!(left.len() > 4 << 20 && left.blocks() * 512 < 1 << 20, "{} blocks", left.blocks());
+        assert!(left.len() > 4 << 20 && left.blocks() * 512 < PIECE, "{} blocks", left.blocks());
         case.write("{\"type\": \"begin\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Working], "the agent goes on where it was");
         case.write("{\"type\": \"end\"}\n");
@@ -235,6 +237,8 @@ mod tests {
         case.write("{\"type\": \"begin\"}\n{\"type\": \"end\"}\n{}\n{}\n{}\n");
         assert_eq!(case.read(&mut reader), [Claim::Working, Claim::Ready]);
         case.file = OpenOptions::new().write(true).open(&case.path).unwrap();
+        case.write("{\"type\": \"start\"}\n");
+        assert_eq!(case.read(&mut reader), []);
         case.write("{\"type\": \"begin\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Working]);
         case.write(&"{}\n".repeat(99));
