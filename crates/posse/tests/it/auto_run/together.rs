@@ -20,7 +20,8 @@ impl Scene {
             assert_eq!(self.file(item).as_deref(), Some("done\n"));
         }
         assert_eq!(self.git(&["status", "--porcelain"]), "?? .posse/\n");
-        assert_eq!(self.git(&["worktree", "list"]).lines().count(), 1);
+        // What runs of plans leave is cleared away after they have ended.
+        when("no work tree is left", || (self.git(&["worktree", "list"]).lines().count() == 1).then_some(()));
     }
 }
 
