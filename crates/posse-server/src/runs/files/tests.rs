@@ -133,6 +133,7 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
     for (what, change) in changes {
         project.answers(Key::Analyst, "half");
         let between_two_looks = async {
+            // The first look is taken by then. A change in the very same tick of the file system's clock nobody could see.
             tokio::time::sleep(SETTLED / 2).await;
             change();
         };
