@@ -203,24 +203,25 @@ impl Hub {
 
     /// Writes an event and what it changes, and tells everyone when it is written.
     fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, changes: Vec<store::Change>) {
-        self.emit_then(kind, terminal, data, changes, || {});
+        self.emit_then(kind, terminal, data, changes, |_| {});
     }
 
-    /// As `emit`, and does something more when it is written.
+    /// As `emit`, and does something more then, told whether it is written or refused for now.
     fn emit_then(
         &self,
         kind: &str,
         terminal: Option<TerminalId>,
         data: serde_json::Value,
         mut changes: Vec<store::Change>,
-        then: impl FnOnce() + Send + 'static,
+        then: impl FnOnce(bool) + Send + 'static,
     ) {
         let event = event(kind, terminal, data);
         changes.push(store::Change::Event(event.clone()));
         let messages = self.messages.clone();
         self.store.write_surely(changes, move |outcome| {
+            let written = matches!(outcome, Outcome::Written(_));
             let _ = messages.send(Message::Stored(event, outcome));
-            then();
+            then(written);
         });
     }
 
@@ -317,7 +318,7 @@ impl Hub {
                     self.answering(note, pump);
                 }
             }
-            Change::Ended { exit, screen_saved } => {
+            Change::Ended { exit, screen_saved, known_to } => {
                 entry.record.exit = Some(exit);
                 entry.events = None;
                 // Its last screen is in a file, and read from there when somebody asks.
@@ -326,8 +327,13 @@ impl Hub {
                     entry.pump = None;
                 }
                 self.forget_events(id);
-                let changes = self.put(id);
-                self.emit("terminal_exited", Some(id), json!({ "exit": exit, "text": exit.to_string() }), changes);
+                let data = json!({ "exit": exit, "text": exit.to_string() });
+                // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
+                self.emit_then("terminal_exited", Some(id), data, self.put(id), move |written| {
+                    if let (Some(backend), true) = (known_to, written) {
+                        backend.send(Request::Forget { id });
+                    }
+                });
             }
         }
     }

@@ -524,11 +524,8 @@ impl Pump {
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
         self.tell_status(status);
-        let _ = self.hub.send(Message::Change(self.id, Change::Ended { exit, screen_saved }));
-        // Only now may the backend drop what it has: until the file was there, that was the only copy.
-        if let Some(link) = link {
-            link.send(Request::Forget { id: self.id });
-        }
+        // The backend's copy of its screen was the only one until the file was there; that of its exit still is.
+        let _ = self.hub.send(Message::Change(self.id, Change::Ended { exit, screen_saved, known_to: link }));
     }
 
     async fn save_last_screen(&self) -> bool {

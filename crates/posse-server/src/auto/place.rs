@@ -148,8 +148,12 @@ impl Draft<'_> {
         let area = desk.area(Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(&area.directory, &relative)? else {
-            // After a crash between the two: it is there already.
-            return self.placed();
+            // After a crash in the middle of what follows: it is there already.
+            let placed = self.placed()?;
+            if matches!(placed, PlanFound::Valid { .. }) {
+                desk.tidy().await;
+            }
+            return Ok(placed);
         };
         let design = own_file(&area.directory, self.design)?;
         if let Err(problems) = self.check(&area, &text, design.is_some()) {
@@ -219,9 +223,10 @@ impl Draft<'_> {
         }
     }
 
-    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go.
+    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go. The plan goes last: once it is
+    /// gone nothing else is looked for.
     async fn clear(&self, area: &Area) {
-        for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
+        for path in [self.design, plan_path(self.spec, &self.item.slug).as_str()] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
             let cleared = match tracked {
                 Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])

@@ -41,7 +41,7 @@ impl Hub {
             }
         }
         self.end_those_that_waited();
-        if self.stopping.as_ref().is_some_and(|stopping| stopping.resting) {
+        if self.stopping.as_ref().is_some_and(|stopping| stopping.told) {
             link.send(Request::Rest);
         }
     }
@@ -75,7 +75,7 @@ impl Hub {
                 for change in status
                     .map(Change::Status)
                     .into_iter()
-                    .chain([Change::Ended { exit: Exit::Lost, screen_saved: false }])
+                    .chain([Change::Ended { exit: Exit::Lost, screen_saved: false, known_to: None }])
                 {
                     self.change(id, change);
                 }
@@ -124,7 +124,7 @@ impl Hub {
         // Ended, and everything is known of it: what is over does not begin again, not even for a moment.
         let kept = || self.places.screens().join(id.as_str()).exists();
         if summary.exit.is_some() && entry.record.exit.is_some() && kept() {
-            return;
+            return link.send(Request::Forget { id });
         }
         entry.record.pid = Some(summary.pid);
         entry.record.exit = None;

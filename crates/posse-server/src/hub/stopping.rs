@@ -13,11 +13,11 @@ use crate::record::Backend;
 #[derive(Default)]
 pub(super) struct Stopping {
     pub(super) all: bool,
-    /// The backends have been told.
+    /// All has ended that should, and that we leave is being written down.
     pub(super) resting: bool,
-    /// Everyone was told that we leave.
+    /// Everyone was told that we leave, and so were the backends.
     pub(super) told: bool,
-    /// Those that have not answered yet.
+    /// Backends that have not answered yet.
     pub(super) unrested: BTreeSet<Backend>,
     /// Families that are still being ended.
     pub(super) ending: BTreeSet<TerminalId>,
@@ -54,13 +54,23 @@ impl Hub {
         self.terminals.values().filter(|entry| entry.record.exit.is_none())
     }
 
-    /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux
-    /// shall leave too if nothing of ours is left in it.
+    /// Writes down that we leave, and with that all that was to be written before.
     pub(super) fn rest(&mut self) {
         let stopping = self.stopping.get_or_insert_with(Stopping::default);
         if std::mem::replace(&mut stopping.resting, true) {
             return;
         }
+        let messages = self.messages.clone();
+        self.emit_then("daemon_stopped", None, json!({}), vec![], move |_| {
+            let _ = messages.send(Message::FarewellTold);
+        });
+    }
+
+    /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux shall leave
+    /// too if nothing of ours is left in it. Not before they have been told to forget what has ended.
+    pub(super) fn farewell_told(&mut self) {
+        let stopping = self.stopping.get_or_insert_with(Stopping::default);
+        stopping.told = true;
         for (backend, link) in &self.links {
             stopping.unrested.insert(*backend);
             link.send(Request::Rest);
@@ -68,16 +78,6 @@ impl Hub {
         // One that is just being connected to is told when it is there: it may be a server that only waits for us to end it.
         if self.leaving_tmux.is_some() || self.wanted.contains(&Backend::Tmux) {
             stopping.unrested.insert(Backend::Tmux);
-        }
-        let messages = self.messages.clone();
-        self.emit_then("daemon_stopped", None, json!({}), vec![], move || {
-            let _ = messages.send(Message::FarewellTold);
-        });
-    }
-
-    pub(super) fn farewell_told(&mut self) {
-        if let Some(stopping) = &mut self.stopping {
-            stopping.told = true;
         }
         self.leave_when_rested();
     }

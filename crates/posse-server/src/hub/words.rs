@@ -69,6 +69,8 @@ pub(crate) enum Change {
     Ended {
         exit: Exit,
         screen_saved: bool,
+        /// Who still knows how it ended, and may forget it when that is written down.
+        known_to: Option<Link>,
     },
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use posse_core::status::Exit;
 use posse_term::tmux::{self, TmuxError};
+use posse_term::wire::Request;
 
 use crate::stage::{Stage, id, script};
 
@@ -87,6 +88,7 @@ async fn a_users_own_server_keeps_its_options() {
     assert_eq!((global(), stage.tmux(&["show-options", "-t", "theirs"])), before);
     client.type_in(id(1), b"\r").await.unwrap();
     assert_eq!(client.until_exit(id(1)).await, Exit::Code(3));
+    client.link.send(Request::Forget { id: id(1) });
     let windows = || stage.tmux(&["list-windows", "-t", "theirs", "-F", "x"]);
     client.until_outside("the window is closed", || windows() == "x").await;
     // Their option would move our connection elsewhere when our session is closed.

@@ -23,9 +23,6 @@ async fn a_program_prints_and_ends_with_its_code() {
         let mirror = client.mirror(id(number));
         assert_eq!((mirror.output.as_slice(), mirror.begin), (&b"hello"[..], 0), "{text}");
     }
-    let panes = || stage.tmux(&["list-panes", "-a", "-F", "#{@posse_id}"]);
-    client.until_outside("the panes are closed", || panes().trim().is_empty()).await;
-
     client.link.send(Request::Forget { id: id(1) });
     client.wait_for(|event| (*event == Event::Forgotten { id: id(1) }).then_some(())).await;
     let summaries = client.list().await;
@@ -38,6 +35,8 @@ async fn a_program_prints_and_ends_with_its_code() {
     }
     client.wait_for(|event| (*event == Event::Forgotten { id: id(4) }).then_some(())).await;
     assert_eq!(stage.notes(), [""; 0]);
+    let panes = || stage.tmux(&["list-panes", "-a", "-F", "#{@posse_id}"]);
+    client.until_outside("the panes are closed", || panes().trim().is_empty()).await;
 }
 
 /// The end of a program closes its pane, and tmux drops what it had not yet sent us. The shim prevents that.

@@ -184,7 +184,7 @@ fn a_hundred_kills_over_tmux() {
         let (client, stop) = (env.http(), stop.clone());
         std::thread::spawn(move || {
             let (mut number, mut uncertain) = (0, Vec::new());
-            while !stop.load(Ordering::Relaxed) {
+            while number <= 100 || !stop.load(Ordering::Relaxed) {
                 number += 1;
                 let message = format!("{number}\n");
                 let (enter, raw) = (Some(false), Some(true));
@@ -374,4 +374,32 @@ fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
         );
         assert!(!env.places().tmux_socket().exists());
     }
+}
+
+/// A program ends, and the daemon dies before it has written that down. The next one knows how it ended all the same: nobody
+/// has forgotten it who knew.
+#[test]
+fn an_end_that_is_not_written_down_yet_is_not_lost() {
+    let env = env();
+    let gate = env.work().join("gate");
+    let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+    let id = env.launch(&["sh", "-c", "echo ready; read line < gate; echo last words; exit 7"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
+    // As long as somebody else writes, the daemon waits.
+    let database = rusqlite::Connection::open(env.places().database()).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::fs::write(&gate, "go\n").unwrap();
+    while !matches!(stream.next_item().unwrap(), Item::Word(StreamMessage::Exited { .. })) {}
+    while env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().exit.is_none() {}
+    env.kill_daemon();
+    database.execute_batch("ROLLBACK").unwrap();
+    drop(database);
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
+    let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
+    assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(7)));
+    let output: posse_server::api::types::Output =
+        env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
+    assert!(output.output.contains("last words"), "{}", output.output);
 }

@@ -7,7 +7,8 @@ use crate::tmux::terminal::Ending;
 const KILLED: Duration = Duration::from_secs(1);
 
 impl Machine {
-    /// Tells the end of a program when all its output has been told, and lets its pane go.
+    /// Tells the end of a program when all its output has been told. Its pane goes when somebody wants it to, or when it is
+    /// forgotten: it has the last screen for as long as that may be needed again.
     pub(super) fn settle(&mut self, id: TerminalId) {
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
         let Life::Ended(exit) = terminal.life else { return };
@@ -27,12 +28,10 @@ impl Machine {
             // Its pane waits, and has what we missed.
             (Flow::Held, Some(place)) => return self.resync(place.pane),
             (Flow::Stopping | Flow::Taking(_), Some(_)) => return,
-            // Whoever attaches may still see its last screen.
-            (Flow::Unheard, Some(_)) if !wanted => return,
             _ => {}
         }
-        self.release(id);
         if wanted {
+            self.release(id);
             if let Some(terminal) = self.terminals.get_mut(&id) {
                 terminal.ending = None;
             }

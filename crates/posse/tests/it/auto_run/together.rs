@@ -75,7 +75,7 @@ fn the_daemon_may_die_at_any_time_of_several_items() {
     let kills = scene.killed_till_over(&id, 8, 2);
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "3 done"), "{kills} kills: {:#}", scene.journal(&id));
-    assert_eq!(scene.claude.sessions(), 9, "after {kills} kills");
+    assert_eq!(scene.claude.sessions(), 9, "after {kills} kills: {:#}", scene.journal(&id));
     scene.archived_once(&items);
 }
 

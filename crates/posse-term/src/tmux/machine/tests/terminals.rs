@@ -96,12 +96,12 @@ fn a_program_ends_when_all_it_printed_has_been_told() {
     bench.ring(Ring::Over, ended);
     let (sent, effects) = bench.take();
     let exited = Effect::Tell(Event::Exited { id: id(1), exit: Exit::Code(3), main: 4, error: 0 });
-    assert_eq!((sent, effects), (vec![r#"kill-pane -t "%1""#.into()], vec![Effect::ReadFate(id(1)), exited]));
+    assert_eq!((sent, effects), (vec![], vec![Effect::ReadFate(id(1)), exited]), "its pane has the last screen");
     bench.asks(input(1, b"x"));
     assert_eq!(bench.told(), [refused(1, InputRefusal::NotReading)]);
     bench.asks(Request::Forget { id: id(1) });
     let forgotten = Effect::Tell(Event::Forgotten { id: id(1) });
-    assert_eq!(bench.take(), (vec![], vec![Effect::Forget(id(1)), forgotten]));
+    assert_eq!(bench.take(), (vec![r#"kill-pane -t "%1""#.into()], vec![Effect::Forget(id(1)), forgotten]));
 }
 
 #[test]
