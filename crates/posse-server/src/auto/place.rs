@@ -148,7 +148,7 @@ impl Draft<'_> {
         let area = desk.area(Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(&area.directory, &relative)? else {
-            // After a crash in the middle of what follows: it is there already.
+            // After a crash at the end of what follows: it is there already.
             let placed = self.placed()?;
             if matches!(placed, PlanFound::Valid { .. }) {
                 desk.tidy().await;
@@ -156,15 +156,15 @@ impl Draft<'_> {
             return Ok(placed);
         };
         let design = own_file(&area.directory, self.design)?;
-        if let Err(problems) = self.check(&area, &text, design.is_some()) {
-            return Ok(PlanFound::Invalid { problems });
+        let taken = PlanFound::Valid { hash: hash(&text) };
+        // After a crash in the middle of clearing up the design is gone and the plan is in its place.
+        if design.is_some() || self.placed()? != taken {
+            if let Err(problems) = self.check(&area, &text, design.is_some()) {
+                return Ok(PlanFound::Invalid { problems });
+            }
+            self.bring_design(desk, &design.unwrap_or_default()).await?;
+            self.place(&text)?;
         }
-        self.bring_design(desk, &design.unwrap_or_default()).await?;
-        let file = plan_file(self.spec, &self.item.slug);
-        if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        }
-        replace(&file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
         // Also of those who came before it in vain.
         for number in 1..=self.number {
             if let Some(area) = desk.known(Work::Plan, number) {
@@ -172,7 +172,15 @@ impl Draft<'_> {
             }
         }
         desk.tidy().await;
-        Ok(PlanFound::Valid { hash: hash(&text) })
+        Ok(taken)
+    }
+
+    fn place(&self, text: &str) -> Result<(), String> {
+        let file = plan_file(self.spec, &self.item.slug);
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
     fn placed(&self) -> Result<PlanFound, String> {
@@ -224,7 +232,7 @@ impl Draft<'_> {
     }
 
     /// What was taken goes from the planner's area. If nothing else is in it, all of it can go. The plan goes last: once it is
-    /// gone nothing else is looked for.
+    /// gone, nothing more is cleared.
     async fn clear(&self, area: &Area) {
         for path in [self.design, plan_path(self.spec, &self.item.slug).as_str()] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
