@@ -9,6 +9,9 @@ use vt100::capture::{BasicFormattedCaptureState, RowContents};
 /// a megabyte without a line break shall not make one line of it.
 const LINE_MAX: usize = 16 << 10;
 
+/// The room that a history begins with, up to twice that.
+const SMALLEST: usize = 2 << 10;
+
 /// How much is kept of what scrolled off. Whichever is reached first drops the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimit {
@@ -114,15 +117,22 @@ impl History {
         self.open &= !self.lengths.is_empty();
     }
 
-    /// Room for so many bytes more, without doubling what is there: what was dropped is moved over if it is worth it.
+    /// Room for so many bytes more. It doubles up to what will ever be needed, which is an eighth more than is kept: then what
+    /// was dropped is moved over.
     fn make_room(&mut self, wanted: usize) {
+        let full = self.limit.bytes + self.limit.bytes / 8;
         let short = |text: &String| text.capacity() - text.len() < wanted;
-        if short(&self.text) && self.start > self.text.len() / 8 {
+        if short(&self.text) && (self.start > self.text.len() / 8 || self.text.capacity() >= full) {
             self.text.drain(..self.start);
             self.start = 0;
         }
         if short(&self.text) {
-            self.text.reserve_exact(wanted.max(self.text.len() / 4));
+            let needed = self.text.len() + wanted;
+            let mut room = full;
+            while room / 2 >= needed.max(SMALLEST) {
+                room /= 2;
+            }
+            self.text.reserve_exact(room.max(needed) - self.text.len());
         }
     }
 }
@@ -221,7 +231,7 @@ mod tests {
         for n in 0..100_000 {
             history.push_row(&format!("{n} {}", "é".repeat(n % 53)), n % 7 == 0);
         }
-        assert!(history.text.capacity() < limit.bytes * 3 / 2, "{}", history.text.capacity());
+        assert!(history.text.capacity() <= limit.bytes + limit.bytes / 8, "{}", history.text.capacity());
         assert!(history.bytes() > limit.bytes - 1_000);
         assert!(history.lines().last().is_some_and(|line| line.starts_with("99999 é")));
     }
