@@ -19,7 +19,7 @@ use crate::serve::Settings;
 use crate::tmux_server::TmuxServer;
 
 /// How long to wait before trying to get a keeper again.
-const KEEPER_RETRY: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Which pump belongs to which terminal. The hub writes it, the connections read it.
 #[derive(Clone, Default)]
@@ -74,13 +74,19 @@ impl Backends {
             Want::Keeper => {
                 while let Err(error) = self.connect_keeper().await {
                     tracing::error!("{error}");
-                    self.tell(Backend::Embedded, News::Failed(error.to_string()));
-                    tokio::time::sleep(KEEPER_RETRY).await;
+                    self.tell(Backend::Embedded, News::NotYet(error.to_string()));
+                    tokio::time::sleep(RETRY).await;
                 }
             }
             Want::Tmux(server) => {
-                if let Err(error) = self.connect_tmux(server).await {
-                    self.tell(Backend::Tmux, News::Failed(error.to_string()));
+                while let Err(error) = self.connect_tmux(server.clone()).await {
+                    // As long as the server is there its terminals may be well: nobody ends them for our want of a connection.
+                    if !self.tmux_is_there(&server).await {
+                        return self.tell(Backend::Tmux, News::Failed(error.to_string()));
+                    }
+                    tracing::error!("{error}");
+                    self.tell(Backend::Tmux, News::NotYet(error.to_string()));
+                    tokio::time::sleep(RETRY).await;
                 }
             }
         }

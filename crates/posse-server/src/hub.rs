@@ -353,11 +353,8 @@ impl Hub {
     }
 
     fn news(&mut self, backend: Backend, news: News) {
-        match news {
-            // Still on its way.
-            News::Failed(why) if backend == Backend::Embedded => return self.keeper_failed(why),
-            News::Up(..) | News::Failed(_) | News::Lost(_) => drop(self.wanted.remove(&backend)),
-            _ => {}
+        if matches!(news, News::Up(..) | News::Failed(_) | News::Lost(_)) {
+            self.wanted.remove(&backend);
         }
         match news {
             News::Up(link, summaries) => self.backend_up(backend, &link, summaries),
@@ -365,6 +362,7 @@ impl Hub {
             News::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
             News::Ended { id, left } => self.backend_ended(backend, id, left),
             News::Resting => self.rested(backend),
+            News::NotYet(why) => self.backend_not_yet(backend, &why),
             News::Failed(why) => self.backend_failed(backend, &why),
             News::Lost(why) => self.backend_lost(backend, &why),
         }

@@ -83,28 +83,34 @@ impl Hub {
         }
     }
 
-    /// There is no keeper, and for now none can be started. It is tried again and again; who wants one now is told.
-    pub(super) fn keeper_failed(&mut self, why: String) {
-        for id in self.running_on(Backend::Embedded) {
+    /// A backend is out of reach for now. It is tried again and again; who wants something of it now is told.
+    pub(super) fn backend_not_yet(&mut self, backend: Backend, why: &str) {
+        for id in self.running_on(backend) {
             if self.creating.contains_key(&id) {
-                self.spawn_failed(id, CreateError::NoKeeper(why.clone()));
+                self.spawn_failed(id, unavailable(backend, why));
             }
         }
-        self.keeper_problem = Some(why);
-        // Of those that nobody holds nothing can be left but what is written down.
-        let here =
-            |(id, _): &(TerminalId, u32)| self.terminals.get(id).is_none_or(|e| e.record.backend == Backend::Embedded);
-        let (ended, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.end_later).into_iter().partition(here);
-        self.end_later = later;
-        for (id, _) in ended {
-            self.family_ended(id, 0);
+        if backend == Backend::Embedded {
+            self.keeper_problem = Some(why.to_owned());
         }
+        let here = |id: &TerminalId| self.terminals.get(id).is_none_or(|entry| entry.record.backend == backend);
+        let (ended, later) = std::mem::take(&mut self.end_later).into_iter().partition(|(id, _)| here(id));
+        self.end_later = later;
+        // Not by whom it should be; but the keeper, if there is one, finds what is left of them.
+        let ended: Vec<(TerminalId, u32)> = ended;
+        for (id, _) in ended {
+            if self.terminals.get(&id).is_some_and(|entry| entry.record.exit.is_none()) {
+                self.lost(id);
+            }
+            self.backend_ended(backend, id, 0);
+        }
+        self.rested(backend);
     }
 
     pub(super) fn backend_failed(&mut self, backend: Backend, why: &str) {
         for id in self.running_on(backend) {
             if self.creating.contains_key(&id) {
-                self.spawn_failed(id, CreateError::NoTmux(why.to_owned()));
+                self.spawn_failed(id, unavailable(backend, why));
             } else {
                 self.lost(id);
             }
@@ -288,5 +294,13 @@ impl Hub {
             let forget = move || link.iter().for_each(|link| link.send(Request::Forget { id }));
             self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);
         }
+    }
+}
+
+/// Why nothing is started.
+fn unavailable(backend: Backend, why: &str) -> CreateError {
+    match backend {
+        Backend::Embedded => CreateError::NoKeeper(why.to_owned()),
+        Backend::Tmux => CreateError::NoTmux(why.to_owned()),
     }
 }

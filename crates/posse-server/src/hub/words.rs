@@ -93,7 +93,9 @@ pub(crate) enum News {
     },
     /// It will not start us again when we go.
     Resting,
-    /// It could not be started.
+    /// It cannot be reached for now. It is tried again.
+    NotYet(String),
+    /// There is none, and none could be started.
     Failed(String),
     Lost(String),
 }

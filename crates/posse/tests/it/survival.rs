@@ -403,3 +403,35 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
         env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
     assert!(output.output.contains("last words"), "{}", output.output);
 }
+
+/// The daemon dies, and the next one cannot reach tmux at once: somebody is just updating it. What runs there is well, and is
+/// not ended for that; what would be started is refused meanwhile.
+#[test]
+fn programs_in_tmux_outlive_a_daemon_that_cannot_reach_it() {
+    if !on_tmux() {
+        return;
+    }
+    let env = env();
+    let tools = env.work().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for tool in ["tmux", "sh", "cat"] {
+        let found = std::env::split_paths(&path).map(|at| at.join(tool)).find(|at| at.exists());
+        std::os::unix::fs::symlink(found.unwrap(), tools.join(tool)).unwrap();
+    }
+    // Keeper and daemon have the PATH of who starts them.
+    assert!(env.command(["serve"]).env("PATH", &tools).status().unwrap().success());
+    let id = env.launch(&["/bin/sh", "-c", "echo ready; read line; exit 5"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    std::fs::rename(tools.join("tmux"), tools.join("away")).unwrap();
+    env.kill_daemon();
+    let refused = env.run(["launch", "--", "true"]);
+    assert!(refused.code == Some(69) && refused.stderr.contains("tmux is not installed"), "{refused:?}");
+    let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
+    assert_eq!(terminal.exit, None, "nobody has taken it for lost");
+    std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
+    env.run(["send", id.as_str(), "go"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
+    let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
+    assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(5)));
+}

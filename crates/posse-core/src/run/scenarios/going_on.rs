@@ -245,3 +245,26 @@ fn s_146_the_cooldown_survives_turns_and_clocks() {
         assert_eq!(bench.happens(Happened::Time), ["accepting", "accept 1"], "moved by {moved}");
     }
 }
+
+/// That it is reminded is written down first. Whether it was, nobody knows after a crash: it is asked to be again, under the
+/// same number.
+#[test]
+fn a_reminder_that_may_not_have_been_typed_is_given_again() {
+    let mut bench = Bench::asked(r#"{"handoff": {"max_file_reminders": 1}}"#);
+    bench.status(Processing);
+    bench.status(Idle);
+    let mut said = bench.turn(Event::File(Look::Absent));
+    for _ in 0..10 {
+        if said.contains(&"remind 1".into()) {
+            break;
+        }
+        bench.now += Duration::from_secs(60);
+        said = bench.happens(Happened::Time);
+        if said.contains(&"look at file".into()) {
+            said = bench.turn(Event::File(Look::Absent));
+        }
+    }
+    assert_eq!(said, ["said", "reminding", "remind 1"]);
+    bench.dies();
+    assert_eq!(bench.go(&all()), ["resumed", "watch", "remind 1"]);
+}
