@@ -41,6 +41,7 @@ mod tidy;
 pub use gates::{Gates, Stopped};
 pub use in_place::{Earlier, Traces};
 pub(super) use merge::at_fault;
+pub(super) use note::has_notes;
 pub use obstacle::obstacle;
 pub use tidy::{Keeping, Kept, Sweep};
 

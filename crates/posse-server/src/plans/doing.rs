@@ -290,10 +290,7 @@ impl Doing {
             Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
         };
         let report = read_report(&briefing.report_file);
-        let failed = !matches!(over.ended, Ended::Exited(0));
-        let zone = jiff::tz::TimeZone::system();
-        let waits = &self.spec.config.rate_limit;
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes(), waits);
+        let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
