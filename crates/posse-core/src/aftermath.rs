@@ -149,10 +149,12 @@ pub struct Plan {
 
 /// Directories that never get into a commit, wherever they are: answer files and archives of runs.
 const OURS: [&[u8]; 2] = [b".tmp", b".posse"];
+/// How files are called that are on their way to another name.
+pub const UNFINISHED: &str = ".posse-";
 
 /// Whether this belongs to posse, wherever it is.
 pub fn is_ours(path: &GitPath) -> bool {
-    path.names().any(|name| OURS.contains(&name))
+    path.names().any(|name| OURS.contains(&name) || name.starts_with(UNFINISHED.as_bytes()))
 }
 
 /// Decides. `quarantine` is the directory for what is put aside, if it is in the repository.

@@ -137,7 +137,6 @@ impl Autos {
             return self.show(run).await;
         }
         let last = self.last(&directory).await?;
-        let retries = wanted.retry.clone();
         let lock = self.lock(&directory, &wanted.config.state_dir).await?;
         let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
         let (id, state) = (spec.id, self.state_of(spec.id));
@@ -152,7 +151,7 @@ impl Autos {
         let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
         journal::write(app, journal, told).await?;
         let view = AutoView::new(&ledger, &state.to_string_lossy());
-        self.drive(app, ledger, 1, Some(means), retries, lock);
+        self.drive(app, ledger, 1, Some(means), lock);
         Ok(view)
     }
 
@@ -171,7 +170,7 @@ impl Autos {
         let (ledger, seq) = self.load(id).await?;
         if !ledger.closed {
             let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
-            self.drive(app, ledger, seq, Some(means), Vec::new(), lock);
+            self.drive(app, ledger, seq, Some(means), lock);
         }
         Ok(())
     }
@@ -247,7 +246,7 @@ impl Autos {
     async fn take_up_one(&self, app: &App, id: RunId) -> Result<(), AutoError> {
         let (ledger, seq) = self.load(id).await?;
         let lock = self.lock(&ledger.spec.directory, &ledger.spec.config.state_dir).await?;
-        self.drive(app, ledger, seq, None, Vec::new(), lock);
+        self.drive(app, ledger, seq, None, lock);
         Ok(())
     }
 
@@ -314,7 +313,7 @@ impl Autos {
     }
 
     /// Drives it from now on.
-    fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, retries: Vec<Slug>, lock: Lock) {
+    fn drive(&self, app: &App, ledger: Ledger, seq: i64, means: Option<Means>, lock: Lock) {
         let id = ledger.spec.id;
         let (commands, inbox) = self.driven.enter(id);
         let (tell, told) = mpsc::unbounded_channel();
@@ -325,8 +324,7 @@ impl Autos {
         let (spec, files) = (&ledger.spec, &app.plans.stop_files);
         let stop_files = files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let others = app.plans.listen(id);
-        let parts =
-            driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, retries, stop_files, others };
+        let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, stop_files, others };
         let driver = Driver::new(parts);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());
         tokio::spawn(async move {

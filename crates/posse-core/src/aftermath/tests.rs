@@ -58,9 +58,9 @@ fn every_changed_path_has_its_place() {
         ("? a=b/main.rs\0".into(), &[], "add:a=b/main.rs"),
         // Ours.
         (
-            "? .tmp/a\0? sub/.tmp/b\0? .posse/x=1\0? .tmpx\0".into(),
+            "? .tmp/a\0? sub/.tmp/b\0? .posse/x=1\0? docs/.posse-a.md-Ab1\0? .tmpx\0".into(),
             &[],
-            "add:.tmpx Ours:.posse/x=1 Ours:.tmp/a Ours:sub/.tmp/b",
+            "add:.tmpx Ours:.posse/x=1 Ours:.tmp/a Ours:docs/.posse-a.md-Ab1 Ours:sub/.tmp/b",
         ),
         ("? aside/x=1\0? asides\0".into(), &[], "add:asides Ours:aside/x=1"),
         // Repositories.

@@ -127,6 +127,8 @@ pub(super) enum Step {
     Retire {
         outcome: ItemOutcome,
         reason: String,
+        /// What was done last before it: the same, however often this has to be tried.
+        after: u32,
     },
 }
 

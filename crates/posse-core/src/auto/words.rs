@@ -270,6 +270,8 @@ pub struct Repair {
 pub struct Retirement {
     pub outcome: ItemOutcome,
     pub reason: String,
+    /// The number of what was done last before it: by that a try before this one is known again.
+    pub after: u32,
     pub spent: Total,
     /// Since the item was begun for the first time.
     pub seconds: u64,

@@ -97,6 +97,7 @@ pub(super) fn spec(
         home: None,
         agents,
         conventions: wanted.conventions,
+        retry: wanted.retry,
         notifications: wanted.notifications,
         directory,
     })

@@ -37,6 +37,7 @@ use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
 use crate::runs::Means;
+use crate::serve::write_private_unsynced;
 
 /// What comes back.
 pub(super) enum Told {
@@ -172,10 +173,9 @@ impl Doing {
     }
 
     fn subject(&self, candidate: &Candidate) -> Result<Subject, String> {
-        let path = candidate.path.clone();
-        let text = text(&self.project(&path)).map_err(|error| format!("{path}: {error}"))?;
-        let (item, _) = read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
-        Ok(Subject { item, text, path })
+        let path = &candidate.path;
+        let text = text(&self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+        subject(candidate, text)
     }
 
     fn intake(&self, candidate: &Candidate) -> Intake {
@@ -194,6 +194,24 @@ impl Doing {
                 next: item.next_verification(),
             },
         }
+    }
+
+    /// The item as a session is asked about it: as it was when the session was begun, whatever has happened to the checkout since.
+    fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
+        let (files, path) = (self.session_files(id), &candidate.path);
+        let kept = files.join("item.md");
+        let failed = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+        let text = match std::fs::read_to_string(&kept) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let text = text(&self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+                std::fs::create_dir_all(&files).map_err(|error| failed(&files, &error))?;
+                write_private_unsynced(&kept, text.as_bytes()).map_err(|error| failed(&kept, &error))?;
+                text
+            }
+            Err(error) => return Err(failed(&kept, &error)),
+        };
+        subject(candidate, text)
     }
 
     pub(super) fn session_name(&self, id: &DeedId) -> Result<Name, String> {
@@ -220,14 +238,17 @@ impl Doing {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<Event, String> {
-        let (subject, desk) = (self.subject(candidate)?, self.desk(&id).await?);
+        let (subject, desk) = (self.subject_of(&id, candidate)?, self.desk(&id).await?);
         let area = desk.area(Work::Plan, id.number).await?;
         let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
         let plan = plan_path(&self.spec, &id.item);
-        if let Some(repair) = &planning.repair {
+        // Of a session that was begun nothing is changed.
+        if let Some(repair) = &planning.repair
+            && !self.is_known(&id).await
+        {
             let before = desk.area(Work::Plan, repair.planner).await?;
             for path in [&design, &plan] {
-                copy_once(&before.directory.join(path), &area.directory.join(path))?;
+                copy(&before.directory.join(path), &area.directory.join(path))?;
             }
         }
         let problems: Option<Vec<String>> =
@@ -290,7 +311,7 @@ impl Doing {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<Event, String> {
-        let (subject, desk) = (self.subject(candidate)?, self.desk(&id).await?);
+        let (subject, desk) = (self.subject_of(&id, candidate)?, self.desk(&id).await?);
         let area = desk.area(Work::Verify, id.number).await?;
         let (_, commits) = self.plan_state(&id).unwrap_or_default();
         let diff = self.changes(&commits).await;
@@ -405,6 +426,12 @@ impl Doing {
     }
 }
 
+fn subject(candidate: &Candidate, text: String) -> Result<Subject, String> {
+    let path = candidate.path.clone();
+    let (item, _) = read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
+    Ok(Subject { item, text, path })
+}
+
 /// What a session used. One that was never started used nothing.
 fn used(over: &Over) -> Usage {
     match over.ended {
@@ -423,10 +450,8 @@ fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
     crate::timestamp(memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now))
 }
 
-/// Of a session that was begun already nothing is changed.
-fn copy_once(from: &Path, to: &Path) -> Result<(), String> {
-    let is_file = std::fs::symlink_metadata(from).is_ok_and(|found| found.is_file());
-    if !is_file || to.exists() {
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    if !std::fs::symlink_metadata(from).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
     if let Some(directory) = to.parent() {

@@ -61,8 +61,6 @@ pub(super) struct Driver {
     stop_plans: BTreeMap<Slug, StopHow>,
     /// What nobody can do who does not know the environment.
     waiting: Vec<(DeedId, Deed)>,
-    /// Items that a person wants to be taken up again.
-    retries: Vec<Slug>,
 }
 
 /// Why a driver has ended.
@@ -81,14 +79,13 @@ pub(super) struct Parts {
     pub(super) told: mpsc::UnboundedReceiver<Told>,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) heard: AllHeard,
-    pub(super) retries: Vec<Slug>,
     pub(super) stop_files: StopWatch,
     pub(super) others: Listening,
 }
 
 impl Driver {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, heard, retries, stop_files, others } = parts;
+        let Parts { ledger, seq, app, doing, told, commands, heard, stop_files, others } = parts;
         let watching = Watching::new(doing.sessions.files.clone(), &ledger.spec);
         Self {
             ledger,
@@ -109,7 +106,6 @@ impl Driver {
             stops: BTreeMap::new(),
             stop_plans: BTreeMap::new(),
             waiting: Vec::new(),
-            retries,
         }
     }
 
@@ -127,8 +123,9 @@ impl Driver {
         self.watched = self.watching.arm();
         // What was asked for and not answered before a crash is asked for again; a new pipeline has asked for nothing.
         let mut effects: VecDeque<Effect> = self.ledger.pipeline.outstanding().iter().cloned().collect();
-        if self.seq == 1 {
-            for item in std::mem::take(&mut self.retries) {
+        if !self.ledger.started {
+            // Twice is the same as once.
+            for item in self.ledger.spec.retry.clone() {
                 effects.extend(self.happen(Event::Retry { item }).await?);
             }
             for text in self.doing.sweep().await {

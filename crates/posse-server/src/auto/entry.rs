@@ -33,6 +33,9 @@ pub struct Spec {
     pub settings: Settings,
     /// What the pipelines before knew of this project.
     pub carried: Carried,
+    /// Items that are to be tried again.
+    #[serde(default)]
+    pub retry: Vec<Slug>,
     /// Whose sessions they are: `claude_code`, `codex`.
     pub provider: String,
     /// The program. Absolute.

@@ -20,6 +20,7 @@ pub(crate) struct Ledger {
     pub(crate) launched: BTreeMap<DeedId, Launched>,
     /// What the session that ended last has used.
     pub(crate) line: Option<Line>,
+    pub(crate) started: bool,
     pub(crate) closed: bool,
     /// Nobody is there who knows the environment that the next thing takes.
     pub(crate) waits: bool,
@@ -42,6 +43,7 @@ impl Ledger {
             pipeline,
             launched: BTreeMap::new(),
             line: None,
+            started: false,
             closed: false,
             waits: false,
             begun: at,
@@ -65,6 +67,7 @@ impl Ledger {
             }
             Entry::Happened { event } => {
                 match &**event {
+                    Event::Started => self.started = true,
                     Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, outcome(end), usage, at),
                     Event::VerifierEnded { id, end, usage, judgement } => {
                         let outcome = match end {

@@ -21,6 +21,7 @@ use super::scan::plan_file;
 use crate::git;
 use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
 use crate::plans::plan_file::replace;
+use crate::serve::write_private_unsynced;
 
 /// What a session is for, and what its area is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +68,28 @@ pub(super) fn of_item(state: &Path, item: &Slug) -> PathBuf {
 /// The work areas of one item.
 pub(super) struct Desk {
     pub(super) areas: Areas,
+    /// What is kept for the item.
+    state: PathBuf,
 }
 
 impl Desk {
     pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
         let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| words(&error))?;
-        Ok(Self { areas })
+        Ok(Self { areas, state: of_item(state, item) })
+    }
+
+    fn taken_note(&self, planner: u32) -> PathBuf {
+        self.state.join(format!("taken-{planner}"))
+    }
+
+    /// The hash of the plan that was taken from this planner, if one was.
+    fn taken(&self, planner: u32) -> Option<String> {
+        std::fs::read_to_string(self.taken_note(planner)).ok()
+    }
+
+    fn note_taken(&self, planner: u32, hash: &str) -> Result<(), String> {
+        let note = self.taken_note(planner);
+        write_private_unsynced(&note, hash.as_bytes()).map_err(|error| format!("{}: {error}", note.display()))
     }
 
     /// The area of this session; made if it is not there yet.
@@ -145,26 +162,13 @@ pub(super) struct Draft<'a> {
 impl Draft<'_> {
     /// Looks at what the planner has written. If it is good it becomes the plan of the item.
     pub(super) async fn take(&self, desk: &Desk) -> Result<PlanFound, String> {
-        let area = desk.area(Work::Plan, self.number).await?;
-        let relative = plan_path(self.spec, &self.item.slug);
-        let Some(text) = own_file(&area.directory, &relative)? else {
-            // After a crash at the end of what follows: it is there already.
-            let placed = self.placed()?;
-            if matches!(placed, PlanFound::Valid { .. }) {
-                desk.tidy().await;
-            }
-            return Ok(placed);
+        let hash = match desk.taken(self.number) {
+            Some(hash) => hash,
+            None => match self.bring(desk).await? {
+                PlanFound::Valid { hash } => hash,
+                found => return Ok(found),
+            },
         };
-        let design = own_file(&area.directory, self.design)?;
-        let taken = PlanFound::Valid { hash: hash(&text) };
-        // After a crash in the middle of clearing up the design is gone and the plan is in its place.
-        if design.is_some() || self.placed()? != taken {
-            if let Err(problems) = self.check(&area, &text, design.is_some()) {
-                return Ok(PlanFound::Invalid { problems });
-            }
-            self.bring_design(desk, &design.unwrap_or_default()).await?;
-            self.place(&text)?;
-        }
         // Also of those who came before it in vain.
         for number in 1..=self.number {
             if let Some(area) = desk.known(Work::Plan, number) {
@@ -172,7 +176,24 @@ impl Draft<'_> {
             }
         }
         desk.tidy().await;
-        Ok(taken)
+        Ok(PlanFound::Valid { hash })
+    }
+
+    /// Design and plan come to where they belong. Up to the note of that nothing is taken away, so that all of it can be done
+    /// again after a crash.
+    async fn bring(&self, desk: &Desk) -> Result<PlanFound, String> {
+        let area = desk.area(Work::Plan, self.number).await?;
+        let relative = plan_path(self.spec, &self.item.slug);
+        let Some(text) = own_file(&area.directory, &relative)? else { return Ok(PlanFound::Missing) };
+        let design = own_file(&area.directory, self.design)?;
+        if let Err(problems) = self.check(&area, &text, design.is_some()) {
+            return Ok(PlanFound::Invalid { problems });
+        }
+        self.bring_design(desk, &design.unwrap_or_default()).await?;
+        self.place(&text)?;
+        let hash = hash(&text);
+        desk.note_taken(self.number, &hash)?;
+        Ok(PlanFound::Valid { hash })
     }
 
     fn place(&self, text: &str) -> Result<(), String> {
@@ -181,13 +202,6 @@ impl Draft<'_> {
             std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
         replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))
-    }
-
-    fn placed(&self) -> Result<PlanFound, String> {
-        match existing(self.spec, &self.item.slug)? {
-            PlanFound::Valid { hash } => Ok(PlanFound::Valid { hash }),
-            _ => Ok(PlanFound::Missing),
-        }
     }
 
     fn check(&self, area: &Area, text: &str, has_design: bool) -> Result<(), String> {
@@ -231,10 +245,9 @@ impl Draft<'_> {
         }
     }
 
-    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go. The plan goes last: once it is
-    /// gone, nothing more is cleared.
+    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go.
     async fn clear(&self, area: &Area) {
-        for path in [self.design, plan_path(self.spec, &self.item.slug).as_str()] {
+        for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
             let cleared = match tracked {
                 Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])

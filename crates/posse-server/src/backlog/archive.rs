@@ -149,13 +149,13 @@ pub async fn remove_returned(
     if !done || !back.is_some_and(|back| says_the_same(&back, project, &path, kind, slug)) {
         return Ok(false);
     }
-    let tree = ready(project, home).await?;
-    remove(&project.join(source))?;
-    if let Some(tree) = tree {
+    // The file goes last: as long as it is there, this is done again after a crash.
+    if let Some(tree) = ready(project, home).await? {
         let message = format!("archive {slug}: it was back in the backlog\n\nItem: {path}\n");
         let what = What { project, home, path: &path, add: &[], gone: &[source] };
         commit(&tree, &what, &message, &|_| Ok(())).await?;
     }
+    remove(&project.join(source))?;
     Ok(true)
 }
 

@@ -147,6 +147,10 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
     assert!(sweep().await && repo.read(SOURCE).is_none());
     assert_eq!(commits(&repo), before + 6);
     assert!(!sweep().await);
+    // A crash after the commit: the file is still there.
+    std::fs::write(repo.root.join(SOURCE), TEXT).unwrap();
+    assert!(sweep().await && repo.read(SOURCE).is_none());
+    assert_eq!((commits(&repo), users(&repo)), (before + 6, theirs));
     repo.commit(SOURCE, &TEXT.replace("broken", "broken in another way"));
     assert!(!sweep().await && repo.read(SOURCE).is_some(), "this is another one");
 }

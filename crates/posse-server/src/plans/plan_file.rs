@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use posse_core::aftermath::UNFINISHED;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
 /// Its name in the run's own directory.
 const NOTE: &str = "plan.json";
-/// How texts are called that lie beside a plan and are about to take its place.
-const BESIDE: &str = ".posse-";
+/// A text that has waited this long for its place was left behind by a crash.
+const LEFT: Duration = Duration::from_secs(60);
 
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 ///
@@ -51,7 +53,7 @@ impl PlanFile {
     /// `text` is what the run began with.
     pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
         let note = state.join(NOTE);
-        let prefix = format!("{BESIDE}{}-", state.file_name().unwrap_or_default().to_string_lossy());
+        let prefix = format!("{UNFINISHED}{}-", state.file_name().unwrap_or_default().to_string_lossy());
         let file = Self { path: path.into(), known: known(&note, text), note, prefix, begun: None, edits: 0 };
         file.remove_leftovers();
         file
@@ -59,8 +61,7 @@ impl PlanFile {
 
     /// What a daemon before us was about to put there when it died.
     fn remove_leftovers(&self) {
-        let beside = std::fs::read_dir(beside(&self.path)).into_iter().flatten().flatten();
-        for left in beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(&self.prefix)) {
+        for left in called(beside(&self.path), &self.prefix) {
             let _ = std::fs::remove_file(left.path());
         }
     }
@@ -182,8 +183,23 @@ fn beside(path: &Path) -> &Path {
 
 /// Writes beside it and renames, so that nobody ever reads half of it.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    prepare(path, BESIDE, text)?.persist(path).map_err(|error| error.error)?;
+    let name: String = path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
+    let prefix = format!("{UNFINISHED}{name}-");
+    prepare(path, &prefix, text)?.persist(path).map_err(|error| error.error)?;
+    let left = |entry: &std::fs::DirEntry| {
+        let changed = entry.metadata().and_then(|found| found.modified()).ok();
+        changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
+    };
+    for entry in called(beside(path), &prefix).filter(left) {
+        let _ = std::fs::remove_file(entry.path());
+    }
     Ok(())
+}
+
+/// What lies there under such a name.
+fn called<'a>(directory: &Path, prefix: &'a str) -> impl Iterator<Item = std::fs::DirEntry> + use<'a> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
 }
 
 /// The text in a file beside this one. Who may read it is as it was.
@@ -335,5 +351,22 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         replace(&path, "b").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn what_a_crash_has_left_beside_it_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("item.md");
+        let beside = |name: &str, age: u64| {
+            let file = std::fs::File::create(directory.path().join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(age)).unwrap();
+        };
+        beside(".posse-item.md-old", 120);
+        beside(".posse-item.md-new", 0);
+        beside(".posse-other.md-old", 120);
+        replace(&path, "a").unwrap();
+        let mut names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".posse-item.md-new", ".posse-other.md-old", "item.md"]);
     }
 }

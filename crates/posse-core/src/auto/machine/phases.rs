@@ -33,11 +33,12 @@ impl Pipeline {
             Step::Verify => Deed::Verify { timeout: self.settings.verify_timeout },
             Step::Log { verdict } => Deed::Log { number: job.map_or(1, |job| job.next_entry), judgement: verdict },
             Step::Gather => Deed::Gather,
-            Step::Retire { outcome, reason } => {
+            Step::Retire { outcome, reason, after } => {
                 let since = memory.and_then(|memory| memory.begun).unwrap_or(self.now);
                 Deed::Retire(Retirement {
                     outcome,
                     reason,
+                    after,
                     spent: memory.map(|memory| memory.spent.clone()).unwrap_or_default(),
                     seconds: u64::try_from(self.now.0.saturating_sub(since.0) / 1000).unwrap_or(0),
                 })
@@ -77,7 +78,7 @@ impl Pipeline {
             }
             (Step::Log { verdict }, Event::Logged { .. }) => self.logged(item, verdict),
             (Step::Gather, Event::EvidenceFound { evidence, .. }) => self.judged(item, &evidence),
-            (Step::Retire { outcome, reason }, Event::Retired { place, message, .. }) => {
+            (Step::Retire { outcome, reason, .. }, Event::Retired { place, message, .. }) => {
                 let message = Some(message).filter(|message| !message.is_empty());
                 let text = format!("{}: {reason}; now in {place}", outcome.as_str());
                 self.retired(item, outcome, text, message);
@@ -392,9 +393,9 @@ impl Pipeline {
     /// It leaves the backlog, now or the next time.
     fn retire(&mut self, item: &Slug, outcome: ItemOutcome, reason: String) {
         let Some(job) = self.jobs.get(item) else { return };
-        let hash = job.hash.clone();
+        let (hash, after) = (job.hash.clone(), job.number);
         self.memory(item).leaving = Some(Leaving { outcome, reason: reason.clone(), hash });
-        self.ready(item, Step::Retire { outcome, reason });
+        self.ready(item, Step::Retire { outcome, reason, after });
     }
 
     fn retired(&mut self, item: &Slug, outcome: ItemOutcome, text: String, message: Option<String>) {

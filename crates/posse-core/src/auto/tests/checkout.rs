@@ -46,12 +46,17 @@ fn who_finds_out_in_the_middle_of_it_does_it_later() {
     bench.executed(RunOutcome::Verified);
     bench.checked(valid());
     bench.gathered(good());
-    let (id, _) = bench.deed();
+    let (id, first) = bench.deed();
     let effects = bench.pipeline.handle(Event::NotNow { id, why: AWAY.into() }, Wall(bench.clock));
     assert!(effects.contains(&Effect::Scan), "they may be back already: {effects:?}");
     let memory = &bench.pipeline.carried().items[&slug("1-a")];
     assert_eq!((memory.attempts, &memory.parked), (0, &None));
     bench.checks_out(None);
+    let after = |deed: &Deed| match deed {
+        Deed::Retire(retirement) => retirement.after,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(after(&bench.deed().1), after(&first), "what it has done of it, it knows again");
     bench.retired(ItemOutcome::Completed);
     bench.ended(RunOutcome::Verified, "1 done");
 }

@@ -108,9 +108,10 @@ impl Doing {
         let sessions = self.lines_of(&id.item).await;
         let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
         let minutes = retirement.seconds / 60;
+        let told_by = DeedId { item: id.item.clone(), number: retirement.after };
         let block = OutcomeBlock {
             outcome: retirement.outcome,
-            run: format!("{}-{id}", self.spec.id),
+            run: format!("{}-{told_by}", self.spec.id),
             reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
             finished: crate::timestamp(crate::now())
                 .to_zoned(jiff::tz::TimeZone::system())

@@ -70,3 +70,24 @@ fn what_was_begun_on_one_branch_waits_for_it() {
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
 }
+
+/// A session goes on whatever is checked out, and another daemon goes on with it: what it was asked about is not read anew.
+#[test]
+fn a_session_is_gone_on_with_where_its_item_is_not_checked_out() {
+    let scene = Scene::new(&["1-more"]);
+    scene.claude.gate("gate");
+    scene.does("1-more");
+    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
+    let id = scene.begin(&json!({}));
+    when("the session", || scene.claude.waits("plan", 1).then_some(()));
+    scene.git(&["checkout", "-q", "-b", "elsewhere"]);
+    scene.git(&["rm", "-q", "docs/feature-backlog/1-more.md"]);
+    scene.git(&["commit", "-q", "-m", "without it"]);
+    scene.another_daemon(&id);
+    scene.claude.open_gate("gate");
+    when("it waits", || scene.why("1-more").1.starts_with("checking the plan waits").then_some(()));
+    scene.git(&["checkout", "-q", "main"]);
+    let (outcome, reason) = scene.ended(&id);
+    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "1 done"), "{:#}", scene.journal(&id));
+    assert_eq!(scene.claude.sessions(), 3, "planner, worker, validator");
+}
