@@ -419,6 +419,7 @@ fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
             Some(!matches!(outcome, Outcome::Done(_)) || judgement.verdict != Verdict::Fail)
         }
         Event::GatesEnded { run, failed } if run.task == *task => Some(failed.is_none()),
+        Event::GatesNotRun { run, .. } if run.task == *task => Some(false),
         Event::MergeEnded { run, result } if run.task == *task => Some(matches!(result, MergeResult::NotNow { .. })),
         _ => None,
     }
@@ -534,6 +535,7 @@ fn kind(event: &Event) -> &'static str {
         Event::PlanEdited { .. } => "plan_edited",
         Event::Stop(_) => "stop",
         Event::AreaFailed { .. } => "area_failed",
+        Event::GatesNotRun { .. } => "gates_not_run",
         Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } => "not_now",
         Event::GatesStopped { .. }
         | Event::MergeEnded { result: MergeResult::Stopped, .. }
