@@ -516,6 +516,7 @@ fn every_run_comes_to_an_end() {
         "limited",
         "fail",
         "area_failed",
+        "gates_not_run",
         "interrupted",
         "check_stopped",
     ] {
@@ -523,7 +524,9 @@ fn every_run_comes_to_an_end() {
     }
     let dying: BTreeSet<&str> =
         SEEDS.iter().flat_map(|seed| undisturbed(*seed).1.history()).map(|(event, _)| kind(&event)).collect();
-    for event in ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "interrupted"] {
+    for event in
+        ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "gates_not_run", "interrupted"]
+    {
         assert!(dying.contains(event), "nobody dies around {event}: {dying:?}");
     }
 }

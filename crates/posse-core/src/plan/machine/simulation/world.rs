@@ -228,7 +228,7 @@ impl World {
                     }
                 }
             }
-            Effect::RunGates { run } if dice == 1 => Event::GatesNotRun { run: run.clone(), why: "full".into() },
+            Effect::RunGates { run } if dice == 13 => Event::GatesNotRun { run: run.clone(), why: "full".into() },
             Effect::RunGates { run } => Event::GatesEnded { run: run.clone(), failed: (dice == 0).then(red) },
             Effect::Merge { run } => {
                 let result = match dice {
