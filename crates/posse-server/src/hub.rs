@@ -192,7 +192,7 @@ impl Hub {
             }
         }
         if let Some(stopping) = self.stopping.take() {
-            let running = if stopping.all { vec![] } else { self.views(|entry| entry.record.exit.is_none()) };
+            let running = self.views(|entry| entry.record.exit.is_none());
             for reply in stopping.replies {
                 let _ = reply.send(Stopped { running: running.clone() });
             }
@@ -201,28 +201,29 @@ impl Hub {
 
     // ---- writing down and telling ----
 
-    /// Writes an event and what it changes, and tells everyone when it is written.
+    /// Writes an event and what it changes, and tells everyone when it is written, or is refused for now.
     fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, changes: Vec<store::Change>) {
-        self.emit_then(kind, terminal, data, changes, |_| {});
+        self.emit_then(kind, terminal, data, changes, || {}, || {});
     }
 
-    /// As `emit`, and does something more then, told whether it is written or refused for now.
+    /// As `emit`, and does something more when everyone was told, and when it is written, however late that is.
     fn emit_then(
         &self,
         kind: &str,
         terminal: Option<TerminalId>,
         data: serde_json::Value,
         mut changes: Vec<store::Change>,
-        then: impl FnOnce(bool) + Send + 'static,
+        told: impl FnOnce() + Send + 'static,
+        written: impl FnOnce() + Send + 'static,
     ) {
         let event = event(kind, terminal, data);
         changes.push(store::Change::Event(event.clone()));
         let messages = self.messages.clone();
-        self.store.write_surely(changes, move |outcome| {
-            let written = matches!(outcome, Outcome::Written(_));
+        let tell = move |outcome| {
             let _ = messages.send(Message::Stored(event, outcome));
-            then(written);
-        });
+            told();
+        };
+        self.store.write_surely_then(changes, tell, written);
     }
 
     /// What a run wrote down. It goes on when it is on disk and not before; if the disk refuses, it asks again.
@@ -329,11 +330,12 @@ impl Hub {
                 self.forget_events(id);
                 let data = json!({ "exit": exit, "text": exit.to_string() });
                 // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
-                self.emit_then("terminal_exited", Some(id), data, self.put(id), move |written| {
-                    if let (Some(backend), true) = (known_to, written) {
+                let forget = move || {
+                    if let Some(backend) = known_to {
                         backend.send(Request::Forget { id });
                     }
-                });
+                };
+                self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);
             }
         }
     }

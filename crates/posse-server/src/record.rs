@@ -91,3 +91,14 @@ pub struct LogEvent {
     #[schema(value_type = Object)]
     pub data: serde_json::Value,
 }
+
+/// Kinds of events of terminals that are told and not kept, because they change nothing else. One without a number may also be
+/// something that the disk refused for now.
+const PASSING: [&str; 3] = ["title_changed", "resized", "signal"];
+
+impl LogEvent {
+    /// Whether this terminal may be in another state since.
+    pub fn changes(&self, terminal: TerminalId) -> bool {
+        self.terminal == Some(terminal) && !PASSING.contains(&self.kind.as_str())
+    }
+}

@@ -35,11 +35,23 @@ impl Run {
             started: false,
         };
         let turn = Turn::resumed(rules, who, before, accepted_at, now);
-        let terminal = record.terminal;
+        let (terminal, reminders) = (record.terminal, record.reminders);
         self.live = Live::Waiting(Box::new(turn));
         // What it was before the prompt is not what it is now.
         self.seen = None;
         self.out.push(Effect::Watch(terminal));
+        if reminders > 0 {
+            // Written down before it was typed; perhaps it never was. By its number it is known if it was.
+            self.remind(reminders);
+        }
+    }
+
+    fn remind(&mut self, n: u32) {
+        let Some(record) = self.ledger.turn() else { return };
+        let (turn, terminal) = (record.turn, record.terminal);
+        // A word of its own: the agent may have used up the first one.
+        let text = files::reminder(&self.response_file(record.key), &self.heredoc_word(turn, n));
+        self.out.push(Effect::Remind { turn, terminal, n, text });
     }
 
     /// Something about the turn.
@@ -89,9 +101,7 @@ impl Run {
             turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),
             turn::Effect::Remind { n } => {
                 self.record(Entry::Reminding { turn, n }, wall);
-                // A word of its own: the agent may have used up the first one.
-                let text = files::reminder(&self.response_file(key), &self.heredoc_word(turn, n));
-                self.out.push(Effect::Remind { turn, terminal, n, text });
+                self.remind(n);
             }
             turn::Effect::Say(level, text) => self.say(level, text, wall),
             turn::Effect::Notify(mut notice) => {

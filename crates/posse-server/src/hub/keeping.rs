@@ -91,6 +91,14 @@ impl Hub {
             }
         }
         self.keeper_problem = Some(why);
+        // Of those that nobody holds nothing can be left but what is written down.
+        let here =
+            |(id, _): &(TerminalId, u32)| self.terminals.get(id).is_none_or(|e| e.record.backend == Backend::Embedded);
+        let (ended, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.end_later).into_iter().partition(here);
+        self.end_later = later;
+        for (id, _) in ended {
+            self.family_ended(id, 0);
+        }
     }
 
     pub(super) fn backend_failed(&mut self, backend: Backend, why: &str) {
@@ -112,6 +120,8 @@ impl Hub {
         }
         let entry = match self.terminals.entry(id) {
             btree_map::Entry::Occupied(known) => known.into_mut(),
+            // Records are written before anything is started: this one was deleted.
+            btree_map::Entry::Vacant(_) if summary.exit.is_some() => return link.send(Request::Forget { id }),
             btree_map::Entry::Vacant(unknown) => {
                 // Not in the database: it was lost, or never written. The keeper's own copy will do.
                 let Ok(record) = serde_json::from_slice::<Record>(&summary.label) else {
@@ -269,9 +279,7 @@ impl Hub {
             stopping.ending.remove(&id);
         }
         if let Some(replies) = self.deleting.remove(&id) {
-            if let Some(link) = self.link_of(id) {
-                link.send(Request::Forget { id });
-            }
+            let link = self.link_of(id).cloned();
             if let Some(mut creating) = self.creating.remove(&id) {
                 creating.answer(Err(CreateError::Ended));
             }
@@ -281,10 +289,10 @@ impl Hub {
             self.forget_events(id);
             self.recorder.forget(id);
             let data = json!({ "processes_left": left });
-            self.emit("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)]);
-            for reply in replies {
-                let _ = reply.send(Some(Deleted { left }));
-            }
+            let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Some(Deleted { left }))));
+            // Not before: who comes after us must find neither of the two without the other.
+            let forget = move || link.iter().for_each(|link| link.send(Request::Forget { id }));
+            self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);
         }
     }
 }

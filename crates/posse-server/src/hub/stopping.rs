@@ -28,9 +28,12 @@ impl Hub {
     pub(super) fn stop(&mut self, all: bool, reply: oneshot::Sender<Stopped>) {
         let stopping = self.stopping.get_or_insert_with(Stopping::default);
         stopping.replies.push(reply);
-        stopping.all |= all;
-        if !all {
+        if !all && !stopping.all {
             return self.rest();
+        }
+        if !std::mem::replace(&mut stopping.all, true) {
+            // Whoever asked before wanted them to go on: that begins anew when they have ended.
+            (stopping.resting, stopping.told) = (false, false);
         }
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
         if let Some(stopping) = &mut self.stopping {
@@ -61,15 +64,14 @@ impl Hub {
             return;
         }
         let messages = self.messages.clone();
-        self.emit_then("daemon_stopped", None, json!({}), vec![], move |_| {
-            let _ = messages.send(Message::FarewellTold);
-        });
+        let told = move || drop(messages.send(Message::FarewellTold));
+        self.emit_then("daemon_stopped", None, json!({}), vec![], told, || {});
     }
 
     /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux shall leave
     /// too if nothing of ours is left in it. Not before they have been told to forget what has ended.
     pub(super) fn farewell_told(&mut self) {
-        let stopping = self.stopping.get_or_insert_with(Stopping::default);
+        let Some(stopping) = self.stopping.as_mut().filter(|stopping| stopping.resting) else { return };
         stopping.told = true;
         for (backend, link) in &self.links {
             stopping.unrested.insert(*backend);

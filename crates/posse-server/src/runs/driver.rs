@@ -177,8 +177,7 @@ impl Driver {
                     }
                 },
                 event = self.events.recv() => match event {
-                    // What is not kept, such as titles, changes no status.
-                    Ok(event) if event.terminal != self.watching || self.watching.is_none() || event.seq.is_none() => {}
+                    Ok(event) if !self.watching.is_some_and(|terminal| event.changes(terminal)) => {}
                     Err(broadcast::error::RecvError::Closed) => return None,
                     // A change of our terminal, or so much that one may have been missed.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {

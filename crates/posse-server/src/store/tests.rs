@@ -130,6 +130,38 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     assert_eq!(kinds, ["small"]);
 }
 
+/// What is newer never waits in vain behind what is older, and is never written over by it.
+#[test]
+fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("posse.db");
+    let (writer, _) = open(&path).unwrap();
+    write(&writer, vec![Change::Put(Box::new(record(1))), Change::Put(Box::new(record(2)))]);
+    let (told, heard) = channel();
+    let put = |number, exit| {
+        let record = Record { exit: Some(Exit::Code(exit)), ..record(number) };
+        let (told, written) = (told.clone(), told.clone());
+        let tell = move |outcome| told.send((exit, matches!(outcome, Outcome::Written(_)))).unwrap();
+        writer
+            .write_surely_then(vec![Change::Put(Box::new(record))], tell, move || written.send((exit, true)).unwrap());
+    };
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    put(1, 1);
+    assert_eq!(heard.recv().unwrap(), (1, false), "somebody else writes for too long");
+    put(1, 2);
+    put(2, 3);
+    assert_eq!(heard.recv().unwrap(), (2, false), "it has to wait");
+    other.execute_batch("ROLLBACK").unwrap();
+    let mut rest: Vec<_> = (0..4).map(|_| heard.recv().unwrap()).collect();
+    rest.sort_unstable();
+    assert_eq!(rest, [(1, true), (2, true), (3, true), (3, true)], "told, and written");
+    drop(writer);
+    let (_writer, found) = open(&path).unwrap();
+    let exits: Vec<_> = found.terminals.iter().map(|record| record.exit).collect();
+    assert_eq!(exits, [Some(Exit::Code(2)), Some(Exit::Code(3))]);
+}
+
 #[test]
 fn old_events_and_too_many_go() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use posse_core::audit::Chain;
+use posse_core::ids::TerminalId;
 use rusqlite::{Connection, Transaction, params};
 
 use super::Change;
@@ -46,6 +47,26 @@ struct Batch {
     /// Keep it and try again when the disk refuses.
     keep: bool,
     tell: Option<Tell>,
+    /// Called when it is committed, however late.
+    written: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Batch {
+    /// The terminals whose records it writes.
+    fn records(&self) -> impl Iterator<Item = TerminalId> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Put(record) => Some(record.id),
+            Change::Drop(id) => Some(*id),
+            _ => None,
+        })
+    }
+
+    fn is_written(mut self, numbers: Vec<i64>) {
+        tell(self.tell.take(), Outcome::Written(numbers));
+        if let Some(written) = self.written {
+            written();
+        }
+    }
 }
 
 /// Hands changes to the thread. Dropping it lets the thread write what is left and end.
@@ -64,12 +85,22 @@ impl Writer {
 
     /// Written together or not at all; not tried again when the disk refuses.
     pub(crate) fn write(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
-        self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)) });
+        self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)), written: None });
     }
 
     /// As `write`, but tried again until the disk takes it. Told once, of the first try.
     pub(crate) fn write_surely(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
-        self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)) });
+        self.write_surely_then(changes, tell, || {});
+    }
+
+    /// As `write_surely`, and does something more when it is written, however late that is.
+    pub(crate) fn write_surely_then(
+        &self,
+        changes: Vec<Change>,
+        tell: impl FnOnce(Outcome) + Send + 'static,
+        written: impl FnOnce() + Send + 'static,
+    ) {
+        self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)), written: Some(Box::new(written)) });
     }
 
     fn send(&self, batch: Batch) {
@@ -129,49 +160,59 @@ impl Desk {
     /// last free page decides for itself only.
     fn commit(&mut self, group: Vec<Batch>) {
         if group.len() > 1
+            && self.backlog.is_empty()
             && let Ok(numbers) = self.write(&group)
         {
             self.note(None);
             for (batch, numbers) in group.into_iter().zip(numbers) {
-                tell(batch.tell, Outcome::Written(numbers));
+                batch.is_written(numbers);
             }
             return;
         }
-        for mut batch in group {
-            if let Err(why) = self.commit_one(&mut batch)
-                && batch.keep
-            {
-                tracing::debug!("kept for later: {why}");
-                self.backlog.push_back(batch);
-                if self.backlog.len() > BACKLOG {
-                    self.backlog.pop_front();
+        for batch in group {
+            if let Err((mut batch, why)) = self.commit_one(batch) {
+                tell(batch.tell.take(), Outcome::Refused(why));
+                if batch.keep {
+                    self.backlog.push_back(batch);
+                    if self.backlog.len() > BACKLOG {
+                        self.backlog.pop_front();
+                    }
                 }
             }
         }
     }
 
-    fn commit_one(&mut self, batch: &mut Batch) -> Result<(), String> {
-        match self.write(std::slice::from_ref(batch)) {
+    /// Gives it back with the reason if the disk refuses it, or an older record that would then be written over it.
+    fn commit_one(&mut self, batch: Batch) -> Result<(), (Batch, String)> {
+        let older = |kept: &Batch| kept.records().any(|id| batch.records().any(|own| own == id));
+        if self.backlog.iter().any(older) {
+            return Err((batch, "what came before it is not written yet".into()));
+        }
+        match self.write(std::slice::from_ref(&batch)) {
             Ok(mut numbers) => {
                 self.note(None);
-                tell(batch.tell.take(), Outcome::Written(numbers.pop().unwrap_or_default()));
+                batch.is_written(numbers.pop().unwrap_or_default());
                 Ok(())
             }
             Err(error) => {
                 let why = error.to_string();
                 self.note(Some(&why));
-                tell(batch.tell.take(), Outcome::Refused(why.clone()));
-                Err(why)
+                Err((batch, why))
             }
         }
     }
 
     /// Tries what was refused again, in order, as far as it goes.
     fn retry(&mut self) {
-        while let Some(mut batch) = self.backlog.pop_front() {
-            if self.commit_one(&mut batch).is_err() {
-                return self.backlog.push_front(batch);
+        // Each is taken out before it is tried: it does not wait for itself.
+        for mut kept in std::mem::take(&mut self.backlog) {
+            if self.backlog.is_empty() {
+                match self.commit_one(kept) {
+                    Ok(()) => continue,
+                    Err((batch, _)) => kept = batch,
+                }
             }
+            self.backlog.push_back(kept);
         }
     }
 

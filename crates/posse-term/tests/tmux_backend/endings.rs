@@ -105,6 +105,13 @@ async fn the_server_goes_and_all_is_lost_and_said_so() {
     stage.kill_server();
     client.until_gone().await;
     assert_eq!(client.mirror(id(1)).exit, Some(Exit::Lost));
+    let kept = ["00000002.exit", "00000002.pid", "00000002.terminal"];
+    assert_eq!(stage.notes(), kept, "how one ended is kept until somebody has written it down");
+    let mut next = stage.connect().await;
+    let known: Vec<_> = next.list().await.into_iter().map(|summary| (summary.id, summary.exit)).collect();
+    assert_eq!(known, [(id(2), Some(Exit::Code(3)))]);
+    next.link.send(Request::Forget { id: id(2) });
+    next.wait_for(|event| (*event == Event::Forgotten { id: id(2) }).then_some(())).await;
     assert_eq!(stage.notes(), [""; 0], "nothing is left to be found");
 }
 

@@ -96,7 +96,7 @@ async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Res
                 let message = format!("{} {} and will not get there", terminal.name, terminal.status.reason);
                 return Err(Error::failed(message));
             }
-            if !events.until(|event| event.terminal == Some(terminal.id) && event.seq.is_some()).await {
+            if !events.until(|event| event.changes(terminal.id)).await {
                 sleep(AGAIN).await;
                 break; // The daemon went away; the next one is listened to.
             }

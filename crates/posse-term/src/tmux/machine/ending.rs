@@ -126,7 +126,10 @@ impl Machine {
             if terminal.ending.is_some() {
                 self.tell(Event::Ended { id, left: 0 });
             }
-            self.effects.push(Effect::Forget(id));
+            // How a program ended is the notes' to keep until somebody says that it is written down.
+            if !matches!(exit, Some(exit) if exit != Exit::Lost) {
+                self.effects.push(Effect::Forget(id));
+            }
         }
         self.panes.clear();
     }
