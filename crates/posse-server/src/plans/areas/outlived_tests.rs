@@ -33,7 +33,9 @@ async fn a_commit_that_outlived_its_daemon_is_waited_for() {
     let areas = repo.areas().await;
     let words = words(&area);
     let mut seal = std::pin::pin!(areas.seal(&area, &words));
+    git::ASKED.take();
     assert!((&mut seal).now_or_never().is_none(), "it waits");
+    assert_eq!(git::ASKED.take(), [""; 0], "for that git, before any other");
     fs::write(repo.root.with_file_name("go"), "\n").unwrap();
     let sealed = tokio::time::timeout(Duration::from_secs(60), seal).await.expect("it ends").unwrap();
     assert!(child.wait().unwrap().success());
@@ -112,6 +114,21 @@ async fn a_lock_in_the_users_checkout_is_nobodys_failure() {
     assert!(matches!(areas.merge(&area, &words(&area), &gates(&[])).await, MergeResult::NotNow { .. }));
     fs::remove_file(&lock).unwrap();
     assert_eq!(areas.check(&area, &words(&area), &gates(&[])).await, None);
+}
+
+/// Whose fault it is that work was not committed: of all that git may say, only what it says about the work is the author's.
+#[test]
+fn only_a_refusal_is_the_authors_fault() {
+    let refused = GitError::Failed { command: "commit".into(), words: "no".into() };
+    for (error, authors) in [
+        (refused, true),
+        (GitError::Locked("index.lock".into()), false),
+        (GitError::Moved, false),
+        (GitError::Child("git did not end within 600 s".into()), false),
+    ] {
+        let text = error.to_string();
+        assert_eq!(at_fault(&not_committed(Some(error), text.clone())).is_some(), authors, "{text}");
+    }
 }
 
 /// What a hook says about the work is for its author.
