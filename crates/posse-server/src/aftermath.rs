@@ -29,6 +29,8 @@ use crate::quarantine::put_aside;
 const ARCHIVE: Duration = Duration::from_secs(120);
 /// So much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
 const HASHED: u64 = 64 << 20;
+/// So often somebody else may commit at the same moment.
+const TRIES: usize = 5;
 /// So many paths are named in a text.
 const NAMED: usize = 10;
 
@@ -164,11 +166,19 @@ pub(crate) struct Committed {
     pub(crate) head: Option<String>,
     /// How everything stood before.
     pub(crate) before: Status,
+    /// Why it failed, if it did.
+    pub(crate) error: Option<GitError>,
+}
+
+impl Committed {
+    fn failed(error: GitError) -> Self {
+        Self { step: Step::Failed(error.to_string()), head: None, before: Status::default(), error: Some(error) }
+    }
 }
 
 impl From<Step> for Committed {
     fn from(step: Step) -> Self {
-        Self { step, head: None, before: Status::default() }
+        Self { step, head: None, before: Status::default(), error: None }
     }
 }
 
@@ -178,6 +188,26 @@ pub(crate) async fn commit_in(
     message: &str,
     quarantine: &Path,
     before: Option<&Snapshot>,
+) -> Committed {
+    let mut put_aside = Vec::new();
+    let mut tries = TRIES;
+    loop {
+        let committed = try_to_commit(tree, message, quarantine, before, &mut put_aside).await;
+        tries -= 1;
+        // Perhaps by a git of ours that went on when a daemon before us died: then there is nothing left to do.
+        if tries == 0 || !matches!(committed.error, Some(GitError::Moved)) {
+            return committed;
+        }
+    }
+}
+
+/// What was put aside is told even if it takes several tries.
+async fn try_to_commit(
+    tree: &WorkTree,
+    message: &str,
+    quarantine: &Path,
+    before: Option<&Snapshot>,
+    put_aside: &mut Vec<String>,
 ) -> Committed {
     let Some(before) = before.filter(|before| before.root == git_path(&tree.root)) else {
         let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
@@ -192,11 +222,11 @@ pub(crate) async fn commit_in(
     };
     let (status, draft) = match look.await {
         Ok(seen) => seen,
-        Err(error) => return Step::Failed(error.to_string()).into(),
+        Err(error) => return Committed::failed(error),
     };
     if let Some(conflict) = status.changes.iter().find(|change| change.unmerged) {
         let step = Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
-        return Committed { step, head: None, before: status };
+        return Committed { step, head: None, before: status, error: None };
     }
     let mut notes = Vec::new();
     // Git's root has no links in it.
@@ -205,23 +235,23 @@ pub(crate) async fn commit_in(
     let plan = aftermath::plan(&status.changes, before, within.as_ref());
     let result = async {
         tell_what_is_left(tree, &plan, before, &mut notes).await?;
-        put_all_aside(tree, &plan, &status.changes, quarantine, &mut notes).await?;
+        put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;
         commit(tree, message, (&status, &draft), &plan, &mut notes).await
     };
     let result = result.await;
-    let text = |begin: String| [vec![begin], notes].concat().join("; ");
-    let (step, head) = match result {
+    let text = |begin: String| [vec![begin], notes, put_aside.clone()].concat().join("; ");
+    let (step, head, error) = match result {
         Ok(Some(id)) => {
             let branch = status.branch.as_ref().map_or("a detached HEAD".into(), |name| format!("branch {name}"));
             let count = plan.add.len() + plan.remove.len();
             let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
             let done = format!("committed {files} as {} on {branch}", &id[..id.len().min(10)]);
-            (Step::Done(text(done)), Some(id))
+            (Step::Done(text(done)), Some(id), None)
         }
-        Ok(None) => (Step::Skipped(text("nothing to commit".into())), status.commit.clone()),
-        Err(error) => (Step::Failed(text(error.to_string())), None),
+        Ok(None) => (Step::Skipped(text("nothing to commit".into())), status.commit.clone(), None),
+        Err(error) => (Step::Failed(text(error.to_string())), None, Some(error)),
     };
-    Committed { step, head, before: status }
+    Committed { step, head, before: status, error }
 }
 
 /// The commit; `None` if there was nothing. What else the user should know goes to `notes`.

@@ -1,6 +1,7 @@
 //! git, as the user has it: their program, configuration and hooks; for a run of the loop also their environment. Paths go in and out between NULs and are never
 //! patterns; nothing is asked on a terminal; no shell is involved.
 
+pub(crate) mod outlived;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,11 +160,15 @@ impl WorkTree {
         lock.lock_owned().await
     }
 
-    /// Waits until no other git holds the index. There is nothing to be told by, so it is looked at now and then.
-    pub(crate) async fn unlocked(&self) -> Result<(), GitError> {
+    fn lock(&self) -> PathBuf {
         let mut lock = self.index.clone().into_os_string();
         lock.push(".lock");
-        let lock = PathBuf::from(lock);
+        PathBuf::from(lock)
+    }
+
+    /// Waits until no other git holds the index. There is nothing to be told by, so it is looked at now and then.
+    pub(crate) async fn unlocked(&self) -> Result<(), GitError> {
+        let lock = self.lock();
         let deadline = tokio::time::Instant::now() + LOCKED;
         while lock.exists() {
             if tokio::time::Instant::now() >= deadline {

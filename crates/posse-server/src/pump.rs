@@ -55,14 +55,14 @@ const NUDGE: Duration = Duration::from_millis(100);
 pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     let (events, queue) = mpsc::unbounded_channel();
     let id = settings.id;
-    let (link, ring, caught_up_at, emulator, exit) = match beginning {
-        Beginning::Live { link, ring, from, caught_up_at } => {
+    let (link, ring, caught_up_at, over, emulator, exit) = match beginning {
+        Beginning::Live { link, ring, from, caught_up_at, over } => {
             link.send(Request::Attach { id, stream: Stream::Main, from });
             // What is recorded begins where catching up ends.
             let _ = events.send(Event::Command(Command::Picture));
-            (Some(link), ring, caught_up_at, None, None)
+            (Some(link), ring, caught_up_at, over, None, None)
         }
-        Beginning::Ended(emulator, exit) => (None, 0, 0, emulator.map(|emulator| *emulator), Some(exit)),
+        Beginning::Ended(emulator, exit) => (None, 0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
     };
     let pump = Pump {
         id,
@@ -85,6 +85,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         link,
         ring,
         caught_up_at,
+        over,
         waiting: VecDeque::new(),
         tail: Tail::default(),
         watchers: Watchers::default(),
@@ -130,6 +131,8 @@ struct Pump {
     link: Option<Link>,
     ring: u64,
     caught_up_at: u64,
+    /// It has ended, and how is told only later.
+    over: bool,
     /// Commands that came before the terminal was caught up with.
     waiting: VecDeque<Command>,
     tail: Tail,
@@ -420,7 +423,7 @@ impl Pump {
     fn command(&mut self, command: Command) {
         match command {
             Command::Alive(reply) => {
-                let _ = reply.send(self.link.is_some());
+                let _ = reply.send(self.link.is_some() && !self.over);
             }
             Command::Screen(reply) => {
                 let _ = reply.send(self.emulator.screen());
@@ -549,4 +552,4 @@ mod end_tests;
 #[cfg(test)]
 mod question_tests;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

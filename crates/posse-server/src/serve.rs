@@ -146,6 +146,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             app.plans.take_up(&app, plans_going_on).await;
             app.plans.clean_up(None).await;
             app.autos.take_up(&app, autos_going_on).await;
+            app.plans.stop_files.everyone_is_there();
             crate::plans::keeping::tidy(&app).await;
         }
     });

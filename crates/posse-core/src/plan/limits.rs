@@ -39,6 +39,8 @@ pub struct Signs<'a> {
     pub stderr: &'a str,
     /// The text of the tool's own result. Only looked at if the session failed: else it is the model's.
     pub result_text: &'a str,
+    /// When it was said, if that was not just now: a time of day is meant from there.
+    pub said_at: Option<Wall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits
         (None, false) => return None,
     };
     let reason = if text.trim().is_empty() { "too many requests".to_owned() } else { text.trim().to_owned() };
-    Some(match reset(text, now, local) {
+    Some(match reset(text, signs.said_at.unwrap_or(now), local) {
         Some(reset) => {
             known(reset.at, if reset.zone_is_a_guess { format!("{reason} (in local time)") } else { reason })
         }
@@ -178,7 +180,7 @@ struct Reset {
 }
 
 /// When the quota comes back, if the sentence says it in a way that is understood.
-fn reset(text: &str, now: Wall, local: &TimeZone) -> Option<Reset> {
+fn reset(text: &str, said_at: Wall, local: &TimeZone) -> Option<Reset> {
     static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)limit reached\|(\d{9,11})\b").ok());
     static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(concat!(
@@ -207,7 +209,7 @@ fn reset(text: &str, now: Wall, local: &TimeZone) -> Option<Reset> {
     let zone = part("zone").and_then(|name| zones().get(name).ok());
     let zone_is_a_guess = zone.is_none();
     let zone = zone.unwrap_or_else(|| local.clone());
-    let here = Timestamp::from_millisecond(now.0).ok()?.to_zoned(zone);
+    let here = Timestamp::from_millisecond(said_at.0).ok()?.to_zoned(zone);
     let at = match (part("month"), number("day")) {
         (Some(month), Some(day)) => dated(&here, self::month(month)?, day, time)?,
         _ => next(&here, time)?,

@@ -132,6 +132,25 @@ fn what_is_not_understood_is_tried_again_soon() {
     assert_eq!([0, 1, 2, 3, 4, 100].map(pause), [5, 10, 20, 40, 60, 60]);
 }
 
+/// Whoever hears of it only later, after a crash for example, must not take this morning's "3pm" for tomorrow's.
+#[test]
+fn a_time_of_day_is_meant_from_when_it_was_said() {
+    let said = "2026-07-01T11:00:00Z";
+    for (name, text, now, until) in [
+        ("it is still to come", "resets 3pm (UTC)", "2026-07-01T14:00:00Z", "2026-07-01T15:00:30Z"),
+        ("it is past", "resets 3pm (UTC)", "2026-07-01T18:00:00Z", "2026-07-01T18:01:00Z"),
+        ("it was past for days", "resets 3pm (UTC)", "2026-07-04T09:00:00Z", "2026-07-04T09:01:00Z"),
+        ("the next day", "resets 1am (UTC)", "2026-07-02T00:30:00Z", "2026-07-02T01:00:30Z"),
+        ("the next day is past", "resets 1am (UTC)", "2026-07-02T12:00:00Z", "2026-07-02T12:01:00Z"),
+        ("with a date", "resets Jul 1 at 3pm (UTC)", "2026-07-02T12:00:00Z", "2026-07-02T12:01:00Z"),
+    ] {
+        let text = format!("Usage limit reached. {text}");
+        let signs = Signs { failed: true, stderr: &text, said_at: Some(wall(said)), ..Signs::default() };
+        let hold = detect(&signs, wall(now), &TimeZone::UTC, 0, &Waits::default()).unwrap();
+        assert_eq!((hold.until, hold.known), (wall(until), true), "{name}");
+    }
+}
+
 #[test]
 fn what_is_no_limit() {
     let now = wall("2026-07-01T12:00:00Z");

@@ -287,6 +287,12 @@ impl Run {
                     self.checks_stopped(&run.task, now);
                 }
             }
+            Event::GatesNotRun { run, why } => {
+                if self.answers(&run, |stage| *stage == Stage::Gates) {
+                    let why = format!("the work could not be checked: {why}");
+                    self.infra(&run.task, failure(FailedHow::Lost, why), now);
+                }
+            }
             Event::MergeEnded { run, result } => {
                 if self.answers(&run, |stage| *stage == Stage::Merge) {
                     self.merge_ended(&run.task, result, now);
@@ -350,7 +356,6 @@ impl Run {
                 self.suspend(task, question, now);
             }
             Outcome::Done(report) => {
-                self.memory(task).infra = 0;
                 self.state.of(task).result_message = Some(report.message);
                 if self.settings.has_gates {
                     self.stage(task, Stage::Gates);
@@ -372,6 +377,7 @@ impl Run {
     }
 
     fn gates_passed(&mut self, run: &RunId, now: Wall) {
+        self.memory(&run.task).infra = 0;
         self.breaker.ended(Counts::Success, now, &self.settings.breaker);
         let validates = self.plan.task(run.task.as_str()).is_some_and(|task| self.plan.validates(task));
         if validates && !self.plan.meta.validation.validators.is_empty() {

@@ -271,17 +271,23 @@ async fn a_commit_of_somebody_else_is_not_taken_back() {
     let repo = Repo::new();
     let before = repo.begin().await;
     repo.write("a", "by the run\n");
-    repo.hook(
-        "pre-commit",
-        "unset GIT_INDEX_FILE; echo theirs > b; git add b; git commit --quiet --no-verify -m theirs",
-    );
+    // One that commits whenever we do.
+    let commit = "git commit --quiet --no-verify --allow-empty -m theirs";
+    repo.hook("pre-commit", &format!("unset GIT_INDEX_FILE; echo theirs > b; git add b; {commit}"));
+    let first = repo.git(&["rev-parse", "HEAD"]);
     let step = repo.commit(before.as_ref()).await;
     assert!(
         matches!(&step, Step::Failed(why) if why.contains("somebody else committed at the same moment")),
         "{step:?}"
     );
-    assert_eq!(repo.committed(), ["M b"]);
+    let theirs = format!("{first}..HEAD");
+    assert_eq!(repo.git(&["rev-list", "--count", &theirs]), TRIES.to_string());
     assert_eq!(repo.status(), " M a");
+    // One that commits once: ours comes on top of it.
+    repo.hook("pre-commit", &format!("unset GIT_INDEX_FILE; rm .git/hooks/pre-commit; {commit}"));
+    let step = repo.commit(before.as_ref()).await;
+    repo.check_commit(&step, &["M a"]);
+    assert_eq!(repo.git(&["rev-list", "--count", &theirs]), (TRIES + 2).to_string());
 }
 
 #[tokio::test]

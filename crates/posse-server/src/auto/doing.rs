@@ -351,10 +351,7 @@ impl Doing {
     }
 
     fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
-        let failed = !matches!(over.ended, Ended::Exited(0));
-        let zone = jiff::tz::TimeZone::system();
-        let waits = &self.spec.config.rate_limit;
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, pipeline.probes(), waits);
+        let limit = over.limit(pipeline.probes(), &self.spec.config.rate_limit);
         if let Some(hold) = &limit {
             self.sessions.app.plans.hold(&self.spec.provider, hold);
         }

@@ -246,7 +246,7 @@ impl Hub {
         }
         let view = view(entry);
         let ring = u64::from(creating.program.ring);
-        self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0 });
+        self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0, over: false });
         let changes = self.put(id);
         self.emit("terminal_started", Some(id), json!({ "pid": pid }), changes);
         let agent = view.record.confirmed.and_then(|_| self.providers.load(&view.record.provider).ok());

@@ -146,7 +146,13 @@ impl Hub {
         entry.record.exit = None;
         let (start, end) = summary.main;
         let from = summary.checkpoint.map_or(start, |at| at.saturating_sub(TAIL as u64).max(start));
-        let beginning = Beginning::Live { link: link.clone(), ring: u64::from(summary.ring), from, caught_up_at: end };
+        let beginning = Beginning::Live {
+            link: link.clone(),
+            ring: u64::from(summary.ring),
+            from,
+            caught_up_at: end,
+            over: summary.exit.is_some(),
+        };
         self.start_pump(id, beginning);
         let changes = self.put(id);
         self.emit("terminal_adopted", Some(id), json!({ "pid": summary.pid }), changes);

@@ -23,6 +23,7 @@ use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
 use tokio::sync::Mutex;
 
+use crate::git::outlived::Outlived;
 use crate::git::{self, GitError, WorkTree};
 use note::Note;
 
@@ -38,9 +39,11 @@ mod running;
 mod seal;
 mod tidy;
 
-pub use gates::{Gates, Stopped};
+pub use gates::{Gates, NotChecked, Stopped};
 pub use in_place::{Earlier, Traces};
 pub(super) use merge::at_fault;
+use merge::not_committed;
+pub(super) use note::has_notes;
 pub use obstacle::obstacle;
 pub use tidy::{Keeping, Kept, Sweep};
 
@@ -153,6 +156,8 @@ pub struct Areas {
     /// Held by whoever looks at the user's checkout and writes down whose is what.
     checkout: Mutex<()>,
     facts: Facts,
+    /// Gits in directories of ours that a daemon before us has started.
+    outlived: Vec<Outlived>,
 }
 
 /// What was found out about commits, of which nothing ever changes.
@@ -230,6 +235,7 @@ impl Areas {
             private(&state.join(name))?;
         }
         running::end_all(&state).await;
+        let outlived = git::outlived::in_directory(&state);
         Ok(Self {
             root,
             home: tree,
@@ -243,6 +249,7 @@ impl Areas {
             bench: Mutex::default(),
             checkout: Mutex::default(),
             facts: Facts::default(),
+            outlived,
         })
     }
 
@@ -293,6 +300,15 @@ impl Areas {
             return Err(broken());
         }
         self.tree_in(&area.directory).await?.ok_or_else(broken)
+    }
+
+    /// Before we write into a work tree of ours: a git that outlived the daemon which started it there is waited for, and
+    /// the lock of one that died goes.
+    async fn settle(&self, tree: &WorkTree) {
+        for git in self.outlived.iter().filter(|git| git.is_in(&tree.root)) {
+            git.ends().await;
+        }
+        tree.unlock().await;
     }
 
     /// The work tree that has its root here, if there is one.
@@ -429,6 +445,8 @@ mod in_place_property_tests;
 mod in_place_tests;
 #[cfg(test)]
 mod landing_tests;
+#[cfg(test)]
+mod outlived_tests;
 #[cfg(test)]
 pub(crate) mod property_tests;
 #[cfg(test)]

@@ -22,7 +22,7 @@ use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-use super::areas::{Area, AreaError, Areas, Gates, Stopped, at_fault};
+use super::areas::{Area, AreaError, Areas, Gates, NotChecked, Stopped, at_fault};
 use super::briefing::{self, Briefing};
 use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
@@ -87,11 +87,12 @@ impl Doing {
                     let (words, gates) = (self.commit_words(&id, &run), self.gates(&run));
                     let checked = match self.area(&id) {
                         Ok((areas, area)) => areas.check_unless_stopped(&area, &words, &gates).await,
-                        Err(why) => Ok(Some(words::gate_not_run(&why))),
+                        Err(why) => Err(NotChecked::Unable(why)),
                     };
                     match checked {
                         Ok(failed) => Event::GatesEnded { run: id, failed },
-                        Err(Stopped) => Event::GatesStopped { run: id },
+                        Err(NotChecked::Stopped) => Event::GatesStopped { run: id },
+                        Err(NotChecked::Unable(why)) => Event::GatesNotRun { run: id, why },
                     }
                 }
                 Effect::Merge { run: id } => {
@@ -290,10 +291,7 @@ impl Doing {
             Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
         };
         let report = read_report(&briefing.report_file);
-        let failed = !matches!(over.ended, Ended::Exited(0));
-        let zone = jiff::tz::TimeZone::system();
-        let waits = &self.spec.config.rate_limit;
-        let limit = over.facts.limit(failed, &over.stderr, crate::now(), &zone, run.probes(), waits);
+        let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {

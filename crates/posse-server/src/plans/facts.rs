@@ -1,12 +1,10 @@
 //! What a session has said so far, summed up: all that counts when it is over.
 
-use jiff::tz::TimeZone;
 use posse_agents::headless::Event;
 use posse_agents::headless::event::{End, Limit, LimitSource, Reason, Usage as Used};
 use posse_core::plan::budget::{ModelUsage, Usage};
-use posse_core::plan::limits::{Hold, LimitEvent, Signs, Waits, detect};
+use posse_core::plan::limits::{LimitEvent, Signs};
 use posse_core::plan::outcome::{Denial, ToolResult};
-use posse_core::time::Wall;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -88,16 +86,8 @@ impl Facts {
         self.end.as_ref().is_some_and(|end| end.reason == Reason::MaxBudget)
     }
 
-    /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
-    pub(crate) fn limit(
-        &self,
-        failed: bool,
-        stderr: &str,
-        now: Wall,
-        zone: &TimeZone,
-        probes: u32,
-        waits: &Waits,
-    ) -> Option<Hold> {
+    /// What may tell that the account has reached a limit.
+    pub(super) fn limit_signs<'a>(&'a self, failed: bool, stderr: &'a str) -> Signs<'a> {
         let structured = self.limit.as_ref().filter(|limit| limit.source == LimitSource::Structured);
         let event = structured.map(|limit| LimitEvent {
             status: "rejected",
@@ -115,7 +105,7 @@ impl Facts {
         let failed = failed || ended.is_some_and(|end| !end.ok);
         let result_text = ended.map_or(said, |end| if said.is_empty() { &end.text } else { said });
         let event = event.filter(|_| failed);
-        detect(&Signs { event, failed, api_status, error_type: None, stderr, result_text }, now, zone, probes, waits)
+        Signs { event, failed, api_status, error_type: None, stderr, result_text, said_at: None }
     }
 }
 

@@ -8,7 +8,7 @@ use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
 use serde::Serialize;
 
-use super::areas::{Keeping, Kept, Sweep};
+use super::areas::{Keeping, Kept, Sweep, has_notes};
 use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
 use crate::git;
@@ -68,8 +68,7 @@ impl Plans {
     }
 
     fn has_left(&self, view: &PlanView) -> bool {
-        let notes = self.state_of(view.id).join("areas").read_dir();
-        notes.is_ok_and(|mut notes| notes.next().is_some())
+        has_notes(&self.state_of(view.id))
     }
 
     async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, PlanError> {

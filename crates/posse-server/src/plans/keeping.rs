@@ -11,7 +11,7 @@ use posse_core::plan::machine::RunOutcome;
 use posse_core::plan::retention::{self, Run};
 use posse_core::time::Wall;
 
-use super::areas::Sweep;
+use super::areas::{Sweep, has_notes};
 use super::keep::KeptWork;
 use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
@@ -129,7 +129,7 @@ fn on_disk(state: &Path, views: &[PlanView]) -> Vec<Run<RunId>> {
 
 /// Work areas are left in it.
 pub(crate) fn holds_work(directory: &Path) -> bool {
-    !is_empty(&directory.join("worktrees")) || !is_empty(&directory.join("areas"))
+    !is_empty(&directory.join("worktrees")) || has_notes(directory)
 }
 
 /// No file is below it. What cannot be looked at may hold anything.
@@ -181,5 +181,31 @@ fn remove_strangers(state: &Path, views: &[PlanView]) {
         if old && !holds_work(&directory) {
             remove(state, id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_notes_and_files_of_areas_are_work() {
+        let run = tempfile::tempdir().unwrap();
+        let make = |path: &str| {
+            let path = run.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        assert!(!holds_work(run.path()), "nothing was ever made");
+        std::fs::create_dir_all(run.path().join("worktrees/a/empty")).unwrap();
+        // Left by somebody who was killed while writing a note.
+        make("areas/.tmpQ3x9");
+        make("areas/a.1.new");
+        assert!(!holds_work(run.path()), "that is no work");
+        make("areas/a.1.json");
+        assert!(holds_work(run.path()), "a note");
+        std::fs::remove_file(run.path().join("areas/a.1.json")).unwrap();
+        make("worktrees/a/file");
+        assert!(holds_work(run.path()), "a file that nobody has a note of");
     }
 }

@@ -8,13 +8,16 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use jiff::tz::TimeZone;
 use posse_agents::headless::{Event, Reader, Spawn, Texts};
 use posse_core::ids::{Name, TerminalId};
+use posse_core::plan::limits::{Hold, Signs, Waits, detect};
 use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
+use posse_core::time::Wall;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -24,6 +27,7 @@ use super::facts::Facts;
 use super::said::SaidLog;
 use crate::api::{App, terminals};
 use crate::hub::{self, Creation, SessionChoice, What};
+use crate::pump;
 use crate::record::{COMMAND, LogEvent};
 use crate::runs::Means;
 use crate::watched_files::WatchedFiles;
@@ -60,6 +64,17 @@ pub(crate) struct Over {
     pub(crate) facts: Facts,
     /// The end of its standard error.
     pub(crate) stderr: String,
+    /// When it last said something.
+    pub(crate) said_at: Wall,
+}
+
+impl Over {
+    /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
+    pub(crate) fn limit(&self, probes: u32, waits: &Waits) -> Option<Hold> {
+        let failed = !matches!(self.ended, Ended::Exited(0));
+        let signs = Signs { said_at: Some(self.said_at), ..self.facts.limit_signs(failed, &self.stderr) };
+        detect(&signs, crate::now(), &TimeZone::system(), probes, waits)
+    }
 }
 
 /// What is written down when it is over.
@@ -102,7 +117,7 @@ impl Sessions {
                 Ok(terminal) => terminal,
                 Err(why) => {
                     let (ended, facts) = (Ended::NotStarted(why), Facts::default());
-                    return Over { ended, facts, stderr: String::new() };
+                    return Over { ended, facts, stderr: String::new(), said_at: crate::now() };
                 }
             },
         };
@@ -203,8 +218,8 @@ impl Sessions {
                                 }
                             }
                             () = asked_to_stop(stop) => return Ended::Stopped,
-                            () = tokio::time::sleep_until(late) => return Ended::TimedOut,
-                            () = tokio::time::sleep_until(silent) => {
+                            () = self.runs_still(terminal, late) => return Ended::TimedOut,
+                            () = self.runs_still(terminal, silent) => {
                                 if !stream.read(heard) {
                                     return Ended::Stalled;
                                 }
@@ -214,6 +229,22 @@ impl Sessions {
                     }
                 },
             }
+        }
+    }
+}
+
+impl Sessions {
+    /// Comes then, if the program is known to run. One that ended while no daemon was there is not too late: its end is told
+    /// when the keeper has been heard out.
+    async fn runs_still(&self, terminal: TerminalId, then: Instant) {
+        tokio::time::sleep_until(then).await;
+        let pump = self.app.ask(|reply| hub::Command::Find(terminal, reply)).await;
+        let alive = match pump {
+            Ok(Some(pump)) => pump.ask(pump::Command::Alive).await,
+            _ => None,
+        };
+        if alive != Some(true) {
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -289,15 +320,27 @@ impl Stream {
     }
 
     fn over(mut self, ended: Ended, order: &Order) -> Over {
-        let stderr = end_of(&order.files.join("stderr.log"));
+        let errors = order.files.join("stderr.log");
+        let (stderr, said_at) = (end_of(&errors), last_written(&[&self.path, &errors]));
         let mut last = self.reader.stderr(stderr.as_bytes());
         last.extend(self.reader.finish());
         for event in last {
             self.said.add(&event);
             self.facts.add(event);
         }
-        Over { ended, facts: self.facts, stderr }
+        Over { ended, facts: self.facts, stderr, said_at }
     }
+}
+
+/// When the last of these files was written. Nobody may know for a long time what a session has said: the daemon may have been
+/// dead.
+fn last_written(files: &[&Path]) -> Wall {
+    let written = files.iter().filter_map(|file| {
+        let since_1970 = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since_1970.as_millis()).ok()
+    });
+    let now = crate::now();
+    written.max().map_or(now, |last| Wall(last).min(now))
 }
 
 /// The end of a file, as text.
@@ -315,9 +358,139 @@ pub(super) fn end_of(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicI64;
+
     use futures_util::FutureExt;
+    use posse_core::status::Life;
+    use posse_term::places::Places;
 
     use super::*;
+    use crate::hub::{Message, View};
+    use crate::providers::Providers;
+    use crate::record::{Backend, Record};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn order(files: &Path) -> Order {
+        let provider = Providers::new(files.to_owned()).load("claude_code").unwrap();
+        Order {
+            name: "a-session".parse().unwrap(),
+            group: "posse-plan".parse().unwrap(),
+            spawn: Err("it runs already".into()),
+            files: files.to_owned(),
+            texts: provider.headless.clone().unwrap(),
+            timeout: HOUR,
+            idle: 24 * HOUR,
+        }
+    }
+
+    /// Sessions under a hub that the test plays.
+    fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
+        let (hub, messages) = mpsc::unbounded_channel();
+        let home = home.to_owned();
+        let places = Places { home: home.clone(), runtime: home.clone(), config: home.clone() };
+        let (files, database, executable) = (WatchedFiles::start(), places.database(), home.join("posse"));
+        let app = App {
+            hub,
+            events: broadcast::channel(16).0,
+            newest: Arc::new(AtomicI64::new(0)),
+            listeners: Default::default(),
+            providers: Arc::new(Providers::new(home)),
+            versions: Arc::default(),
+            first_starts: Arc::default(),
+            notifier: Default::default(),
+            runs: crate::runs::Runs::new(files.clone(), database.clone()),
+            plans: crate::plans::Plans::new(files.clone(), database.clone(), places.plans(), executable.clone()),
+            autos: crate::auto::Autos::new(files.clone(), database, places.autos(), executable.clone()),
+            places,
+        };
+        (Sessions { app, files, executable }, messages)
+    }
+
+    /// One that began long ago.
+    fn record(exit: Option<Exit>) -> Record {
+        Record {
+            id: TerminalId::from_random(1),
+            name: "a-session".parse().unwrap(),
+            session: "posse-plan".parse().unwrap(),
+            provider: COMMAND.into(),
+            agent_profile: None,
+            confirmed: None,
+            backend: Backend::Embedded,
+            directory: "/".into(),
+            command: vec![],
+            size: Size::DEFAULT,
+            created: Wall(0),
+            last_active: Wall(0),
+            pid: None,
+            exit,
+            status: Life::starting(Wall(0)).status().clone(),
+        }
+    }
+
+    /// When the daemon comes back, the time of a session may be over that has ended in time. That is heard from its keeper.
+    #[tokio::test]
+    async fn only_one_that_runs_takes_too_long() {
+        for (runs, expected) in [(true, Ended::TimedOut), (false, Ended::Exited(0))] {
+            let directory = tempfile::tempdir().unwrap();
+            let (sessions, mut messages) = sessions(directory.path());
+            let (order, id) = (order(directory.path()), record(None).id);
+            let (pump, mut asked) = pump::testing::played();
+            let hub = async {
+                let mut exit = None;
+                while let Some(message) = messages.recv().await {
+                    match message {
+                        Message::Command(hub::Command::Show(_, reply)) => {
+                            let view = View {
+                                record: record(exit),
+                                title: String::new(),
+                                size: Size::DEFAULT,
+                                watched: false,
+                            };
+                            let _ = reply.send(Some(view));
+                        }
+                        Message::Command(hub::Command::Find(_, reply)) => {
+                            let _ = reply.send(Some(pump.clone()));
+                            let Some(pump::Event::Command(pump::Command::Alive(reply))) = asked.recv().await else {
+                                panic!("nobody needs anything else");
+                            };
+                            let _ = reply.send(runs);
+                            // Whoever asked has done something about it before there is more to hear.
+                            tokio::task::yield_now().await;
+                            tokio::task::yield_now().await;
+                            exit = Some(Exit::Code(0));
+                            let at = jiff::Timestamp::now();
+                            let (kind, data) = ("terminal_exited".into(), serde_json::Value::Null);
+                            let told = LogEvent { seq: None, at, kind, terminal: Some(id), data };
+                            let _ = sessions.app.events.send(Arc::new(told));
+                        }
+                        _ => panic!("nobody needs anything else"),
+                    }
+                }
+            };
+            let (_stop, mut stop) = watch::channel(false);
+            let (mut stream, mut heard) = (Stream::new(&order), |_: &Event| {});
+            tokio::select! {
+                ended = sessions.follow(id, &order, &mut stream, &mut stop, &mut heard) => assert_eq!(ended, expected),
+                () = hub => panic!("the hub does not end"),
+            }
+        }
+    }
+
+    /// A daemon that comes back hours later must not take a time of day for tomorrow's.
+    #[test]
+    fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stderr.log");
+        let reset = (jiff::Timestamp::now() - 4 * HOUR).strftime("%H:%M").to_string();
+        std::fs::write(&path, format!("You've hit your limit · resets {reset} (UTC)\n")).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - 5 * HOUR).unwrap();
+        let order = order(directory.path());
+        let over = Stream::new(&order).over(Ended::Exited(1), &order);
+        let hold = over.limit(0, &Waits::default()).unwrap();
+        assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
+    }
 
     /// A daemon with many sessions tells of many things. A session must not be woken by those of the others.
     #[test]

@@ -2,7 +2,7 @@
 //! when it is there.
 //!
 //! Everyone who goes on in the project is told, and writes it down; then the file goes. A file from before somebody was
-//! started is not meant for them.
+//! started is not meant for them. After a restart nothing goes before everyone has been taken up again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,15 @@ const LEGACY: &str = ".claude/plans/.stop";
 /// The clock of files is a little behind the one that tells when somebody was started.
 const CLOCKS_MS: i64 = 20;
 
-/// The stop files that somebody watches for, by their paths.
-type All = Arc<Mutex<HashMap<PathBuf, Watched>>>;
+type All = Arc<Mutex<Everyone>>;
+
+#[derive(Default)]
+struct Everyone {
+    /// All who went on when the last daemon ended are there again.
+    complete: bool,
+    /// The stop files that somebody watches for, by their paths.
+    files: HashMap<PathBuf, Watched>,
+}
 
 #[derive(Default)]
 struct Watched {
@@ -33,6 +40,8 @@ struct Watched {
     /// any more: the next one finds it.
     armed: PathBuf,
     runs: BTreeMap<RunId, Watcher>,
+    /// The time of the file that somebody had dealt with who left before everyone was there.
+    used: Option<i64>,
 }
 
 struct Watcher {
@@ -67,13 +76,20 @@ impl StopFiles {
         Self { files, all: All::default() }
     }
 
+    /// Everyone who went on when the last daemon ended watches again: what all of them have dealt with may go.
+    pub(crate) fn everyone_is_there(&self) {
+        let mut all = lock(&self.all);
+        all.complete = true;
+        all.files.iter_mut().for_each(|(path, watched)| watched.tidy(path));
+    }
+
     /// Watches for the stop files of a project, for a run that was begun then. `state` is relative to the project.
     pub(crate) fn watch(&self, project: &Path, state: &str, run: RunId, since: Wall) -> StopWatch {
         let (stir, stirred) = mpsc::unbounded_channel();
         let paths = [project.join(state).join(NAME), project.join(LEGACY)];
         for path in &paths {
             let watcher = Watcher { stir: stir.clone(), dealt_with: None };
-            lock(&self.all).entry(path.clone()).or_default().runs.insert(run, watcher);
+            lock(&self.all).files.entry(path.clone()).or_default().runs.insert(run, watcher);
             self.arm(path);
         }
         StopWatch { of: self.clone(), run, since, paths, stirred }
@@ -84,7 +100,7 @@ impl StopFiles {
         let next = nearest(path);
         {
             let mut all = lock(&self.all);
-            let Some(watched) = all.get_mut(path).filter(|watched| watched.armed != next) else { return };
+            let Some(watched) = all.files.get_mut(path).filter(|watched| watched.armed != next) else { return };
             watched.armed.clone_from(&next);
         }
         // Not under the lock: it is told of at once.
@@ -92,7 +108,7 @@ impl StopFiles {
         let tell = move |_: &Path, how| {
             let Some(all) = all.upgrade() else { return false };
             let mut all = lock(&all);
-            let Some(watched) = all.get_mut(&file) else { return false };
+            let Some(watched) = all.files.get_mut(&file) else { return false };
             if how == Changed::Gone {
                 watched.armed = PathBuf::new();
             }
@@ -124,7 +140,8 @@ impl StopWatch {
         self.paths.iter().for_each(|path| self.of.arm(path));
         self.paths.iter().find_map(|path| {
             let modified = modified(path)?;
-            let dealt_with = lock(&self.of.all).get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with);
+            let dealt_with =
+                lock(&self.of.all).files.get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with);
             if dealt_with == Some(modified) {
                 return None;
             }
@@ -139,11 +156,14 @@ impl StopWatch {
     /// It is written down what came of it. When that is so everywhere, the file goes.
     pub(crate) fn dealt_with(&self, found: &Found) {
         let mut all = lock(&self.of.all);
-        let Some(watched) = all.get_mut(&found.path) else { return };
+        let complete = all.complete;
+        let Some(watched) = all.files.get_mut(&found.path) else { return };
         if let Some(watcher) = watched.runs.get_mut(&self.run) {
             watcher.dealt_with = Some(found.modified);
         }
-        watched.tidy(&found.path);
+        if complete {
+            watched.tidy(&found.path);
+        }
     }
 }
 
@@ -151,9 +171,13 @@ impl Drop for StopWatch {
     fn drop(&mut self) {
         let mut all = lock(&self.of.all);
         for path in &self.paths {
-            if let Some(watched) = all.get_mut(path) {
-                watched.runs.remove(&self.run);
+            let complete = all.complete;
+            let Some(watched) = all.files.get_mut(path) else { continue };
+            let gone = watched.runs.remove(&self.run);
+            if complete {
                 watched.tidy(path);
+            } else {
+                watched.used = gone.and_then(|watcher| watcher.dealt_with).or(watched.used);
             }
         }
     }
@@ -162,7 +186,8 @@ impl Drop for StopWatch {
 impl Watched {
     /// Removes the file if all who watch for it have dealt with it as it is now. If nobody is left, nobody has.
     fn tidy(&mut self, path: &Path) {
-        let Some(modified) = modified(path).filter(|_| !self.runs.is_empty()) else { return };
+        let used = self.used.take();
+        let Some(modified) = modified(path).filter(|at| !self.runs.is_empty() || used == Some(*at)) else { return };
         if self.runs.values().any(|watcher| watcher.dealt_with != Some(modified)) {
             return;
         }
@@ -203,6 +228,13 @@ mod tests {
         RunId::from_random(number)
     }
 
+    /// As they are once everyone has been taken up.
+    fn stop_files() -> StopFiles {
+        let files = StopFiles::new(WatchedFiles::start());
+        files.everyone_is_there();
+        files
+    }
+
     async fn found(watch: &mut StopWatch) -> Found {
         loop {
             if let Some(found) = watch.look() {
@@ -225,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_seen_wherever_its_directories_come_from() {
         let project = tempfile::tempdir().unwrap();
-        let files = StopFiles::new(WatchedFiles::start());
+        let files = stop_files();
         let mut watch = files.watch(project.path(), ".posse/state", run(1), Wall(0));
         let state = project.path().join(".posse/state");
         let write = |text: &str| {
@@ -262,7 +294,7 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         std::fs::create_dir(project.path().join("state")).unwrap();
         let file = project.path().join("state/stop");
-        let files = StopFiles::new(WatchedFiles::start());
+        let files = stop_files();
         let watch = |number, since| files.watch(project.path(), "state", run(number), Wall(since));
         let (mut one, mut two, mut three) = (watch(1, 0), watch(2, 0), watch(3, 0));
         std::fs::write(&file, "after-task").unwrap();
@@ -289,7 +321,7 @@ mod tests {
         let file = project.path().join("state/stop");
         std::fs::write(&file, "now").unwrap();
         let written = modified(&file).unwrap();
-        let files = StopFiles::new(WatchedFiles::start());
+        let files = stop_files();
         let mut late = files.watch(project.path(), "state", run(1), Wall(written + 1000));
         let stale = late.look().unwrap();
         assert_eq!(stale.says, Says::Stale);
@@ -303,5 +335,44 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
         assert_eq!(during.look(), None);
+    }
+
+    /// After a restart runs are taken up one after the other. The first must not use up what is meant for all.
+    #[tokio::test]
+    async fn nothing_goes_before_everyone_is_taken_up() {
+        // Whether the first is over before everyone is there, and whether there is a second.
+        for (first_ends, second) in [(false, true), (true, true), (false, false), (true, false)] {
+            let name = format!("the first ends: {first_ends}, there is a second: {second}");
+            let project = tempfile::tempdir().unwrap();
+            std::fs::create_dir(project.path().join("state")).unwrap();
+            let file = project.path().join("state/stop");
+            std::fs::write(&file, "now").unwrap();
+            let files = StopFiles::new(WatchedFiles::start());
+            let watch = |number| files.watch(project.path(), "state", run(number), Wall(0));
+            let mut one = watch(1);
+            let found = one.look().unwrap();
+            one.dealt_with(&found);
+            assert!(one.look().is_none(), "{name}: told once");
+            let _one = (!first_ends).then_some(one);
+            assert!(file.exists(), "{name}: others may come");
+            let mut two = second.then(|| watch(2));
+            files.everyone_is_there();
+            assert_eq!(file.exists(), second, "{name}");
+            if let Some(two) = &mut two {
+                let found = two.look().unwrap();
+                assert_eq!(found.says, Says::Stop(StopHow::Now), "{name}");
+                two.dealt_with(&found);
+                assert!(!file.exists(), "{name}: it is used up");
+            }
+        }
+        // One that nobody has dealt with stays, whoever was there.
+        let project = tempfile::tempdir().unwrap();
+        std::fs::create_dir(project.path().join("state")).unwrap();
+        let file = project.path().join("state/stop");
+        std::fs::write(&file, "now").unwrap();
+        let files = StopFiles::new(WatchedFiles::start());
+        drop(files.watch(project.path(), "state", run(1), Wall(0)));
+        files.everyone_is_there();
+        assert!(file.exists());
     }
 }

@@ -3,7 +3,7 @@
 
 use posse_core::delivery::{Failure, Left, Why};
 
-use super::testing::{heard, scene};
+use super::testing::{heard, scene, scene_of};
 use super::*;
 
 #[tokio::test]
@@ -29,6 +29,15 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
     let scene = scene(0);
     assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
     scene.pump.send(Event::KeeperLost);
+    assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
+    drop((scene.pump, scene.hub, scene.keeper));
+    scene.recorder.finish();
+}
+
+/// How it ended is told behind all its output. Until then nobody may take it for alive.
+#[tokio::test]
+async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
+    let scene = scene_of(0, true);
     assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
     drop((scene.pump, scene.hub, scene.keeper));
     scene.recorder.finish();

@@ -19,8 +19,19 @@ pub(super) struct Scene {
     pub(super) recorder: recording::Thread,
 }
 
+/// A pump that is the test.
+pub(crate) fn played() -> (Handle, mpsc::UnboundedReceiver<Event>) {
+    let (events, queue) = mpsc::unbounded_channel();
+    (Handle { events }, queue)
+}
+
 /// A pump with an agent whose keeper has yet to send so much of its output.
 pub(super) fn scene(behind: u64) -> Scene {
+    scene_of(behind, false)
+}
+
+/// One whose program has ended, or not, when the pump begins.
+pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let (hub, messages) = mpsc::unbounded_channel();
     let (link, requests) = mpsc::unbounded_channel();
@@ -38,7 +49,7 @@ pub(super) fn scene(behind: u64) -> Scene {
         hub,
         recorder,
     };
-    let beginning = Beginning::Live { link: Link::new(link), ring: 1 << 20, from: 0, caught_up_at: behind };
+    let beginning = Beginning::Live { link: Link::new(link), ring: 1 << 20, from: 0, caught_up_at: behind, over };
     Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
 }
 

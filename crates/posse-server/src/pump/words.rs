@@ -193,7 +193,9 @@ impl Handle {
 pub(crate) enum Beginning {
     /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
     /// everything up to `caught_up_at` has been seen.
-    Live { link: Link, ring: u64, from: u64, caught_up_at: u64 },
+    ///
+    /// `over`: it has ended, though how is told only behind its output.
+    Live { link: Link, ring: u64, from: u64, caught_up_at: u64, over: bool },
     /// The program ended before this daemon began; this is its last screen, if it was kept.
     Ended(Option<Box<Emulator>>, Exit),
 }

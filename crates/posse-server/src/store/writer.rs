@@ -61,7 +61,7 @@ impl Batch {
         })
     }
 
-    fn settle(mut self, numbers: Vec<i64>) {
+    fn tell_written(mut self, numbers: Vec<i64>) {
         tell(self.tell.take(), Outcome::Written(numbers));
         if let Some(written) = self.written {
             written();
@@ -165,7 +165,7 @@ impl Desk {
         {
             self.note(None);
             for (batch, numbers) in group.into_iter().zip(numbers) {
-                batch.settle(numbers);
+                batch.tell_written(numbers);
             }
             return;
         }
@@ -191,7 +191,7 @@ impl Desk {
         match self.write(std::slice::from_ref(&batch)) {
             Ok(mut numbers) => {
                 self.note(None);
-                batch.settle(numbers.pop().unwrap_or_default());
+                batch.tell_written(numbers.pop().unwrap_or_default());
                 Ok(())
             }
             Err(error) => {

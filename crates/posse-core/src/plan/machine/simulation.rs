@@ -419,6 +419,7 @@ fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
             Some(!matches!(outcome, Outcome::Done(_)) || judgement.verdict != Verdict::Fail)
         }
         Event::GatesEnded { run, failed } if run.task == *task => Some(failed.is_none()),
+        Event::GatesNotRun { run, .. } if run.task == *task => Some(false),
         Event::MergeEnded { run, result } if run.task == *task => Some(matches!(result, MergeResult::NotNow { .. })),
         _ => None,
     }
@@ -515,6 +516,7 @@ fn every_run_comes_to_an_end() {
         "limited",
         "fail",
         "area_failed",
+        "gates_not_run",
         "interrupted",
         "check_stopped",
     ] {
@@ -522,7 +524,9 @@ fn every_run_comes_to_an_end() {
     }
     let dying: BTreeSet<&str> =
         SEEDS.iter().flat_map(|seed| undisturbed(*seed).1.history()).map(|(event, _)| kind(&event)).collect();
-    for event in ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "interrupted"] {
+    for event in
+        ["answered", "retry", "plan_edited", "stop", "not_now", "limited", "fail", "gates_not_run", "interrupted"]
+    {
         assert!(dying.contains(event), "nobody dies around {event}: {dying:?}");
     }
 }
@@ -534,6 +538,7 @@ fn kind(event: &Event) -> &'static str {
         Event::PlanEdited { .. } => "plan_edited",
         Event::Stop(_) => "stop",
         Event::AreaFailed { .. } => "area_failed",
+        Event::GatesNotRun { .. } => "gates_not_run",
         Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } => "not_now",
         Event::GatesStopped { .. }
         | Event::MergeEnded { result: MergeResult::Stopped, .. }

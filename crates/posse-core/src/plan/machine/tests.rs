@@ -451,6 +451,23 @@ fn t86_a_session_that_is_lost_again_and_again() {
     assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
 }
 
+/// Checks that cannot be run say nothing about the work: no attempt is spent, and it is not tried for ever.
+#[test]
+fn checks_that_cannot_be_run_again_and_again() {
+    let mut run = Table::new(", circuit_breaker_threshold: 9", "{id: a, name: A}", |s| s.has_gates = true);
+    for time in 1..=3 {
+        run.session("a", done());
+        let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
+        run.tell(Event::GatesNotRun { run: gates, why: "index.lock is there".into() });
+        assert_eq!(run.record("a").attempts, 0);
+        if time < 3 {
+            run.wait();
+        }
+    }
+    run.ended(RunOutcome::Failed);
+    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
+}
+
 #[test]
 fn t90_an_answer_reaches_the_task() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});

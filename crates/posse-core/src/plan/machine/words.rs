@@ -74,6 +74,11 @@ pub enum Event {
     GatesStopped {
         run: RunId,
     },
+    /// They could not be run, and that says nothing about the work: another git is in the way, or the disk is full.
+    GatesNotRun {
+        run: RunId,
+        why: String,
+    },
     MergeEnded {
         run: RunId,
         result: MergeResult,
@@ -174,7 +179,7 @@ pub enum Effect {
     EndSession {
         run: RunId,
     },
-    /// Answered by `GatesEnded`, or `GatesStopped`.
+    /// Answered by `GatesEnded`, `GatesStopped` or `GatesNotRun`.
     RunGates {
         run: RunId,
     },

@@ -37,6 +37,14 @@ const NOT_RUN: i32 = 77;
 #[error("the checks were stopped")]
 pub struct Stopped;
 
+/// Why nobody can say whether work is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotChecked {
+    Stopped,
+    /// Nothing that its author could mend.
+    Unable(String),
+}
+
 #[derive(Clone, Debug)]
 pub struct Gates {
     pub commands: Vec<Gate>,
@@ -83,16 +91,16 @@ pub(super) enum Base<'a> {
 impl Areas {
     #[cfg(test)]
     pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
-        self.check_unless_stopped(area, words, gates).await.expect("nobody stops it")
+        self.check_unless_stopped(area, words, gates).await.expect("it can be checked")
     }
 
-    /// Checks the work in an area, which ends it (`seal`). What was red before does not count. An error is that it was stopped.
+    /// Checks the work in an area, which ends it (`seal`). What was red before does not count.
     pub async fn check_unless_stopped(
         &self,
         area: &Area,
         words: &CommitWords,
         gates: &Gates,
-    ) -> Result<Option<GateFailure>, Stopped> {
+    ) -> Result<Option<GateFailure>, NotChecked> {
         let checked = async {
             let sealed = self.seal(area, words).await?;
             if self.isolation == Isolation::InPlace {
@@ -106,12 +114,8 @@ impl Areas {
         };
         match checked.await {
             Ok(failure) => Ok(failure),
-            Err(AreaError::Stopped(stopped)) => Err(stopped),
-            Err(error) => Ok(Some(at_fault(&error).unwrap_or_else(|| GateFailure {
-                gate: "posse".into(),
-                message: format!("the work could not be checked: {error}"),
-                output: String::new(),
-            }))),
+            Err(AreaError::Stopped(Stopped)) => Err(NotChecked::Stopped),
+            Err(error) => at_fault(&error).map(Some).ok_or_else(|| NotChecked::Unable(error.to_string())),
         }
     }
 
@@ -197,6 +201,9 @@ impl Areas {
         }
         // By force: what a command has changed in these files is nobody's work.
         Running::in_directory(&self.state, &directory).end().await;
+        if let Some(tree) = self.tree_in(&directory).await? {
+            self.settle(&tree).await;
+        }
         git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
         self.run_in(gate, gates, &directory).await
     }

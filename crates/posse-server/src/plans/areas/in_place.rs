@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::note::Note;
-use super::{Area, AreaError, Areas, Gates, Work, exists, note};
-use crate::aftermath::{git_commit, on_disk, snapshot};
+use super::{Area, AreaError, Areas, Gates, Work, exists, not_committed, note};
+use crate::aftermath::{commit_in, on_disk, snapshot};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
 
@@ -408,8 +408,9 @@ impl Areas {
         let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
         let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
         let quarantine = self.state.join("quarantine").join(area.run.to_string());
-        match git_commit(&self.root, &words.message(), &quarantine, Some(&before), &Environment::default()).await {
-            Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
+        let committed = commit_in(&tree, &words.message(), &quarantine, Some(&before)).await;
+        match committed.step {
+            Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
         }
         let left = tree.status().await?;

@@ -118,6 +118,9 @@ impl Areas {
             }
             git::write_files(&self.root, &arguments).await?;
         }
+        if let Some(tree) = self.tree_in(directory).await? {
+            self.settle(&tree).await;
+        }
         // By force, because half of the files may be there already.
         git::write_files(directory, &["checkout", "--quiet", "--force", branch, "--"]).await?;
         Ok(())

@@ -299,6 +299,14 @@ impl Areas {
     }
 }
 
+/// Only what git says about the work is the author's to mend: not that another git is in the way, or takes too long.
+pub(super) fn not_committed(error: Option<GitError>, text: String) -> AreaError {
+    match error {
+        None | Some(GitError::Failed { .. }) => AreaError::NotCommitted(text),
+        Some(error) => AreaError::Git(error),
+    }
+}
+
 /// Failures of the work itself, told like those of a check.
 pub(in crate::plans) fn at_fault(error: &AreaError) -> Option<GateFailure> {
     let output = match error {

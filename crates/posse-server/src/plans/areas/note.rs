@@ -1,6 +1,6 @@
 //! What is written down about an area, so that whoever comes after a crash goes on where we stopped.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use posse_core::plan::machine::RunId;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::in_place::Start;
 use super::{AreaError, Areas, work_of};
-use crate::serve::write_private_unsynced;
+use crate::serve::{write_private, write_private_unsynced};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
@@ -86,7 +86,7 @@ impl Areas {
         let mut notes = Vec::new();
         for entry in directory.read_dir().map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "json")
+            if is_note(&path)
                 && let Some(note) = read(&path)?
             {
                 notes.push((path, note));
@@ -95,6 +95,19 @@ impl Areas {
         notes.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(notes)
     }
+}
+
+/// Whether there are notes of areas in the directory of a run. What cannot be looked at may hold anything.
+pub(in crate::plans) fn has_notes(state: &Path) -> bool {
+    match state.join("areas").read_dir() {
+        Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| is_note(&entry.path()))),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// A note, and not what a crash has left of the writing of one.
+fn is_note(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, AreaError> {
@@ -107,10 +120,6 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option
 
 /// As a whole or not at all, and not lost when the power goes.
 pub(super) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    std::fs::File::open(directory)?.sync_all()
+    write_private(path, &serde_json::to_vec(value)?)?;
+    std::fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -4,7 +4,7 @@
 use posse_core::aftermath::Step;
 use posse_core::plan::names::CommitWords;
 
-use super::{Area, AreaError, Areas, nothing_of_the_users};
+use super::{Area, AreaError, Areas, not_committed, nothing_of_the_users};
 use crate::aftermath::commit_in;
 use crate::git;
 
@@ -28,6 +28,7 @@ impl Areas {
     /// are put aside. A commit that is refused, by a hook of the user's for example, is an error.
     pub(super) async fn commit_leftovers(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
         let tree = self.tree(area).await?;
+        self.settle(&tree).await;
         let unfinished = |what| AreaError::Unfinished { directory: area.directory.clone(), what };
         if let Some(what) = tree.under_way() {
             return Err(unfinished(what));
@@ -36,7 +37,7 @@ impl Areas {
         let nothing = nothing_of_the_users(&tree);
         let committed = commit_in(&tree, &words.message(), &quarantine, Some(&nothing)).await;
         match committed.step {
-            Step::Failed(text) => return Err(AreaError::NotCommitted(text)),
+            Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
         }
         if committed.before.changes.iter().any(|change| change.unmerged) {

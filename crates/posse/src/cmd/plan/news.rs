@@ -141,6 +141,7 @@ pub(super) fn task_of(entry: &Entry) -> Option<&TaskId> {
             | Event::ValidatorEnded { run, .. }
             | Event::GatesEnded { run, .. }
             | Event::GatesStopped { run }
+            | Event::GatesNotRun { run, .. }
             | Event::MergeEnded { run, .. } => Some(&run.task),
             Event::Answered { task, .. } | Event::Retry { task } => Some(task),
             _ => None,

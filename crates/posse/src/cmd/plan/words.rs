@@ -111,6 +111,7 @@ fn happened(event: &Event) -> Option<(String, Option<Colour>)> {
         Event::GatesEnded { run, failed: Some(gate) } => {
             yellow(format!("{}: check {} failed: {}", task(run), gate.gate, gate.message))
         }
+        Event::GatesNotRun { run, why } => yellow(format!("{}: its work could not be checked: {why}", task(run))),
         Event::GatesStopped { run } => yellow(format!("{}: its checks were ended", task(run))),
         Event::MergeEnded { run, result } => match result {
             MergeResult::Merged { commits } => {

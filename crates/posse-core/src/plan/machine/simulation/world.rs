@@ -78,7 +78,9 @@ pub(super) struct World {
 /// What is said instead when a check is ended.
 fn stopped(event: &Event) -> Option<Event> {
     match event {
-        Event::GatesEnded { run, .. } => Some(Event::GatesStopped { run: run.clone() }),
+        Event::GatesEnded { run, .. } | Event::GatesNotRun { run, .. } => {
+            Some(Event::GatesStopped { run: run.clone() })
+        }
         Event::MergeEnded { run, .. } => Some(Event::MergeEnded { run: run.clone(), result: MergeResult::Stopped }),
         Event::PlanChecked { .. } => Some(Event::PlanCheckStopped),
         _ => None,
@@ -226,6 +228,7 @@ impl World {
                     }
                 }
             }
+            Effect::RunGates { run } if dice == 13 => Event::GatesNotRun { run: run.clone(), why: "full".into() },
             Effect::RunGates { run } => Event::GatesEnded { run: run.clone(), failed: (dice == 0).then(red) },
             Effect::Merge { run } => {
                 let result = match dice {

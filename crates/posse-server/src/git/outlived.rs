@@ -1,0 +1,72 @@
+//! Gits that are at work though nobody waits for them: a daemon that is killed does not take them along. And what they leave
+//! when they are killed themselves: the lock on an index, because of which every git after them fails.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::{COMMIT, WorkTree};
+
+/// A git that nobody waits for.
+#[derive(Debug)]
+pub(crate) struct Outlived {
+    /// Where it works: git goes to the root of its work tree first.
+    directory: PathBuf,
+    process: Arc<OwnedFd>,
+}
+
+impl Outlived {
+    pub(crate) fn is_in(&self, directory: &Path) -> bool {
+        self.directory.starts_with(directory)
+    }
+
+    /// Waits for its end, as long as a commit may take.
+    pub(crate) async fn ends(&self) {
+        let process = self.process.clone();
+        let ends = move || {
+            let patience = Timespec { tv_sec: COMMIT.as_secs() as i64, tv_nsec: 0 };
+            let _ = poll(&mut [PollFd::new(&*process, PollFlags::IN)], Some(&patience));
+        };
+        let _ = tokio::task::spawn_blocking(ends).await;
+    }
+}
+
+/// All that run below this directory now.
+pub(crate) fn in_directory(directory: &Path) -> Vec<Outlived> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|process| {
+            let pid = process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            let is_git = || std::fs::read(process.path().join("comm")).is_ok_and(|name| name.starts_with(b"git"));
+            let works_in =
+                || std::fs::read_link(process.path().join("cwd")).ok().filter(|cwd| cwd.starts_with(directory));
+            if !is_git() {
+                return None;
+            }
+            let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            // Only now: before, the number could have become another's.
+            Some(Outlived { directory: works_in()?, process: Arc::new(handle) })
+        })
+        .collect()
+}
+
+impl WorkTree {
+    /// Removes the lock on its index if whoever made it is gone. Only for work trees of ours: in the user's we cannot know who
+    /// is at work.
+    pub(crate) async fn unlock(&self) {
+        let lock = self.lock();
+        let found = || lock.symlink_metadata().ok().map(|found| (found.ino(), found.mtime(), found.mtime_nsec()));
+        let Some(before) = found() else { return };
+        for git in in_directory(&self.root) {
+            git.ends().await;
+        }
+        if found() == Some(before) {
+            tracing::warn!("removing {}: the git that made it has died", lock.display());
+            let _ = std::fs::remove_file(&lock);
+        }
+    }
+}
