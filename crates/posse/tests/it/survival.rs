@@ -434,4 +434,14 @@ fn programs_in_tmux_outlive_a_daemon_that_cannot_reach_it() {
     env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
     let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
     assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(5)));
+    // Whoever wants all of it to end does not wait for tmux.
+    let id = env.launch(&["/bin/sh", "-c", "echo ready; read line"]);
+    text_when(&env, id, |text| text.contains("ready"));
+    let program = env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().pid.unwrap();
+    std::fs::rename(tools.join("tmux"), tools.join("away")).unwrap();
+    env.kill_daemon();
+    env.run(["stop", "--all"]).ok();
+    assert!(posse_testkit::process::ends_within(program, Duration::from_secs(10)), "it was left behind");
+    std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
+    env.run(["ls"]).ok();
 }
