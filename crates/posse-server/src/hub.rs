@@ -274,7 +274,13 @@ impl Hub {
     // ---- what pumps say ----
 
     fn change(&mut self, id: TerminalId, change: Change) {
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
+        let Some(entry) = self.terminals.get_mut(&id) else {
+            // Deleted meanwhile, and so is what it has left at its end.
+            if matches!(change, Change::Ended { .. }) {
+                self.forget_files(id);
+            }
+            return;
+        };
         match change {
             Change::Status(status) => {
                 entry.record.last_active = crate::now();

@@ -279,6 +279,13 @@ impl Hub {
         }
     }
 
+    /// It was deleted before it was ready.
+    pub(super) fn starts_no_more(&mut self, id: TerminalId) {
+        if let Some(starting) = self.starting.remove(&id) {
+            let _ = starting.reply.send(Err(CreateError::Ended));
+        }
+    }
+
     pub(super) fn spawn_failed(&mut self, id: TerminalId, error: CreateError) {
         let Some(mut creating) = self.creating.remove(&id) else { return };
         let error = match (error, creating.install.take()) {

@@ -192,6 +192,13 @@ impl Hub {
         entry.follows_file = false;
     }
 
+    /// All there is of one that was deleted.
+    pub(super) fn forget_files(&self, id: TerminalId) {
+        let _ = std::fs::remove_file(self.places.screens().join(id.as_str()));
+        self.forget_events(id);
+        self.recorder.forget(id);
+    }
+
     /// What it has written down of what it did is of no use any more.
     pub(super) fn forget_events(&self, id: TerminalId) {
         let _ = std::fs::remove_file(self.places.events().join(id.as_str()));
@@ -289,11 +296,13 @@ impl Hub {
             if let Some(mut creating) = self.creating.remove(&id) {
                 creating.answer(Err(CreateError::Ended));
             }
+            self.starts_no_more(id);
             self.routes.remove(id);
-            self.terminals.remove(&id);
-            let _ = std::fs::remove_file(self.places.screens().join(id.as_str()));
-            self.forget_events(id);
-            self.recorder.forget(id);
+            if let Some(pump) = self.terminals.remove(&id).and_then(|entry| entry.pump) {
+                // Who watches it hears so, also where its end was still behind what it printed.
+                pump.send(pump::Event::KeeperLost);
+            }
+            self.forget_files(id);
             let data = json!({ "processes_left": left });
             let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Some(Deleted { left }))));
             // Not before: who comes after us must find neither of the two without the other.

@@ -445,3 +445,28 @@ fn programs_in_tmux_outlive_a_daemon_that_cannot_reach_it() {
     std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
     env.run(["ls"]).ok();
 }
+
+/// What prints without end is ended in the middle of it. Whoever watches hears so, though its end is behind what it printed.
+#[test]
+fn whoever_watches_a_flood_hears_of_its_end() {
+    for _ in 0..10 {
+        let env = env();
+        let id = env.launch(&["sh", "-c", "while :; do echo a flood of words; done"]);
+        text_when(&env, id, |text| text.contains("flood"));
+        let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
+        stream.set_timeout(Duration::from_secs(20)).unwrap();
+        env.run(["kill", id.as_str()]).ok();
+        loop {
+            match stream.next_item() {
+                Ok(Item::Word(StreamMessage::Exited { .. })) => break,
+                Ok(_) => {}
+                // One that is too slow is let go.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => break,
+                Err(error) => panic!("it hears nothing: {error}"),
+            }
+        }
+        crate::loop_actor::when("nothing is left of it", || {
+            (!env.places().screens().join(id.as_str()).exists()).then_some(())
+        });
+    }
+}
