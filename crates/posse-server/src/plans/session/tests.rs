@@ -1,0 +1,151 @@
+use std::sync::atomic::AtomicI64;
+
+use futures_util::FutureExt;
+use posse_core::status::Life;
+use posse_term::places::Places;
+
+use super::*;
+use crate::hub::{Message, View};
+use crate::providers::Providers;
+use crate::record::{Backend, Record};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn order(files: &Path) -> Order {
+    let provider = Providers::new(files.to_owned()).load("claude_code").unwrap();
+    Order {
+        name: "a-session".parse().unwrap(),
+        group: "posse-plan".parse().unwrap(),
+        spawn: Err("it runs already".into()),
+        files: files.to_owned(),
+        texts: provider.headless.clone().unwrap(),
+        timeout: HOUR,
+        idle: 24 * HOUR,
+    }
+}
+
+/// Sessions under a hub that the test plays.
+fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
+    let (hub, messages) = mpsc::unbounded_channel();
+    let home = home.to_owned();
+    let places = Places { home: home.clone(), runtime: home.clone(), config: home.clone() };
+    let (files, database, executable) = (WatchedFiles::start(), places.database(), home.join("posse"));
+    let app = App {
+        hub,
+        events: broadcast::channel(16).0,
+        newest: Arc::new(AtomicI64::new(0)),
+        listeners: Default::default(),
+        providers: Arc::new(Providers::new(home)),
+        versions: Arc::default(),
+        first_starts: Arc::default(),
+        notifier: Default::default(),
+        runs: crate::runs::Runs::new(files.clone(), database.clone()),
+        plans: crate::plans::Plans::new(files.clone(), database.clone(), places.plans(), executable.clone()),
+        autos: crate::auto::Autos::new(files.clone(), database, places.autos(), executable.clone()),
+        places,
+    };
+    (Sessions { app, files, executable }, messages)
+}
+
+/// One that began long ago.
+fn record(exit: Option<Exit>) -> Record {
+    Record {
+        id: TerminalId::from_random(1),
+        name: "a-session".parse().unwrap(),
+        session: "posse-plan".parse().unwrap(),
+        provider: COMMAND.into(),
+        agent_profile: None,
+        confirmed: None,
+        backend: Backend::Embedded,
+        directory: "/".into(),
+        command: vec![],
+        size: Size::DEFAULT,
+        created: Wall(0),
+        last_active: Wall(0),
+        pid: None,
+        exit,
+        status: Life::starting(Wall(0)).status().clone(),
+    }
+}
+
+/// When the daemon comes back, the time of a session may be over that has ended in time. That is heard from its keeper.
+#[tokio::test]
+async fn only_one_that_runs_takes_too_long() {
+    for (runs, expected) in [(true, Ended::TimedOut), (false, Ended::Exited(0))] {
+        let directory = tempfile::tempdir().unwrap();
+        let (sessions, mut messages) = sessions(directory.path());
+        let (order, id) = (order(directory.path()), record(None).id);
+        let (pump, mut asked) = pump::testing::played();
+        let hub = async {
+            let mut exit = None;
+            while let Some(message) = messages.recv().await {
+                match message {
+                    Message::Command(hub::Command::Show(_, reply)) => {
+                        let view =
+                            View { record: record(exit), title: String::new(), size: Size::DEFAULT, watched: false };
+                        let _ = reply.send(Some(view));
+                    }
+                    Message::Command(hub::Command::Find(_, reply)) => {
+                        let _ = reply.send(Some(pump.clone()));
+                        let Some(pump::Event::Command(pump::Command::Alive(reply))) = asked.recv().await else {
+                            panic!("nobody needs anything else");
+                        };
+                        let _ = reply.send(runs);
+                        // Whoever asked has done something about it before there is more to hear.
+                        tokio::task::yield_now().await;
+                        tokio::task::yield_now().await;
+                        exit = Some(Exit::Code(0));
+                        let at = jiff::Timestamp::now();
+                        let (kind, data) = ("terminal_exited".into(), serde_json::Value::Null);
+                        let told = LogEvent { seq: None, at, kind, terminal: Some(id), data };
+                        let _ = sessions.app.events.send(Arc::new(told));
+                    }
+                    _ => panic!("nobody needs anything else"),
+                }
+            }
+        };
+        let (_stop, mut stop) = watch::channel(false);
+        let (mut stream, mut heard) = (Stream::new(&order), |_: &Event| {});
+        tokio::select! {
+            ended = sessions.follow(id, &order, &mut stream, &mut stop, &mut heard) => assert_eq!(ended, expected),
+            () = hub => panic!("the hub does not end"),
+        }
+    }
+}
+
+/// A daemon that comes back hours later must not take a time of day for tomorrow's.
+#[test]
+fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stderr.log");
+    let reset = (jiff::Timestamp::now() - 4 * HOUR).strftime("%H:%M").to_string();
+    std::fs::write(&path, format!("You've hit your limit · resets {reset} (UTC)\n")).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::now() - 5 * HOUR).unwrap();
+    let order = order(directory.path());
+    let over = Stream::new(&order).over(Ended::Exited(1), &order);
+    let hold = over.limit(0, &Waits::default()).unwrap();
+    assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
+}
+
+/// A daemon with many sessions tells of many things. A session must not be woken by those of the others.
+#[test]
+fn only_what_happens_to_it_wakes_a_session() {
+    let (tell, mut events) = broadcast::channel(4);
+    let (own, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
+    let say = |terminal| {
+        let at = jiff::Timestamp::now();
+        let event = LogEvent { seq: None, at, kind: "exited".into(), terminal, data: serde_json::Value::Null };
+        tell.send(Arc::new(event)).unwrap();
+    };
+    let mut woken = || heard_of(&mut events, own).now_or_never().is_some();
+    assert!(!woken(), "nothing has happened");
+    say(Some(other));
+    say(None);
+    assert!(!woken(), "it is not about this one");
+    say(Some(own));
+    say(Some(other));
+    assert!(woken() && !woken(), "once");
+    (0..9).for_each(|_| say(Some(other)));
+    assert!(woken(), "who has missed something looks");
+}
