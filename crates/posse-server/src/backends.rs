@@ -8,7 +8,7 @@ use std::time::Duration;
 use posse_core::ids::TerminalId;
 use posse_term::client::{self, Events, KeeperError, Link};
 use posse_term::emulator::HistoryLimit;
-use posse_term::tmux::{self, Socket};
+use posse_term::tmux::{self, Socket, TmuxError};
 use posse_term::wire::{Event, Request, Summary};
 use tokio::sync::mpsc;
 
@@ -51,6 +51,8 @@ impl Routes {
 pub(crate) enum Want {
     Keeper,
     Tmux(TmuxServer),
+    /// In a moment.
+    TmuxAgain(TmuxServer),
 }
 
 /// Connects to backends when the hub wants them, and tells it what they say.
@@ -78,18 +80,24 @@ impl Backends {
                     tokio::time::sleep(RETRY).await;
                 }
             }
-            Want::Tmux(server) => {
-                while let Err(error) = self.connect_tmux(server.clone()).await {
-                    // As long as the server is there its terminals may be well: nobody ends them for our want of a connection.
-                    if !self.tmux_is_there(&server).await {
-                        return self.tell(Backend::Tmux, News::Failed(error.to_string()));
-                    }
-                    tracing::error!("{error}");
-                    self.tell(Backend::Tmux, News::NotYet(error.to_string()));
-                    tokio::time::sleep(RETRY).await;
-                }
+            Want::Tmux(server) => self.reach_tmux(server).await,
+            Want::TmuxAgain(server) => {
+                tokio::time::sleep(RETRY).await;
+                self.reach_tmux(server).await;
             }
         }
+    }
+
+    async fn reach_tmux(&self, server: TmuxServer) {
+        let Err(error) = self.connect_tmux(server.clone()).await else { return };
+        // Of somebody else's server only tmux itself can say that there is none.
+        let gone = match (&error, &server) {
+            (TmuxError::NoServer(_), _) => true,
+            (_, TmuxServer::Private) => !self.tmux_is_there(&server).await,
+            (_, TmuxServer::User { .. }) => false,
+        };
+        let why = error.to_string();
+        self.tell(Backend::Tmux, if gone { News::Failed(why) } else { News::NotYet(why) });
     }
 
     fn tell(&self, backend: Backend, news: News) {
@@ -128,7 +136,7 @@ impl Backends {
         }
     }
 
-    async fn connect_tmux(&self, server: TmuxServer) -> Result<(), tmux::TmuxError> {
+    async fn connect_tmux(&self, server: TmuxServer) -> Result<(), TmuxError> {
         let (link, mut events) = tmux::start(self.tmux_settings(server)).await?;
         let (summaries, earlier) = list(&link, &mut events).await;
         self.tell(Backend::Tmux, News::Up(link, summaries));

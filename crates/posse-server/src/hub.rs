@@ -368,7 +368,7 @@ impl Hub {
             News::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
             News::Ended { id, left } => self.backend_ended(backend, id, left),
             News::Resting => self.rested(backend),
-            News::NotYet(why) => self.backend_not_yet(backend, &why),
+            News::NotYet(why) => self.not_yet(backend, &why),
             News::Failed(why) => self.backend_failed(backend, &why),
             News::Lost(why) => self.backend_lost(backend, &why),
         }

@@ -22,6 +22,8 @@ use crate::store::StoreError;
 pub enum ApiError {
     #[error("there is no terminal {0}")]
     NoTerminal(TerminalId),
+    #[error("where terminal {0} lives cannot be reached for now")]
+    OutOfReach(TerminalId),
     #[error(transparent)]
     BadId(#[from] BadTerminalId),
     #[error(transparent)]
@@ -327,6 +329,7 @@ impl ApiError {
                 (S::GATEWAY_TIMEOUT, "start_timeout", Some("`posse ls` has it; look at it with `posse attach`"))
             }
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),
+            Self::OutOfReach(_) => (S::SERVICE_UNAVAILABLE, "out_of_reach", Some("`posse doctor` says what is wrong")),
             Self::NoRoute(_) => (S::NOT_FOUND, "no_route", None),
             Self::NoMethod(_) => (S::METHOD_NOT_ALLOWED, "no_method", None),
             Self::NoSession(_) => (S::NOT_FOUND, "no_session", Some("`posse ls` shows those there are")),

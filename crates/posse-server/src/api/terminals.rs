@@ -1,6 +1,7 @@
 //! Terminals: make, look at, type into, end.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -28,6 +29,8 @@ pub(crate) const RING: u32 = 1 << 20;
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Lines of `tail` when nobody says how many.
 const TAIL_LINES: usize = 5;
+/// How long whoever asks waits for the keeper or tmux, which a daemon that has just begun may still be looking for.
+const FINDING: Duration = Duration::from_secs(20);
 
 /// Whether the daemon is well
 #[utoipa::path(get, path = "/health", tag = "daemon",
@@ -132,7 +135,9 @@ pub(crate) fn directory(text: &str) -> Result<PathBuf, ApiError> {
 
 /// The pump of a terminal, for what only it knows.
 pub(super) async fn find(app: &App, id: TerminalId) -> Result<Handle, ApiError> {
-    app.ask(|reply| Command::Find(id, reply)).await?.ok_or(ApiError::NoTerminal(id))
+    let asked = app.ask(|reply| Command::Find(id, reply));
+    let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| ApiError::OutOfReach(id))?;
+    found?.ok_or(ApiError::NoTerminal(id))
 }
 
 /// What a terminal shows now

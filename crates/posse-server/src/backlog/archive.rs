@@ -145,8 +145,9 @@ pub async fn remove_returned(
     let directory = shelves.archive(kind, Shelf::Completed);
     let path = format!("{directory}/{}", slug.file_name());
     let done = item(project, &path, kind, slug).is_some_and(|item| item.status.is_done());
-    let back = item(project, source, kind, slug);
-    if !done || !back.is_some_and(|back| says_the_same(&back, project, &path, kind, slug)) {
+    let same =
+        || item(project, source, kind, slug).is_some_and(|back| says_the_same(&back, project, &path, kind, slug));
+    if !done || !same() {
         return Ok(false);
     }
     // The file goes last: as long as it is there, this is done again after a crash.
@@ -155,8 +156,12 @@ pub async fn remove_returned(
         let what = What { project, home, path: &path, add: &[], gone: &[source] };
         commit(&tree, &what, &message, &|_| Ok(())).await?;
     }
-    remove(&project.join(source))?;
-    Ok(true)
+    // Somebody may have written to it meanwhile.
+    let still = same();
+    if still {
+        remove(&project.join(source))?;
+    }
+    Ok(still)
 }
 
 /// The work tree, if there is one, in a state in which something can be committed. Asked before anything is touched.

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub};
+use crate::backends::Want;
 use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
 use crate::record::{Backend, Record};
@@ -83,12 +84,21 @@ impl Hub {
         }
     }
 
-    /// A backend is out of reach for now. It is tried again and again; who wants something of it now is told.
-    pub(super) fn backend_not_yet(&mut self, backend: Backend, why: &str) {
-        for id in self.running_on(backend) {
-            if self.creating.contains_key(&id) {
-                self.spawn_failed(id, unavailable(backend, why));
-            }
+    /// A backend is out of reach for now. It is tried again as long as terminals may be well there: nobody ends them for our
+    /// want of a connection. Who wants something of it now is told.
+    pub(super) fn not_yet(&mut self, backend: Backend, why: &str) {
+        let (asked_for, held): (Vec<_>, Vec<_>) =
+            self.running_on(backend).into_iter().partition(|id| self.creating.contains_key(id));
+        if backend == Backend::Tmux && held.is_empty() {
+            self.wanted.remove(&backend);
+            return self.backend_failed(backend, why);
+        }
+        for id in asked_for {
+            self.spawn_failed(id, unavailable(backend, why));
+        }
+        if backend == Backend::Tmux {
+            tracing::error!("tmux cannot be reached: {why}");
+            let _ = self.want.send(Want::TmuxAgain(self.tmux_server.clone()));
         }
         if backend == Backend::Embedded {
             self.keeper_problem = Some(why.to_owned());
@@ -99,10 +109,14 @@ impl Hub {
         // Not by whom it should be; but the keeper, if there is one, finds what is left of them.
         let ended: Vec<(TerminalId, u32)> = ended;
         for (id, _) in ended {
-            if self.terminals.get(&id).is_some_and(|entry| entry.record.exit.is_none()) {
+            let runs = self.terminals.get(&id).is_some_and(|entry| entry.record.exit.is_none());
+            if runs {
                 self.lost(id);
             }
-            self.backend_ended(backend, id, 0);
+            // Of those that run the keeper says when they have ended.
+            if !runs || !self.links.contains_key(&Backend::Embedded) {
+                self.backend_ended(backend, id, 0);
+            }
         }
         self.rested(backend);
     }

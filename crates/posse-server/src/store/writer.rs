@@ -122,7 +122,7 @@ impl Drop for Writer {
 }
 
 fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
-    let mut desk = Desk { connection, ledger, backlog: VecDeque::new(), refusing: false };
+    let mut desk = Desk { connection, ledger, backlog: VecDeque::new(), refusing: None };
     let mut retry_at = Instant::now();
     loop {
         let first = if desk.backlog.is_empty() {
@@ -151,8 +151,8 @@ struct Desk {
     ledger: Ledger,
     /// What the disk refused and must not be lost.
     backlog: VecDeque<Batch>,
-    /// Whether the last try was refused; said once, not each time.
-    refusing: bool,
+    /// Why the last try was refused, if it was; said once, not each time.
+    refusing: Option<String>,
 }
 
 impl Desk {
@@ -186,7 +186,8 @@ impl Desk {
     fn commit_one(&mut self, batch: Batch) -> Result<(), (Batch, String)> {
         let older = |kept: &Batch| kept.records().any(|id| batch.records().any(|own| own == id));
         if self.backlog.iter().any(older) {
-            return Err((batch, "what came before it is not written yet".into()));
+            let why = self.refusing.clone().unwrap_or_else(|| "what came before it is not written yet".into());
+            return Err((batch, why));
         }
         match self.write(std::slice::from_ref(&batch)) {
             Ok(mut numbers) => {
@@ -234,11 +235,11 @@ impl Desk {
 
     fn note(&mut self, refused: Option<&str>) {
         match refused {
-            Some(why) if !self.refusing => tracing::warn!("the database refuses to be written: {why}"),
-            None if self.refusing => tracing::info!("the database can be written again"),
+            Some(why) if self.refusing.is_none() => tracing::warn!("the database refuses to be written: {why}"),
+            None if self.refusing.is_some() => tracing::info!("the database can be written again"),
             _ => {}
         }
-        self.refusing = refused.is_some();
+        self.refusing = refused.map(str::to_owned);
     }
 }
 

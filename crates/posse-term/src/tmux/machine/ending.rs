@@ -107,6 +107,10 @@ impl Machine {
                     self.tell(Event::InputRefused { id, writer, sequence, why: InputRefusal::NotReading });
                 }
                 Request::End { id, .. } => self.tell(Event::Ended { id, left: 0 }),
+                Request::Forget { id } => {
+                    self.terminals.remove(&id);
+                    self.effects.push(Effect::Forget(id));
+                }
                 _ => {}
             }
         }

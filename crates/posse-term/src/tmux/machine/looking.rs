@@ -32,7 +32,11 @@ impl Machine {
             self.panes.contains_key(&pane) || id.is_some_and(|id| self.terminals.contains_key(&id))
         };
         let strays = survey.strays(anchor, ours);
-        for (id, pane) in survey.orphans(anchor, |id| self.terminals.contains_key(&id)) {
+        // Those that are about to be closed are nobody's either, but no mistake.
+        let about_to_go = |pane: &PaneId| self.closing.contains(&Line::new("kill-pane -t").pane(*pane));
+        let mut orphans = survey.orphans(anchor, |id| self.terminals.contains_key(&id));
+        orphans.retain(|(_, pane)| !about_to_go(pane));
+        for (id, pane) in orphans {
             self.problem(format!("{id} runs in tmux and nobody knows it: it is ended"));
             self.close(Line::new("kill-pane -t").pane(pane));
             // Whatever has left the pane is found by whoever hears this.

@@ -104,6 +104,24 @@ fn a_program_ends_when_all_it_printed_has_been_told() {
     assert_eq!(bench.take(), (vec![r#"kill-pane -t "%1""#.into()], vec![Effect::Forget(id(1)), forgotten]));
 }
 
+/// A look that was asked for before it was forgotten still shows its pane. What it has left running is not ended for that.
+#[test]
+fn a_pane_that_is_about_to_be_closed_is_no_orphan() {
+    let mut bench = Bench::running();
+    bench.ring(Ring::Over, Fate { pid: Some(102), end: Some(End::Exit(Exit::Code(3))) });
+    bench.machine.look();
+    bench.asks(Request::Forget { id: id(1) });
+    bench.take();
+    bench.answers(&["$0 @1 %1 101 80 24 00000001   "]);
+    assert_eq!(bench.take().1, []);
+    // One that nobody closes is.
+    bench.answers(&[]);
+    bench.machine.look();
+    bench.happens(Happening::Time);
+    bench.answers(&["$0 @1 %1 101 80 24 00000001   "]);
+    assert!(bench.told().contains(&Event::Ended { id: id(1), left: 0 }));
+}
+
 #[test]
 fn panes_are_closed_one_after_the_other() {
     let mut bench = Bench::ready(vec![], &[]);
