@@ -36,7 +36,11 @@ impl Seat {
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             loop {
-                let read = reader.read(&mut buffer).unwrap_or(0);
+                let read = match reader.read(&mut buffer) {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    // The last one who could write has closed it.
+                    read => read.unwrap_or(0),
+                };
                 let mut shown = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
                 shown.emulator.feed(&buffer[..read]);
                 shown.bytes.extend_from_slice(&buffer[..read]);
@@ -61,7 +65,11 @@ impl Seat {
                 return screen;
             }
             let left = give_up.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero() && !shown.ended, "it never came; the window shows:\n{}", screen.text());
+            if left.is_zero() || shown.ended {
+                let how = if shown.ended { "the command has ended" } else { "it never came" };
+                let (text, bytes) = (screen.text(), shown.bytes.escape_ascii());
+                panic!("{how}; the window shows:\n{text}\nand was sent:\n{bytes}");
+            }
             shown = self.shown.1.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
