@@ -18,7 +18,7 @@ use crate::record::Backend;
 use crate::serve::Settings;
 use crate::tmux_server::TmuxServer;
 
-/// How long to wait before trying to get a keeper again.
+/// How long to wait before a keeper or tmux is tried again: there is nothing to be told by when it can be reached.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which pump belongs to which terminal. The hub writes it, the connections read it.

@@ -182,7 +182,8 @@ impl Desk {
         }
     }
 
-    /// Gives it back with the reason if the disk refuses it, or an older record that would then be written over it.
+    /// Gives it back, with the reason, if the disk refuses it; also if an older record of its terminal still waits, which would
+    /// be written over it later.
     fn commit_one(&mut self, batch: Batch) -> Result<(), (Batch, String)> {
         let older = |kept: &Batch| kept.records().any(|id| batch.records().any(|own| own == id));
         if self.backlog.iter().any(older) {
