@@ -475,12 +475,13 @@ fn whoever_watches_a_flood_hears_of_its_end() {
 #[test]
 fn two_stops_at_once() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.1; done"]);
+    let id = env.launch(&["sh", "-c", "trap 'echo > asked' HUP TERM; echo ready; while :; do sleep 0.1; done"]);
     text_when(&env, id, |text| text.contains("ready"));
     let program = env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().pid.unwrap();
     let stop = |words: &[&str]| env.command(words).stdin(std::process::Stdio::null()).spawn().unwrap();
     let mut all = stop(&["stop", "--all", "--quiet"]);
-    // It does not end before it has to: meanwhile comes the other one.
+    // Asked to end, it does not before it has to: meanwhile comes the other one.
+    crate::loop_actor::when("it is asked to end", || env.work().join("asked").exists().then_some(()));
     let mut other = stop(&["stop", "--quiet"]);
     assert!(all.wait().unwrap().success() && other.wait().unwrap().success());
     assert!(posse_testkit::process::ends_within(program, Duration::from_secs(10)), "it was left behind");
