@@ -15,7 +15,7 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty};
 
 /// Far more than anything here takes; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 struct Terminal {
     pty: std::sync::Arc<Pty>,

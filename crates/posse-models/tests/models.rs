@@ -9,7 +9,7 @@ use std::time::Duration;
 use posse_models::{Event, Log, ModelServer, Role};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn ask(server: &ModelServer, path: &str, body: &Value) -> TcpStream {
     let host = server.url().replace("http://", "");

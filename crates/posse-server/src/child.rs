@@ -305,9 +305,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_it_leaves_behind_does_not_hold_us_up() {
-        let began = Instant::now();
-        let ended = quick(sh("sleep 60 & echo $!"), b"").await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10) && !ended.complete);
+        let ended = quick(sh("sleep 1000 & echo $!"), b"").await.unwrap();
+        assert!(!ended.complete);
         let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
         let sleeper = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).expect("it goes on");
         rustix::process::pidfd_send_signal(sleeper, Signal::KILL).unwrap();

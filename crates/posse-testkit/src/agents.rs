@@ -5,8 +5,10 @@
 
 mod home;
 mod install;
+mod turn;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use home::AgentHome;
 pub use install::{InstallError, or_skip};
@@ -14,6 +16,7 @@ pub use posse_models::agents::{Maker, Options, Permissions};
 
 use crate::models::ModelServer;
 use install::Package;
+use turn::Turn;
 
 /// The versions that the tests are written for.
 pub const CLAUDE: [&str; 2] = ["2.1.197", "2.1.325"];
@@ -27,6 +30,8 @@ pub struct Agent {
     maker: Maker,
     version: String,
     program: PathBuf,
+    /// Held, never read.
+    _turn: Option<Arc<Turn>>,
 }
 
 impl Agent {
@@ -55,7 +60,15 @@ impl Agent {
             Maker::Qwen => ("@qwen-code/qwen-code", "qwen"),
         };
         let program = Package { name, version, program }.installed()?;
-        Ok(Self { maker, version: version.to_owned(), program })
+        Ok(Self { maker, version: version.to_owned(), program, _turn: None })
+    }
+
+    /// Waits until no other test on this machine uses a real agent, and keeps the others waiting as long as this value or a
+    /// clone of it lives. Each agent is a few hundred megabytes of program; two at once starve each other and everything
+    /// else. A test may use several agents: those of one thread share the turn.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { _turn: Some(Turn::of_this_thread()), ..self }
     }
 
     pub fn version(&self) -> &str {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Nothing in a test waits longer.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = crate::PATIENCE;
 
 #[derive(Clone, Debug)]
 pub struct Client {

@@ -21,5 +21,9 @@ pub mod stream;
 pub mod svg;
 pub mod watch;
 
+/// How long a test waits for an event that must come. Only a hang reaches it, however busy the machine is: no test judges
+/// speed, the benchmark does.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
+
 pub use env::TestEnv;
 pub use posse_models as models;

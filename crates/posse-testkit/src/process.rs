@@ -53,6 +53,11 @@ pub fn exists(pid: u32) -> bool {
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
+/// Whether a process ends by itself. `false` only if it hangs.
+pub fn ends(pid: u32) -> bool {
+    ends_within(pid, crate::PATIENCE)
+}
+
 /// Whether a process ends by itself within this time.
 pub fn ends_within(pid: u32, time: Duration) -> bool {
     let Some(handle) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };

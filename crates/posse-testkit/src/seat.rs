@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_core::screen::{Screen, Size};
 use posse_term::emulator::{Emulator, HistoryLimit};
+
+use crate::PATIENCE;
 
 struct Shown {
     emulator: Emulator,
@@ -57,7 +59,7 @@ impl Seat {
     /// Waits until the screen fits.
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = Instant::now() + PATIENCE;
         let mut shown = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let screen = shown.emulator.screen();

@@ -4,17 +4,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
-use std::time::Duration;
 
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::event::{Event, Reason};
 use posse_agents::headless::{Dialect, Sandbox};
+use posse_testkit::PATIENCE;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
 use posse_testkit::headless::{Heard, Session, Wanted, spawn};
 use posse_testkit::models::ModelServer;
 
-/// A cold start on a busy machine takes 15 s; everything else far less.
-const PATIENCE: Duration = Duration::from_secs(60);
 const PROMPT: &str = "--help me with this task";
 
 fn wanted(dialect: Dialect, agent: &str) -> Wanted<'_> {

@@ -9,7 +9,7 @@ use super::*;
 use crate::providers::Providers;
 use crate::recording;
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) struct Scene {
     pub(super) pump: Handle,

@@ -10,7 +10,7 @@ use posse_term::emulator::{Emulator, HistoryLimit};
 use super::*;
 
 const SIZE: Size = Size::DEFAULT;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn id(number: u32) -> TerminalId {
     TerminalId::from_random(number)

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 use posse_models::ModelServer;
@@ -97,7 +96,7 @@ impl Drop for AgentHome {
         // processes that must be gone before their directory is.
         for process in self.processes() {
             env::kill(process.pid);
-            process::ends_within(process.pid, Duration::from_secs(5));
+            process::ends(process.pid);
         }
     }
 }

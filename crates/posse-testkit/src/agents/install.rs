@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use super::Agent;
+
 /// Something npm says when it cannot get through.
 const NO_NETWORK: [&str; 7] =
     ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT"];
@@ -103,7 +105,7 @@ fn text(ran: &Output) -> String {
 }
 
 /// `$POSSE_TEST_AGENTS`, or beside what cargo builds.
-fn cache() -> PathBuf {
+pub(super) fn cache() -> PathBuf {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let target =
         || given("CARGO_TARGET_DIR").unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
@@ -119,11 +121,12 @@ fn required() -> bool {
 }
 
 /// What was installed; `None`, and one line that says why, when npm cannot be reached. Any other failure is the
-/// test's, and so is this one where `CI` or `POSSE_REQUIRE_AGENTS=1` is set.
+/// test's, and so is this one where `CI` or `POSSE_REQUIRE_AGENTS=1` is set. The agent is the only real one that runs on this
+/// machine until the test is over: see [`Agent::alone`].
 #[track_caller]
-pub fn or_skip<T>(installed: Result<T, InstallError>) -> Option<T> {
+pub fn or_skip(installed: Result<Agent, InstallError>) -> Option<Agent> {
     match installed {
-        Ok(agent) => Some(agent),
+        Ok(agent) => Some(agent.alone()),
         Err(error @ InstallError::Unreachable(_)) if !required() => {
             println!("SKIPPED, because we could not {error}");
             None

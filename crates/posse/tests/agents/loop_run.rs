@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use posse_core::rounds::Role;
+use posse_testkit::PATIENCE;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
 use posse_testkit::env::kill;
 use posse_testkit::models::scenario::{Command, NewFile};
@@ -14,9 +15,6 @@ use posse_testkit::{TestEnv, process};
 use serde_json::{Value, json};
 
 use crate::env;
-
-/// A whole run, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(150);
 
 const PROMPT: &str = "\
 *** ORIGINAL EXPLORE SUMMARY ***

@@ -12,6 +12,7 @@ mod seen;
 
 use std::time::Duration;
 
+use posse_testkit::PATIENCE;
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, OPENCODE, Options, QWEN, or_skip};
 use posse_testkit::models::{Log, ModelServer, Role};
 use posse_testkit::watch::Watch;
@@ -19,8 +20,6 @@ use posse_testkit::{TestEnv, agents::AgentHome};
 
 use seen::Looks;
 
-/// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// An agent that took a key has run a small command and told the model well within this time.
 const KEY_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -188,6 +187,7 @@ macro_rules! agent {
             use super::*;
             $(
                 #[test]
+                #[ignore = "./test --full"]
                 fn $claim() {
                     if let Some(agent) = or_skip($install) {
                         super::$claim(&agent, &$looks);

@@ -1,5 +1,5 @@
-//! Is the status right? A part of the conformance runs on every commit, all of them with `POSSE_CONFORMANCE=all`; the
-//! report is written by `cargo run --release -p posse-testkit --bin conformance`. See docs/conformance.md.
+//! Is the status right? Judged by the clock, so `./test` leaves these tests out and `./test --full` runs them; the report is
+//! written by `cargo run --release -p posse-testkit --bin conformance`. See docs/conformance.md.
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
@@ -26,9 +26,7 @@ fn play(subject: Subject, backend: Backend, scenario: &Scenario) -> Outcome {
 #[track_caller]
 fn must_be_green(name: &str, backend: Backend, scenario: &str) {
     let subject = subject(name);
-    if or_skip(subject.agent()).is_none() {
-        return;
-    }
+    let Some(_agent) = or_skip(subject.agent()) else { return };
     let scenario = scenarios::all(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
     let outcome = play(subject, backend, &scenario);
     assert!(outcome.is_green(), "{}\n{}", report::line(&outcome), outcome.timeline);
@@ -37,13 +35,10 @@ fn must_be_green(name: &str, backend: Backend, scenario: &str) {
     assert_eq!(replayed.replay, replayed.live, "{}", outcome.timeline);
 }
 
-/// All scenarios of an agent, if all were asked for.
+/// All scenarios of an agent.
 fn everything(name: &str, backend: Backend) {
     let subject = subject(name);
-    let wanted = std::env::var("POSSE_CONFORMANCE").is_ok_and(|wanted| wanted == "all");
-    if !wanted || or_skip(subject.agent()).is_none() {
-        return;
-    }
+    let Some(_agent) = or_skip(subject.agent()) else { return };
     let outcomes = scenarios::all(subject.maker).into_iter().map(|scenario| play(subject, backend, &scenario));
     let bad: Vec<String> =
         outcomes.filter(|outcome| !outcome.is_green()).map(|outcome| report::line(&outcome)).collect();
@@ -57,11 +52,13 @@ macro_rules! conformance {
             use super::*;
             $(
                 #[test]
+                #[ignore = "judged by the clock: ./test --full"]
                 fn $scenario() {
                     must_be_green($name, Backend::$backend, stringify!($scenario));
                 }
             )*
             #[test]
+            #[ignore = "judged by the clock: ./test --full"]
             fn everything() {
                 super::everything($name, Backend::$backend);
             }

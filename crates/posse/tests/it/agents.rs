@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ pub(crate) fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
 /// Waits for a question that is on the screen: some agents announce it before they draw it.
 #[track_caller]
 pub(crate) fn question(env: &TestEnv, name: &str) -> Value {
-    let give_up = Instant::now() + Duration::from_secs(20);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         let shown = wait(env, name, "waiting_user_answer");
         if shown["dialog"] != Value::Null {

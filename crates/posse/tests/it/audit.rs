@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ fn entries(env: &TestEnv) -> Vec<Value> {
 /// The audit once it has so many entries: also of answers that nobody waits for.
 #[track_caller]
 fn when_written(env: &TestEnv, entries: usize) -> Value {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         let audit = env.http().call("GET", "/audit", "").unwrap().json();
         if audit.as_array().is_some_and(|audit| audit.len() >= entries) {
@@ -250,7 +251,7 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
         std::thread::sleep(Duration::from_millis(40 * round as u64));
         env.kill_daemon();
         approve.wait().unwrap();
-        let give_up = Instant::now() + Duration::from_secs(60);
+        let give_up = Instant::now() + PATIENCE;
         while wait(&env, "a", "waiting_user_answer,completed")["status"] != "completed" {
             assert!(Instant::now() < give_up, "it cannot be answered any more");
             // May fail: a key of before may be on its way.

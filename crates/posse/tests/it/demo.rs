@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::screen::Size;
 use posse_term::places::Places;
+use posse_testkit::PATIENCE;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};
@@ -42,7 +43,7 @@ fn places(home: &Path) -> Places {
 
 /// Waits until the demo has begun, and says what its home is.
 fn begun(env: &TestEnv) -> PathBuf {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         // The keeper, the daemon and the first agent.
         if let Some(home) = stages(env).pop().map(|stage| home(&stage)).filter(|home| processes(home).len() >= 3) {
@@ -58,7 +59,7 @@ fn begun(env: &TestEnv) -> PathBuf {
 fn assert_gone(env: &TestEnv, home: &Path) {
     assert_eq!(stages(env), Vec::<PathBuf>::new());
     assert!(!places(home).runtime.exists(), "its sockets are still there");
-    let stays = |p: &process::Process| !process::ends_within(p.pid, Duration::from_secs(5));
+    let stays = |p: &process::Process| !process::ends(p.pid);
     let left: Vec<_> = processes(home).into_iter().filter(stays).collect();
     assert!(left.is_empty(), "{left:#?}");
 }

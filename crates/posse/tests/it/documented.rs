@@ -8,9 +8,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use posse_core::screen::Size;
+use posse_testkit::PATIENCE;
 use posse_testkit::docs::{self, Typed};
 use posse_testkit::files::when_changed;
 use posse_testkit::scripted::ScriptedClaude;
@@ -22,9 +22,6 @@ use crate::cli::pid;
 use crate::env;
 use crate::loop_actor::when;
 use crate::plan_example::copy;
-
-/// How long a command may take: the longest is a whole run of the loop.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What ends otherwise than with 0, and why.
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
@@ -147,7 +144,7 @@ impl Scene {
         assert!(self.shell("posse launch --name mole -- mole").status().unwrap().success());
         // It is written when there is something in it.
         let recorded = || fs::read_dir(self.env.places().recordings()).ok()?.flatten().next();
-        when_changed(&self.env.places().recordings(), "the recording", Duration::from_secs(30), recorded);
+        when_changed(&self.env.places().recordings(), "the recording", PATIENCE, recorded);
     }
 
     fn shell(&self, line: &str) -> Command {

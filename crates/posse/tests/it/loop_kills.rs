@@ -25,14 +25,13 @@ use posse_core::rounds::Key;
 use posse_core::run::{Entry, RunStatus};
 use posse_server::api::types::{AuditEntry, Health, JournalView};
 use posse_server::runs::view::RunView;
+use posse_testkit::PATIENCE;
 use posse_testkit::{TestEnv, http, process};
 use serde_json::Value;
 
 use crate::agents::actor;
 use crate::env;
 
-/// How long one run may take, however often it is disturbed.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Kills in one run. More of them and it is more often dead than alive.
 const KILLS_PER_RUN: u32 = 25;
 
@@ -257,7 +256,7 @@ impl Scene {
     fn kill_daemon(&self, looked_after: bool) -> u32 {
         let Ok(Health { pid, .. }) = self.env.http().get::<Health>("/health") else { return 0 };
         posse_testkit::env::kill(pid);
-        let _ = process::ends_within(pid, Duration::from_secs(10));
+        let _ = process::ends(pid);
         if looked_after {
             let _ = self.runs();
         }
@@ -337,7 +336,7 @@ impl Scene {
         }
         // They were asked to leave, and that takes them a moment.
         for pid in agents {
-            assert!(process::ends_within(pid, Duration::from_secs(10)), "agent {pid} was left running\n{}", told());
+            assert!(process::ends(pid), "agent {pid} was left running\n{}", told());
         }
     }
 

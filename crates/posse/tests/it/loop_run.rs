@@ -20,6 +20,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
 use posse_testkit::files::when_changed;
@@ -29,8 +30,6 @@ use serde_json::{Value, json};
 use crate::agents::actor;
 use crate::env;
 
-/// Nothing here takes longer, on a busy machine either.
-const PATIENCE: Duration = Duration::from_secs(60);
 const STATE: &str = ".tmp/agnostic-3agents-loop-state.json";
 const TASK: &str = "For you.\n*** ORIGINAL EXPLORE SUMMARY ***\nA greeting.\n*** SCENARIO TEST ***\nGreet somebody.\n";
 /// The turns of a run that passes in its first round.

@@ -43,6 +43,7 @@ mod tmux_server;
 use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 
 fn env() -> TestEnv {
@@ -53,7 +54,7 @@ fn env() -> TestEnv {
 #[track_caller]
 fn text_when(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> String {
     use posse_testkit::stream::Stream;
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     let mut stream = Stream::open(&env.http(), id, None, 1).expect("a stream");
     stream.set_timeout(Duration::from_millis(250)).expect("a timeout");
     loop {

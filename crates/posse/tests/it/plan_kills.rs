@@ -24,13 +24,12 @@ use posse_core::plan::machine::{Event, MergeResult, RunOutcome};
 use posse_server::api::types::{Health, PlanJournalView};
 use posse_server::plans::entry::Entry;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
+use posse_testkit::PATIENCE;
 use posse_testkit::{env, process};
 
 use crate::loop_kills::{Random, first_seed, until_killed};
 use crate::plan_run::Scene;
 
-/// How long one run may take, however often it is disturbed.
-const PATIENCE: Duration = Duration::from_secs(180);
 /// Kills in one run. More of them and it is more often dead than alive.
 const KILLS_PER_RUN: u32 = 15;
 
@@ -271,7 +270,7 @@ impl Disturbed {
     fn kill_daemon(&self) -> u32 {
         let Ok(Health { pid, .. }) = self.scene.env.http().get::<Health>("/health") else { return 0 };
         env::kill(pid);
-        let _ = process::ends_within(pid, Duration::from_secs(10));
+        let _ = process::ends(pid);
         1
     }
 
@@ -294,7 +293,7 @@ impl Disturbed {
                 let Some(keeper) = self.scene.env.keeper_pid() else { return 0 };
                 self.keeper_kills.fetch_add(1, Ordering::Relaxed);
                 env::kill(keeper);
-                let _ = process::ends_within(keeper, Duration::from_secs(10));
+                let _ = process::ends(keeper);
                 1 + self.kill_daemon()
             }
         }

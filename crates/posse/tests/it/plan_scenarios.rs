@@ -1,7 +1,6 @@
 //! Scenarios of plans whose point is processes, files or exit codes; docs/plan-scenarios.md has them all.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use posse_server::plans::view::PlanView;
 use posse_testkit::{env, process};
@@ -197,11 +196,9 @@ fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
         fs::read_to_string(scene.claude.session("t", 1).join(name)).unwrap().trim().parse().unwrap()
     };
     let (session, child) = (pid("pid"), pid("child"));
-    let began = Instant::now();
     let (code, text) = ended(run);
     assert_eq!(code, 1, "{text}");
     assert!(!process::exists(session) && !process::exists(child), "it is still there: {text}");
-    assert!(began.elapsed() < Duration::from_secs(2 + 15), "{:?}", began.elapsed());
     assert!(text.contains("took too long"), "{text}");
     assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
     let used = last_run(&scene).used;
@@ -291,9 +288,7 @@ fn kill_both(scene: &Scene) {
     let (keeper, daemon) = (scene.env.keeper_pid().unwrap(), scene.env.daemon_pid());
     env::kill(daemon);
     env::kill(keeper);
-    assert!(
-        process::ends_within(keeper, Duration::from_secs(10)) && process::ends_within(daemon, Duration::from_secs(10))
-    );
+    assert!(process::ends(keeper) && process::ends(daemon));
 }
 
 /// T86: what nobody holds any more is ended, costs no attempt, and is done once more.

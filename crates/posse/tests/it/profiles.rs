@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_core::rounds::{Key, Role};
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 
 use crate::env;
@@ -107,7 +108,7 @@ fn a_client_of_the_original_api_finds_the_five_roles() {
         let file = env.work().join(role.key().file_name());
         let message = format!("Do your part.\nWrite your answer to {}.", file.display());
         client.ok("POST", &format!("/terminals/{id}/input"), &[("message", &message)]);
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = Instant::now() + PATIENCE;
         let answer = loop {
             let status = client.ok("GET", &format!("/terminals/{id}"), &[])["status"].clone();
             if let (Ok(answer), true) = (fs::read_to_string(&file), status == "completed" || status == "idle") {

@@ -10,6 +10,7 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_term::cast::{Reader, What};
 use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::env::on_tmux;
 
@@ -25,7 +26,7 @@ fn path(env: &TestEnv, id: TerminalId) -> PathBuf {
 /// What a recording shows at its end, once it shows this. Nothing tells when the file has grown.
 #[track_caller]
 fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> Screen {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     loop {
         let screen = File::open(path(env, id)).ok().and_then(|file| {
             let reader = Reader::new(BufReader::new(file)).ok()?;
@@ -75,7 +76,7 @@ fn a_recording_shows_what_the_terminal_did() {
     assert!(files > 0 && usage["usage"]["recordings_bytes"].as_u64().unwrap() >= files, "{usage}");
     assert!(env.run(["ls", "--all"]).ok().contains("recordings"));
     env.run(["kill", id.as_str()]).ok();
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     while path(&env, id).exists() {
         assert!(Instant::now() < give_up, "the recording of a terminal that is forgotten stays");
         std::thread::sleep(Duration::from_millis(20));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use posse_core::screen::Size;
 use posse_server::api::types::{StreamMessage, StreamRequest};
+use posse_testkit::PATIENCE;
 use posse_testkit::process;
 use posse_testkit::stream::{Item, Stream};
 
@@ -71,14 +72,14 @@ fn a_closed_door_is_closed_for_those_inside_too() {
     let listening = env.run(["serve", "--json", "--listen", "127.0.0.1:0", "--no-auth"]).json();
     let address = listening["listening"]["address"].as_str().unwrap().to_owned();
     let mut inside = TcpStream::connect(&address).unwrap();
-    inside.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    inside.set_read_timeout(Some(PATIENCE)).unwrap();
     let ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     inside.write_all(ask.as_bytes()).unwrap();
     let mut head = [0; 12];
     inside.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     let mut watching = TcpStream::connect(&address).unwrap();
-    watching.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    watching.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(
         watching,
         "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

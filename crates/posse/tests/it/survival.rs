@@ -8,6 +8,7 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::{Screen, Size};
 use posse_server::api::types::{Input, StreamMessage, Terminal};
 use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_testkit::PATIENCE;
 use posse_testkit::env::on_tmux;
 use posse_testkit::stream::{Item, Stream};
 use posse_testkit::{TestEnv, http};
@@ -58,7 +59,7 @@ impl Progress {
     #[track_caller]
     fn wait(&self, enough: impl Fn((u64, u64)) -> bool) {
         let made = self.made.lock().unwrap();
-        let patience = Duration::from_secs(30);
+        let patience = PATIENCE;
         let (made, waited) = self.changed.wait_timeout_while(made, patience, |made| !enough(*made)).unwrap();
         assert!(!waited.timed_out(), "no progress after {} connections and {} bytes", made.0, made.1);
     }
@@ -310,7 +311,7 @@ fn a_dead_daemon_is_restarted_without_being_asked() {
     let env = env();
     env.launch(&["sleep", "1000"]);
     let first = env.kill_daemon();
-    let give_up = std::time::Instant::now() + Duration::from_secs(30);
+    let give_up = std::time::Instant::now() + PATIENCE;
     while !env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
         assert!(std::time::Instant::now() < give_up);
         std::thread::sleep(Duration::from_millis(1));
@@ -368,10 +369,7 @@ fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
         env.kill_daemon();
         // At once: the next one may still be on its way to tmux.
         env.run(["stop", "--all"]).ok();
-        assert!(
-            posse_testkit::process::ends_within(server, Duration::from_secs(10)),
-            "the tmux server was left behind"
-        );
+        assert!(posse_testkit::process::ends(server), "the tmux server was left behind");
         assert!(!env.places().tmux_socket().exists());
     }
 }
@@ -441,7 +439,7 @@ fn programs_in_tmux_outlive_a_daemon_that_cannot_reach_it() {
     std::fs::rename(tools.join("tmux"), tools.join("away")).unwrap();
     env.kill_daemon();
     env.run(["stop", "--all"]).ok();
-    assert!(posse_testkit::process::ends_within(program, Duration::from_secs(10)), "it was left behind");
+    assert!(posse_testkit::process::ends(program), "it was left behind");
     std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
     env.run(["ls"]).ok();
 }
@@ -454,7 +452,7 @@ fn whoever_watches_a_flood_hears_of_its_end() {
         let id = env.launch(&["sh", "-c", "while :; do echo a flood of words; done"]);
         text_when(&env, id, |text| text.contains("flood"));
         let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
-        stream.set_timeout(Duration::from_secs(20)).unwrap();
+        stream.set_timeout(PATIENCE).unwrap();
         env.run(["kill", id.as_str()]).ok();
         loop {
             match stream.next_item() {
@@ -484,6 +482,6 @@ fn two_stops_at_once() {
     crate::loop_actor::when("it is asked to end", || env.work().join("asked").exists().then_some(()));
     let mut other = stop(&["stop", "--quiet"]);
     assert!(all.wait().unwrap().success() && other.wait().unwrap().success());
-    assert!(posse_testkit::process::ends_within(program, Duration::from_secs(10)), "it was left behind");
+    assert!(posse_testkit::process::ends(program), "it was left behind");
     crate::loop_actor::when("nothing is left", || env.processes().is_empty().then_some(()));
 }

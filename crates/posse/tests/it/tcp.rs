@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub(crate) fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
 /// A request written by hand, so that nothing tidies it up on the way.
 fn raw(address: SocketAddr, request: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -86,7 +87,7 @@ fn a_client_of_the_original_api_works_unchanged() {
         );
         // Five words that no query string survives by luck.
         client.ok("POST", &format!("{path}/input"), &[("message", "echo \"a+b & c=d; é\" $((6 * 7))")]);
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = Instant::now() + PATIENCE;
         loop {
             let full = client.ok("GET", &format!("{path}/output"), &[("mode", "full")]);
             if full["output"].as_str().unwrap().contains("a+b & c=d; é 42") {
@@ -251,7 +252,7 @@ fn streams_count_among_those_who_are_connected() {
     );
     let connect = || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(upgrade.as_bytes()).unwrap();
         stream
     };
@@ -265,6 +266,6 @@ fn streams_count_among_those_who_are_connected() {
     one_more.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     answered(&mut one_more).unwrap_err();
     streams.pop();
-    one_more.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    one_more.set_read_timeout(Some(PATIENCE)).unwrap();
     answered(&mut one_more).unwrap();
 }

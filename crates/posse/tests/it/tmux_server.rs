@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
+use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
 
@@ -90,7 +91,7 @@ impl User {
     /// Waits for tmux, which tells nobody.
     #[track_caller]
     fn until(&self, what: &str, fits: impl Fn() -> bool) {
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = Instant::now() + PATIENCE;
         while !fits() {
             assert!(Instant::now() < give_up, "{what} never came");
             std::thread::sleep(Duration::from_millis(20));

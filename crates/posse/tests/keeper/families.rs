@@ -65,9 +65,8 @@ fn a_scattered_family_ends_whole_and_no_other_is_touched() {
     let (other, _) = start_family(&keeper, &mut peer, "sleep 1000 & echo all started; exec sleep 1000", 2, 0);
     let (id, hidden) = start_family(&keeper, &mut peer, SCATTERED, CARRYING, HIDDEN);
     assert!(hidden.iter().all(|pid| process::exists(*pid)), "{hidden:?}");
-    let began = Instant::now();
-    assert_eq!(peer.end(id, 20_000), 0);
-    assert!(began.elapsed() < Duration::from_secs(15), "nobody had to be killed");
+    // If one had to be killed, the grace would outlast the patience of this test.
+    assert_eq!(peer.end(id, 3_600_000), 0);
     assert_eq!(carriers(id), 0);
     assert_eq!(peer.until_exit(id), Exit::Signal(15));
     for pid in hidden {

@@ -168,7 +168,7 @@ impl Keeper {
 
     /// Ends what it has and lets it leave. Not done if it cannot be talked to.
     fn close(&self) -> Result<(), Closed> {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         let mut peer = Peer::connect(&self.socket()).map_err(|_| Closed)?;
         let hello = Request::Hello { version: wire::VERSION, daemon: false };
         peer.send_all(&[hello, Request::List]);
@@ -186,7 +186,7 @@ impl Keeper {
             }
         }
         peer.send(&Request::Rest);
-        if process::ends_within(self.pid(), Duration::from_secs(10)) { Ok(()) } else { Err(Closed) }
+        if process::ends(self.pid()) { Ok(()) } else { Err(Closed) }
     }
 }
 

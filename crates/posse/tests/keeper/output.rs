@@ -6,7 +6,7 @@ use posse_core::status::Exit;
 use posse_term::wire::{self, Event, Program, Request, Stream, WINDOW};
 
 use crate::keeper::{Keeper, new_id};
-use crate::peer::Acknowledging;
+use crate::peer::{Acknowledging, PATIENCE};
 
 /// What `seq` prints on a terminal.
 fn numbers(last: u32) -> Vec<u8> {
@@ -180,8 +180,8 @@ fn one_who_never_reads_delays_nobody_else() {
     let (flood, parrot) = (new_id(), new_id());
     witness.follow(parrot, keeper.parrot(parrot));
     witness.until_printed(parrot, "ready");
-    let began = Instant::now();
-    witness.spawn(flood, seq(&keeper, flood, 500_000, 128 << 10));
+    // If it were held back whenever its ring is full, it would not end within the patience of this test.
+    witness.spawn(flood, seq(&keeper, flood, 500_000, 16 << 10));
     for peer in [&mut deaf, &mut deaf_daemon] {
         peer.attach(flood, 0);
         peer.attach(parrot, 0);
@@ -192,7 +192,6 @@ fn one_who_never_reads_delays_nobody_else() {
         witness.until_printed(parrot, &said);
     }
     assert_eq!(witness.until_exit(flood), Exit::Code(0), "it is waited for once, for two seconds");
-    assert!(began.elapsed() < Duration::from_secs(15), "the program was held back for {:?}", began.elapsed());
     assert_eq!(witness.heard(parrot).text().len(), "ready".len() + 9 * 3 + 11 * 4, "others got everything, once");
 }
 
@@ -218,7 +217,9 @@ fn waiting_for_a_stuck_daemon_costs_no_time() {
 fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
     let keeper = Keeper::start();
     let mut witness = keeper.peer();
-    for (attempt, on_pipes) in [false, true, false, true, false, true].into_iter().enumerate() {
+    let give_up = Instant::now() + PATIENCE;
+    for (attempt, on_pipes) in [false, true].into_iter().cycle().enumerate() {
+        assert!(Instant::now() < give_up, "the machine is too busy to tell");
         let mut daemon = keeper.daemon();
         // So much of another terminal that nothing else fits into what is on its way to the daemon.
         let noise = new_id();
@@ -261,7 +262,6 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
             }
         }
     }
-    panic!("the machine is too busy to tell");
 }
 
 /// A program that ended is announced a moment after its end at the latest, if something else holds its output open;
@@ -270,7 +270,8 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
 fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
     let keeper = Keeper::start();
     let mut witness = keeper.peer();
-    for _ in 0..6 {
+    let give_up = Instant::now() + PATIENCE;
+    while Instant::now() < give_up {
         let mut daemon = keeper.daemon();
         let (id, clock) = (new_id(), new_id());
         let began = Instant::now();

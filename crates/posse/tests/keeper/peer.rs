@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_term::wire::{self, Event, InputRefusal, Program, Request, Stream, Summary, Wiring};
-
-/// How long anything may take before it counts as never. Generous: other tests share the machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use posse_testkit::PATIENCE;
 
 /// What this peer tells the keeper of the output it has dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

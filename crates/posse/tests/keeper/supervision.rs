@@ -2,7 +2,6 @@
 //! runs `EXECUTABLE serve --foreground`, and the executable here is `sh`.
 
 use std::fs;
-use std::time::Duration;
 
 use posse_term::wire::{Event, Request};
 use posse_testkit::process;
@@ -20,7 +19,7 @@ fn end_daemons(keeper: &Keeper) {
     let pids = fs::read_to_string(keeper.work().join("pids")).unwrap_or_default();
     for pid in pids.lines().filter_map(|line| line.parse().ok()).filter(|pid| process::exists(*pid)) {
         posse_testkit::env::kill(pid);
-        assert!(process::ends_within(pid, Duration::from_secs(10)));
+        assert!(process::ends(pid));
     }
 }
 

@@ -101,7 +101,7 @@ fn kept(repo: &Repo, areas: &Areas, session: &Session, what: &str) {
 }
 
 async fn within<T>(repo: &Repo, kill: Option<u64>, deed: impl Future<Output = T>) -> Option<T> {
-    let done = tokio::time::timeout(Duration::from_millis(kill.unwrap_or(60_000)), deed).await;
+    let done = tokio::time::timeout(Duration::from_millis(kill.unwrap_or(300_000)), deed).await;
     wait_for_gits(&repo.root);
     done.ok()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posse_core::plan::machine::{GateFailure, MergeResult};
 
@@ -260,17 +260,15 @@ async fn a_check_gets_its_time_and_no_more_and_is_not_repeated() {
     let area = begin(&areas, "1").await;
     write(&area.directory, "b", "work\n");
     let count = repo.root.join(".git/count");
-    let counting = gates(&[&format!("echo x >> {}; sleep 60 & true", count.display())]);
-    let began = Instant::now();
+    let counting = gates(&[&format!("echo x >> {}; sleep 1000 & true", count.display())]);
     for _ in 0..2 {
         assert_eq!(areas.check(&area, &words(&area), &counting).await, None);
     }
     merged(&areas.merge(&area, &words(&area), &counting).await);
     assert_eq!(fs::read_to_string(count).unwrap(), "x\n", "these files were checked already");
-    let slow = Gates { limit: Duration::from_millis(300), ..gates(&["sleep 60"]) };
+    let slow = Gates { limit: Duration::from_millis(300), ..gates(&["sleep 1000"]) };
     let failure = areas.check(&area, &words(&area), &slow).await.unwrap();
     assert!(failure.message.starts_with("did not end within 0 s"), "{failure:?}");
-    assert!(began.elapsed() < Duration::from_secs(15));
     let environment = gates(&["test -z \"$HOME\" && test -z \"$GIT_DIR\""]);
     assert_eq!(areas.check(&area, &words(&area), &environment).await, None);
 }

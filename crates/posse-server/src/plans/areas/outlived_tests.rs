@@ -37,7 +37,7 @@ async fn a_commit_that_outlived_its_daemon_is_waited_for() {
     assert!((&mut seal).now_or_never().is_none(), "it waits");
     assert_eq!(git::ASKED.take(), [""; 0], "for that git, before any other");
     fs::write(repo.root.with_file_name("go"), "\n").unwrap();
-    let sealed = tokio::time::timeout(Duration::from_secs(60), seal).await.expect("it ends").unwrap();
+    let sealed = tokio::time::timeout(Duration::from_secs(300), seal).await.expect("it ends").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(git_in(&area.directory, &["log", "--format=%s %H", "main..HEAD"]), format!("ours {sealed}"));
     assert_eq!(

@@ -176,7 +176,7 @@ async fn play(acts: &[Act]) {
                 commits.extend(areas.seal(&made[*task], &words(&made[*task])).await);
             }
             Act::Merge(task, kill) if made[*task].directory.exists() => {
-                let limit = Duration::from_millis(kill.unwrap_or(60_000));
+                let limit = Duration::from_millis(kill.unwrap_or(300_000));
                 let result = tokio::time::timeout(limit, merge(&areas, &made[*task])).await;
                 killed = result.is_err();
                 wait_for_gits(&repo.root);

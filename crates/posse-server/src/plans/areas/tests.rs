@@ -121,7 +121,7 @@ pub(crate) fn gates(commands: &[&str]) -> Gates {
     let gate = |command: &&str| Gate { name: "check".into(), command: (*command).into(), when: GateWhen::AfterTask };
     Gates {
         commands: commands.iter().map(gate).collect(),
-        limit: Duration::from_secs(20),
+        limit: Duration::from_secs(300),
         environment: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         stop: None,
     }
