@@ -73,8 +73,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
          A scenario is green (✓) with at least {:.1} % right, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
          `{COMMAND}` plays everything (an hour and\n\
          a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
-         are kept in `target/conformance`, with their recordings and timelines. A part of it is played by `./test`, all of it\n\
-         with `POSSE_CONFORMANCE=all cargo nextest run -p posse --test conformance`.\n\n\
+         are kept in `target/conformance`, with their recordings and timelines. `./test --full` plays it too.\n\n\
          Measured {date} on {machine}. {note}\n\n{}",
         RIGHT * 100.0,
         replays(outcomes),

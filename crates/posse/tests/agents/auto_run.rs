@@ -136,11 +136,13 @@ fn works_through_the_example(agent: &Agent) {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn claude_2_1_197_works_through_the_example() {
     or_skip(Agent::claude(CLAUDE[0])).iter().for_each(works_through_the_example);
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn claude_2_1_325_works_through_the_example() {
     or_skip(Agent::claude(CLAUDE[1])).iter().for_each(works_through_the_example);
 }

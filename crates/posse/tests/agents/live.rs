@@ -83,18 +83,21 @@ fn fits(agent: &Agent, provider: &str) {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn claude_fits() {
     let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
     fits(&agent, "claude_code");
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn codex_fits() {
     let Some(agent) = or_skip(Agent::codex(CODEX[1])) else { return };
     fits(&agent, "codex");
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn an_older_codex_fits() {
     let Some(agent) = or_skip(Agent::codex(CODEX[0])) else { return };
     fits(&agent, "codex");
@@ -102,6 +105,7 @@ fn an_older_codex_fits() {
 
 /// As if a new version drew its questions otherwise than our rules believe.
 #[test]
+#[ignore = "./test --full"]
 fn a_rule_that_does_not_fit_is_named() {
     let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
     let user = User::with(&agent);
@@ -135,6 +139,7 @@ fn a_rule_that_does_not_fit_is_named() {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn interrupted_it_clears_everything_away() {
     let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
     let user = User::with(&agent);

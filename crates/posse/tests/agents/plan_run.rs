@@ -57,6 +57,7 @@ fn carries_out_a_task(agent: &Agent, provider: &str) {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn claude_code_carries_out_a_task() {
     for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::claude(version))) {
         carries_out_a_task(&agent, "claude_code");
@@ -64,6 +65,7 @@ fn claude_code_carries_out_a_task() {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn codex_carries_out_a_task() {
     for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {
         carries_out_a_task(&agent, "codex");
@@ -166,6 +168,7 @@ fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn claude_code_carries_out_the_example() {
     // It edits what it has read.
     let documents = [
@@ -178,6 +181,7 @@ fn claude_code_carries_out_the_example() {
 }
 
 #[test]
+#[ignore = "./test --full"]
 fn codex_carries_out_the_example() {
     let documents = ["{ run = { command = \"printf -- '- `notes count`\\\\n' >> USAGE.md\" } }"];
     for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {

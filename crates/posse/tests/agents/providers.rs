@@ -88,6 +88,7 @@ mod opencode {
 
     /// By the plugin that posse gives it.
     #[test]
+    #[ignore = "./test --full"]
     fn it_reports_itself() {
         let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
         let server = ModelServer::script("[[turn]]\nsteps = [{ text = \"Good\" }, { wait_for = \"never\" }]");
@@ -107,16 +108,19 @@ mod opencode {
     }
 }
 
+/// One module per agent and version. The turn of the newest version is the smoke test of `./test`.
 macro_rules! provider {
-    ($($name:ident: $agent:expr, $provider:literal;)*) => {$(
+    ($($(#[$attribute:meta])? $name:ident: $agent:expr, $provider:literal;)*) => {$(
         mod $name {
             use super::*;
             #[test]
+            $(#[$attribute])?
             fn a_turn_by_provider() {
                 let Some(agent) = or_skip($agent) else { return };
                 a_turn(&agent, $provider);
             }
             #[test]
+            #[ignore = "./test --full"]
             fn trusted_by_provider() {
                 let Some(agent) = or_skip($agent) else { return };
                 trust(&agent, $provider);
@@ -126,6 +130,7 @@ macro_rules! provider {
 }
 
 provider! {
+    #[ignore = "./test --full"]
     claude_197: Agent::claude("2.1.197"), "claude_code";
     claude_325: Agent::claude("2.1.325"), "claude_code";
     codex_166: Agent::codex("0.166.0"), "codex";

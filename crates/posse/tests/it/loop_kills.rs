@@ -2,11 +2,10 @@
 //! then a person looks, and goes on. Whatever happens, the run comes to the end it would have come to: the same answers, no
 //! task given twice to the same agent, no permission accepted that is not in the audit, nothing left behind.
 //!
-//! A part of it runs with the other tests. All of it, 200 kills and a few minutes, for each backend:
+//! A part of it runs with the other tests. All of it, 200 kills and a few minutes:
 //!
 //! ```text
-//! cargo nextest run -p posse --test it --run-ignored only -E 'test(loop_kills)' --no-capture
-//! POSSE_TEST_BACKEND=tmux cargo nextest run …
+//! cargo test -p posse --test it loop_kills -- --ignored --nocapture
 //! ```
 //!
 //! Every run prints its seed; `POSSE_KILLS_SEED=…` begins with that one. The moments are then the same as far as they depend
@@ -462,7 +461,7 @@ fn whoever_is_killed_the_run_comes_to_the_same_end() {
 }
 
 #[test]
-#[ignore = "takes minutes: see the top of this file"]
+#[ignore = "takes minutes: ./test --full"]
 fn two_hundred_kills_and_every_run_comes_to_the_same_end() {
     until_killed(200, |seed| play(seed, KILLS_PER_RUN));
 }

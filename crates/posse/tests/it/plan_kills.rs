@@ -6,7 +6,7 @@
 //! A part of it runs with the other tests. All of it, 200 kills and some minutes:
 //!
 //! ```text
-//! cargo nextest run -p posse --test it --run-ignored only -E 'test(plan_kills)' --no-capture
+//! cargo test -p posse --test it plan_kills -- --ignored --nocapture
 //! ```
 //!
 //! Every run prints its seed; `POSSE_KILLS_SEED=…` begins with that one.
@@ -475,7 +475,7 @@ fn whoever_is_killed_the_plan_comes_to_the_same_end() {
 }
 
 #[test]
-#[ignore = "takes minutes: see the top of this file"]
+#[ignore = "takes minutes: ./test --full"]
 fn two_hundred_kills_and_every_plan_comes_to_the_same_end() {
     until_killed(200, |seed| play(seed, KILLS_PER_RUN));
 }

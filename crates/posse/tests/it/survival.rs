@@ -15,8 +15,6 @@ use posse_testkit::{TestEnv, http};
 
 use crate::{env, text_when};
 
-const KILLS: u32 = 200;
-
 /// Types the numbers from 1 on, one at a time, until told to stop; each until it is sure that it arrived.
 fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64 {
     let mut number = 0;
@@ -94,7 +92,17 @@ fn follow(client: &http::Client, id: TerminalId, progress: &Progress) -> Vec<u8>
 }
 
 #[test]
+fn forty_kills_in_the_middle_of_input_and_output() {
+    kills_in_the_middle_of_input_and_output(40);
+}
+
+#[test]
+#[ignore = "takes minutes: ./test --full"]
 fn two_hundred_kills_in_the_middle_of_input_and_output() {
+    kills_in_the_middle_of_input_and_output(200);
+}
+
+fn kills_in_the_middle_of_input_and_output(kills: u32) {
     if on_tmux() {
         return; // keeps no stream to continue; `a_hundred_kills_over_tmux` says what holds there
     }
@@ -121,7 +129,7 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
     };
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut connections = 0;
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -166,7 +174,7 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
     let kept: String =
         reference.history().map(|row| format!("{row}\n")).collect::<String>() + &reference.screen().text();
     assert_eq!(full, kept, "what scrolled off is there as well");
-    println!("{KILLS} kills, {typed} inputs, {} lines of output", lines.len());
+    println!("{kills} kills, {typed} inputs, {} lines of output", lines.len());
 }
 
 /// tmux cannot say after a crash whether input arrived. So some of it is reported as uncertain; the rest arrived, once,
