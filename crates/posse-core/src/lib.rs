@@ -24,3 +24,4 @@ pub mod signal;
 pub mod status;
 pub mod time;
 pub mod turn;
+pub mod variables;

@@ -47,6 +47,8 @@ pub enum Wrong {
     Type { wanted: &'static str, found: &'static str },
     #[error("{0:?} is not a whole number")]
     Number(String),
+    #[error("{0:?} is not a boolean; use {words}", words = crate::variables::BOOLEAN_WORDS)]
+    Boolean(String),
     #[error("{found} is out of range: {}", range(*.min, *.max))]
     Range { min: u32, max: Option<u32>, found: i64 },
     #[error("there is no provider {name:?}; there are {}", .known.join(", "))]

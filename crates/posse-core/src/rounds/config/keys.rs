@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::error::Wrong;
 use crate::rounds::Role;
+use crate::variables::boolean;
 
 /// One key.
 pub(super) struct Key {
@@ -19,6 +20,8 @@ pub(super) enum Kind {
     /// A text that may be absent; a blank one is.
     Path,
     Bool,
+    /// A boolean whose variable is true only if it is exactly `1`.
+    OptIn,
     Whole {
         min: u32,
         max: u32,
@@ -70,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
     key("handoff.idle_grace_seconds", "IDLE_GRACE_SECONDS", from(0)),
     key("handoff.response_timeout", "RESPONSE_TIMEOUT", from(1)),
     key("handoff.max_file_reminders", "MAX_FILE_REMINDERS", Kind::WholeOrNone),
-    key("handoff.auto_accept_permissions", "AUTO_ACCEPT_PERMISSIONS", Kind::Bool),
+    key("handoff.auto_accept_permissions", "AUTO_ACCEPT_PERMISSIONS", Kind::OptIn),
     key("handoff.waiting_timeout", "WAITING_TIMEOUT", from(0)),
     key("notifications.ntfy_topic", "NTFY_TOPIC", Kind::Text),
     key("notifications.ntfy_url", "NTFY_URL", Kind::Text),
@@ -110,7 +113,9 @@ impl Kind {
                 Some(_) => Ok(value.clone()),
                 None => wrong_type("a string"),
             },
-            Kind::Bool => value.as_bool().map_or_else(|| wrong_type("true or false"), |_| Ok(value.clone())),
+            Kind::Bool | Kind::OptIn => {
+                value.as_bool().map_or_else(|| wrong_type("true or false"), |_| Ok(value.clone()))
+            }
             Kind::Whole { min, max } => {
                 let Some(number) = whole(value) else { return wrong_type("a whole number") };
                 let within = u32::try_from(number).ok().filter(|number| (min..=max).contains(number));
@@ -134,11 +139,11 @@ impl Kind {
         }
     }
 
-    /// What a variable says, before it is checked. Of truths only `1` is one: what switches guards off must be said
-    /// exactly.
+    /// Parses the value of a variable. `check` still has to look at the result.
     pub(super) fn read_variable(self, text: &str) -> Result<Value, Wrong> {
         match self {
-            Kind::Bool => Ok(Value::Bool(text == "1")),
+            Kind::Bool => boolean(text).map(Value::Bool).ok_or_else(|| Wrong::Boolean(text.to_owned())),
+            Kind::OptIn => Ok(Value::Bool(text == "1")),
             Kind::Whole { .. } | Kind::WholeOrNone => {
                 text.trim().parse::<i64>().map(Value::from).map_err(|_| Wrong::Number(text.to_owned()))
             }

@@ -9,6 +9,7 @@ use super::error::{ConfigError, Place, UnknownName, Wrong};
 use super::keys::{AGENT_KEYS, KEYS, Key, Kind, type_of};
 use super::{Config, UserDefaults};
 use crate::rounds::Role;
+use crate::variables::boolean;
 
 pub(super) const AUTO_ACCEPT: &str = "handoff.auto_accept_permissions";
 
@@ -214,8 +215,8 @@ impl<'a> Layers<'a> {
         let found =
             names.into_iter().find_map(|name| env(&name).filter(|text| !text.is_empty()).map(|text| (name, text)));
         let Some((name, text)) = found else { return Ok(()) };
-        if matches!(key.kind, Kind::Bool) && text != "0" && text != "1" {
-            self.warnings.push(format!("{name} is {text:?}, which counts as off: only 1 means on, and 0 off"));
+        if matches!(key.kind, Kind::OptIn) && text != "1" && boolean(&text) != Some(false) {
+            self.warnings.push(format!("{name} is {text:?}, which counts as off: only 1 means on"));
         }
         let place = Place::Variable(name);
         let value = match key.kind.read_variable(&text) {

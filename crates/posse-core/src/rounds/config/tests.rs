@@ -39,8 +39,8 @@ fn only(path: &str, value: &Value) -> String {
 fn samples(key: &keys::Key) -> [(Value, &'static str); 2] {
     let not_the_default = !at(&Config::default(), key.path).as_bool().unwrap_or(false);
     match key.kind {
-        Kind::Bool if not_the_default => [(json!(true), "1"), (json!(true), "1")],
-        Kind::Bool => [(json!(false), "0"), (json!(false), "0")],
+        Kind::Bool | Kind::OptIn if not_the_default => [(json!(true), "1"), (json!(true), "1")],
+        Kind::Bool | Kind::OptIn => [(json!(false), "0"), (json!(false), "0")],
         Kind::Whole { max: 4, .. } => [(json!(1), "1"), (json!(2), "2")],
         Kind::Whole { .. } | Kind::WholeOrNone => [(json!(77), "77"), (json!(78), " 78 ")],
         Kind::Role => [(json!("tester"), "tester"), (json!("programmer"), "programmer")],
@@ -142,11 +142,33 @@ fn no_variable_sets_what_runs_programs_or_may_be_somebody_elses() {
 }
 
 #[test]
-fn s_147_to_149_a_variable_is_on_only_if_it_is_1() {
+fn boolean_variables_accept_eight_words_and_reject_everything_else() {
+    let booleans = KEYS.iter().filter(|key| matches!(key.kind, Kind::Bool));
+    let names: Vec<(&str, &str)> = booleans.filter_map(|key| Some((key.path, key.variable?))).collect();
+    assert!(names.contains(&("handoff.strict_file_handoff", "STRICT_FILE_HANDOFF")), "{names:?}");
+    for (path, name) in names {
+        for (words, expected) in [(["true", "YES", "on", "1"], true), (["0", "False", "no", "off"], false)] {
+            for word in words {
+                let config = good(&only(path, &json!(!expected)), &[(name, word)]).config;
+                assert_eq!(at(&config, path), json!(expected), "{name}={word}");
+            }
+        }
+        for wrong in ["2", "strict", "y", "truee"] {
+            let error = resolve("", &[(name, wrong)]).unwrap_err();
+            let expected =
+                format!("the variable {name}: {wrong:?} is not a boolean; use true, yes, on, 1, false, no, off or 0");
+            assert_eq!(error, expected);
+        }
+    }
+}
+
+#[test]
+fn s_147_to_149_auto_accept_variable_is_on_only_if_it_is_1() {
     let on = r#"{"handoff": {"auto_accept_permissions": true}}"#;
     for (value, expected, warned) in [
         ("1", true, false),
-        ("0", false, false),   // S-149
+        ("0", false, false), // S-149
+        ("off", false, false),
         ("", true, false),     // S-148
         ("true", false, true), // S-147
         ("yes", false, true),

@@ -75,6 +75,10 @@ fn agent_writes_response_file_and_terminal_becomes_idle() {
 fn startup_guard_blocks_premature_grace_timer() {
     let script = [(0, completed()), (9_900, busy()), (60_000, file("a")), (60_500, completed())];
     check("S-13", rules(), &script, &[(60_500, "File a")]);
+    // The stale status stands for longer than the grace. A grace timer that counted from the dispatch would fail the turn at
+    // 10 s, and one that counted while the guard was active would fail it when the guard is released.
+    let script = [(0, completed()), (19_900, busy()), (60_000, file("a")), (60_500, completed())];
+    check("S-13, slow start", rules(), &script, &[(10_000, NEVER), (60_500, "File a")]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `posse auto`: begin a pipeline and follow it.
 
-use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox, Switches};
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::auto::settings::Mode;
 use posse_core::rounds::config::{Config as LoopConfig, Notifications};
 use posse_server::api::types::{AutoIn, AutoLimitsIn, MeansIn};
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
 pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
     let asked = jiff::Timestamp::now();
     let configured = configuration::load(&args.place.project()?)?;
-    let sandbox = args.sandbox(configured.config().sandbox.enabled)?;
+    let sandbox = configured.sandbox(args.no_sandbox, ui)?;
     if args.dry_run {
         return dry_run::run(&args, ui);
     }
@@ -107,18 +107,6 @@ pub(super) fn means() -> MeansIn {
 }
 
 impl RunArgs {
-    fn sandbox(&self, configured: bool) -> Result<Sandbox, Error> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
-        let switches = Switches {
-            no_sandbox: self.no_sandbox,
-            variable: set.as_deref(),
-            legacy_variable: legacy.as_deref(),
-            config: Some(configured),
-        };
-        Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
-    }
-
     /// When it is through.
     fn mode(&self) -> Mode {
         match (self.once || self.item.is_some(), self.drain) {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use posse_agents::headless::{LEGACY_VARIABLE, Sandbox, Switches, VARIABLE, legacy_warning};
 use posse_core::audit::Hash;
 use posse_core::plan::config::{
     Config, DEFAULT_FILE, FILE, Format, LEGACY_FILE, Layer, Origin, Resolved, Whose, resolve,
@@ -33,6 +34,23 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn config(&self) -> &Config {
         &self.resolved.config
+    }
+
+    /// Decides whether sessions are confined: `--no-sandbox`, else the environment, else the configuration.
+    pub(crate) fn sandbox(&self, no_sandbox: bool, ui: &Ui) -> Result<Sandbox, Error> {
+        let value = |name: &str| std::env::var(name).ok();
+        let variable = value(VARIABLE);
+        let legacy_variable = value(LEGACY_VARIABLE);
+        if let Some(warning) = legacy_variable.as_deref().and_then(legacy_warning) {
+            ui.warn(&format!("warning: {warning}"));
+        }
+        let switches = Switches {
+            no_sandbox,
+            variable: variable.as_deref(),
+            legacy_variable: legacy_variable.as_deref(),
+            config: Some(self.config().sandbox.enabled),
+        };
+        Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
     }
 }
 

@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use posse_agents::headless::agent_file::{self, AgentFile};
-use posse_agents::headless::{
-    Abilities, Dialect, Policy, Request, Sandbox, Scope, Switches, build_permission_flags, explain_flags,
-};
+use posse_agents::headless::{Abilities, Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
 use posse_core::plan::config::Config;
 use serde_json::json;
 
@@ -30,15 +28,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::failed(error.to_string());
     let loaded = configuration::load(Path::new("."))?;
     let config = loaded.config();
-    let variable = |name: &str| std::env::var(name).ok();
-    let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
-    let switches = Switches {
-        no_sandbox: args.no_sandbox,
-        variable: set.as_deref(),
-        legacy_variable: legacy.as_deref(),
-        config: Some(config.sandbox.enabled),
-    };
-    let sandbox = Sandbox::decide(&switches).map_err(|error| failed(&error))?;
+    let sandbox = loaded.sandbox(args.no_sandbox, ui)?;
     let commands = config.checks().into_iter().map(|gate| gate.command).collect();
     let policy = Policy::configured(&config.sandbox, commands);
     let file = agent(Path::new("."), &args.agent, config)?;

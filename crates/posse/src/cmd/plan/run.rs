@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox, Switches};
+use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::plan::Problem;
-use posse_core::plan::config::{Config as PlanConfig, state_dir};
+use posse_core::plan::config::state_dir;
 use posse_core::plan::machine::RunOutcome;
 use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
@@ -128,7 +128,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         let wrong = |problem: Problem| Error::Usage(format!("--state: {}", problem.message));
         configured.resolved.config.state_dir = state_dir(state).map_err(wrong)?;
     }
-    let sandbox = args.sandbox(configured.config())?;
+    let sandbox = configured.sandbox(args.no_sandbox, ui)?;
     if args.dry_run {
         let (only, from, config) = (args.only.as_deref(), args.from.as_deref(), configured.config());
         let chosen = dry_run::Chosen { only, from, reset: &args.reset, single: args.single_task };
@@ -199,18 +199,6 @@ impl Args {
             message: format!("run {} of this plan goes on already, without {}", view.id, new.join(", ")),
             hint: format!("`posse plan run {file}` follows it; `posse plan stop {file}` stops it first"),
         })
-    }
-
-    fn sandbox(&self, config: &PlanConfig) -> Result<Sandbox, Error> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let (set, legacy) = (variable("POSSE_SANDBOX"), variable("ORCHESTRATOR_SANDBOX_ENABLED"));
-        let switches = Switches {
-            no_sandbox: self.no_sandbox,
-            variable: set.as_deref(),
-            legacy_variable: legacy.as_deref(),
-            config: Some(config.sandbox.enabled),
-        };
-        Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
     }
 
     fn wanted(&self, sandbox: Sandbox, configured: Loaded) -> Result<PlanIn, Error> {
