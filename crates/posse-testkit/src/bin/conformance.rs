@@ -9,7 +9,7 @@ use clap::Parser;
 use posse_testkit::bench::report::Machine;
 use posse_testkit::conformance::run::{Backend, Setup, run};
 use posse_testkit::conformance::scenarios;
-use posse_testkit::conformance::subject::SUBJECTS;
+use posse_testkit::conformance::subject::{SUBJECTS, Subject};
 use posse_testkit::conformance::{readme, report};
 
 /// Measures whether posse's statuses are right, with the real agents
@@ -17,7 +17,8 @@ use posse_testkit::conformance::{readme, report};
 /// Runs the `posse` beside this program, in homes of their own; nothing is left behind but recordings and timelines.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once
+    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once. A whole name may
+    /// have a version that is not played otherwise
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
     /// Only this backend
@@ -67,7 +68,10 @@ fn main() -> ExitCode {
     }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
-    for subject in SUBJECTS.into_iter().filter(|subject| !arguments.no_run && wanted(&subject.name())) {
+    let mut subjects: Vec<Subject> = SUBJECTS.into_iter().filter(|subject| wanted(&subject.name())).collect();
+    let other = |name: &String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
+    subjects.extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| Subject::named(name)));
+    for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
         for backend in Backend::ALL {
             if arguments.backend.as_ref().is_some_and(|wanted| wanted != backend.name()) {
                 continue;

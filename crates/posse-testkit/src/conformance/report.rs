@@ -7,7 +7,7 @@ use posse_core::status::StatusKind;
 
 use super::run::{Backend, Outcome};
 use super::scenarios;
-use super::score::{DIALOG_LAG, GUARD, Lag, RIGHT, percentile};
+use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
 use super::subject::SUBJECTS;
 use super::truth::Millis;
 
@@ -44,7 +44,8 @@ pub fn line(outcome: &Outcome) -> String {
     let name = format!("{} {} {}", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
     let lags: Vec<Millis> = score.lags.iter().map(|lag| lag.ms).collect();
     let most = lags.iter().max().copied().unwrap_or_default();
-    let mut line = format!("{mark} {name:<48} {}/{} lag ≤ {most} ms", score.right, score.total);
+    let near = format!("{}/{} near changes", score.right_near, score.total_near);
+    let mut line = format!("{mark} {name:<48} {}/{}, {near}, lag ≤ {most} ms", score.right, score.total);
     for wrong in &score.wrong {
         let _ = write!(line, "; {} for {} ms while {} [{}]", wrong.told, wrong.lasted, wrong.during, wrong.reason);
     }
@@ -66,19 +67,22 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
          Is the status right? Real agents, talking to scripted models, and what posse told about them. The truth comes from\n\
          the model server's log, the keys sent, processes, and a plain text per dialog; never from our own rules.\n\n\
          - **right**: of the statuses sampled 20 times a second, except {GUARD} ms around each change of the truth.\n\
+         - **near**: the share of right samples at most {} s away from a change of the truth, so that quiet time does not count.\n\
          - **false**: statuses told when nothing within {GUARD} ms made them right, however short; false ends (idle or\n  \
            completed in the middle of a turn) in brackets.\n\
          - **lag**: from a change of the truth to a right status; **dialog**: from a dialog's text on the screen to its\n  \
            options in the status. Who looks for the text does so some milliseconds after it was drawn, as posse does.\n\n\
-         A scenario is green (✓) with at least {:.1} % right, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
+         A scenario is green (✓) with at least {:.1} % right, {:.0} % near changes, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
          `{COMMAND}` plays everything (an hour and\n\
          a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
          are kept in `target/conformance`, with their recordings and timelines. `./test --full` plays it too.\n\n\
          Measured {date} on {machine}. {note}\n\n{}",
+        NEAR / 1000,
         RIGHT * 100.0,
+        RIGHT_NEAR * 100.0,
         replays(outcomes),
     );
-    text.push_str("## In all\n\n| agent | backend | played | green | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|\n");
+    text.push_str("## In all\n\n| agent | backend | played | green | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|---|\n");
     for group in groups(outcomes) {
         let green = group.iter().filter(|outcome| outcome.is_green()).count();
         let (head, total) = (head(group[0]), group.len());
@@ -88,7 +92,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
         let required = if group[0].subject.required { "" } else { " (reported only)" };
         let _ = write!(
             text,
-            "\n## {}, {}{required}\n\n| scenario | | right | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|\n",
+            "\n## {}, {}{required}\n\n| scenario | | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n",
             group[0].subject.name(),
             group[0].backend.name(),
         );
@@ -162,6 +166,8 @@ fn figures(outcomes: &[&Outcome]) -> String {
     let scores = || outcomes.iter().map(|outcome| &outcome.score);
     let (right, total) = (scores().map(|score| score.right).sum::<usize>(), scores().map(|s| s.total).sum::<usize>());
     let share = if total == 0 { 0.0 } else { right as f64 / total as f64 * 100.0 };
+    let near = scores().map(|score| score.right_near).sum::<usize>() as f64
+        / scores().map(|score| score.total_near).sum::<usize>().max(1) as f64;
     let wrong = scores().map(|score| score.wrong.len()).sum::<usize>();
     let ends = scores().flat_map(|score| &score.wrong).filter(|wrong| wrong.is_end()).count();
     let lags = |dialog: bool| {
@@ -172,7 +178,12 @@ fn figures(outcomes: &[&Outcome]) -> String {
             _ => "–".to_owned(),
         }
     };
-    format!("{right}/{total} ({share:.1} %) | {wrong} ({ends}) | {} | {}", lags(false), lags(true))
+    format!(
+        "{right}/{total} ({share:.1} %) | {:.1} % | {wrong} ({ends}) | {} | {}",
+        near * 100.0,
+        lags(false),
+        lags(true)
+    )
 }
 
 fn complaint(outcome: &Outcome) -> String {

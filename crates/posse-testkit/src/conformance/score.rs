@@ -11,8 +11,12 @@ const STEP: Millis = 50;
 pub const GUARD: Millis = 250;
 /// A dialog must be seen this soon.
 pub const DIALOG_LAG: Millis = 300;
-/// Of the sampled time.
+/// The share of all samples that must be right.
 pub const RIGHT: f64 = 0.995;
+/// A sample at most this far from a change of the truth is near a change.
+pub const NEAR: Millis = 2_000;
+/// The share of the samples near a change that must be right. Long quiet stretches do not raise this share.
+pub const RIGHT_NEAR: f64 = 0.98;
 
 /// A status that posse told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,11 @@ pub struct Lag {
 pub struct Score {
     pub right: usize,
     pub total: usize,
+    /// The same, of the samples near a change of the truth.
+    #[serde(default)]
+    pub right_near: usize,
+    #[serde(default)]
+    pub total_near: usize,
     pub wrong: Vec<False>,
     pub lags: Vec<Lag>,
     /// Dialogs and errors that were never told at all, by their stretch.
@@ -67,10 +76,15 @@ impl Score {
         if self.total == 0 { 0.0 } else { self.right as f64 / self.total as f64 }
     }
 
+    /// The share of right samples near a change of the truth; 1 if the truth did not change.
+    pub fn share_near(&self) -> f64 {
+        if self.total_near == 0 { 1.0 } else { self.right_near as f64 / self.total_near as f64 }
+    }
+
     pub fn is_green(&self) -> bool {
         let soon = self.lags.iter().all(|lag| !lag.dialog || lag.ms <= DIALOG_LAG);
         let nothing_false = !self.wrong.iter().any(False::is_end) && self.missed.is_empty() && self.other_kinds == 0;
-        self.share() >= RIGHT && soon && nothing_false
+        self.share() >= RIGHT && self.share_near() >= RIGHT_NEAR && soon && nothing_false
     }
 }
 
@@ -80,10 +94,15 @@ pub fn score(truth: &[Interval], told: &[Told]) -> Score {
     let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return score };
     let mut at = first.from;
     while at < last.to {
-        let near = truth[1..].iter().any(|interval| (interval.from - at).abs() < GUARD);
-        if let Some(interval) = truth.iter().find(|i| i.from <= at && at < i.to).filter(|_| !near) {
+        let change = truth[1..].iter().map(|interval| (interval.from - at).abs()).min();
+        let guarded = change.is_some_and(|away| away < GUARD);
+        if let Some(interval) = truth.iter().find(|i| i.from <= at && at < i.to).filter(|_| !guarded) {
+            let near = change.is_some_and(|away| away <= NEAR);
+            let right = at_time(told, at).is_some_and(|told| interval.allowed.contains(&told.kind));
             score.total += 1;
-            score.right += usize::from(at_time(told, at).is_some_and(|told| interval.allowed.contains(&told.kind)));
+            score.right += usize::from(right);
+            score.total_near += usize::from(near);
+            score.right_near += usize::from(near && right);
         }
         at += STEP;
     }
@@ -176,6 +195,15 @@ mod tests {
         assert_eq!((score.right, score.total), (82, 82));
         assert_eq!(score.lags.iter().map(|lag| lag.ms).collect::<Vec<_>>(), [40, 200]);
         assert!(score.is_green() && score.wrong.is_empty());
+    }
+
+    #[test]
+    fn quiet_time_does_not_raise_the_share_near_changes() {
+        let truth = [stretch(0, 60_000, &[Idle]), stretch(60_000, 120_000, &[Processing])];
+        let score = score(&truth, &[says(0, Idle), says(60_450, Processing)]);
+        assert!(score.share() >= RIGHT, "{} of {}", score.right, score.total);
+        assert_eq!((score.right_near, score.total_near), (68, 72), "200 ms beyond the guard, of 2 s on each side");
+        assert!(!score.is_green());
     }
 
     #[test]

@@ -18,16 +18,34 @@ pub struct Subject {
     pub required: bool,
 }
 
-pub const SUBJECTS: [Subject; 6] = [
+/// The subjects of the report, in its order. [`Subject::named`] knows others as well.
+pub const SUBJECTS: [Subject; 11] = [
     Subject { maker: Maker::Claude, version: CLAUDE[1], required: true },
+    Subject { maker: Maker::Claude, version: "2.1.310", required: true },
     Subject { maker: Maker::Claude, version: CLAUDE[0], required: true },
+    Subject { maker: Maker::Claude, version: "2.1.120", required: true },
     Subject { maker: Maker::Codex, version: CODEX[1], required: true },
+    Subject { maker: Maker::Codex, version: "0.160.1", required: true },
+    Subject { maker: Maker::Codex, version: "0.155.1", required: true },
     Subject { maker: Maker::Codex, version: CODEX[0], required: false },
+    Subject { maker: Maker::Codex, version: "0.130.0", required: true },
     Subject { maker: Maker::Opencode, version: OPENCODE, required: false },
     Subject { maker: Maker::Qwen, version: QWEN, required: false },
 ];
 
 impl Subject {
+    /// Returns the subject with this name, such as `claude_code-2.1.325`. A version that is not in [`SUBJECTS`] is
+    /// played as well, but need not be green.
+    pub fn named(name: &str) -> Option<Self> {
+        let (provider, version) = name.rsplit_once('-')?;
+        let maker = SUBJECTS.into_iter().map(|subject| subject.maker).find(|maker| maker.provider() == provider)?;
+        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+        // A program plays a few versions in its life, so the leak is small.
+        let other = || Subject { maker, version: version.to_owned().leak(), required: false };
+        known.or_else(|| is_version.then(other))
+    }
+
     /// As it is called on the command line and in the report.
     pub fn name(&self) -> String {
         format!("{}-{}", self.provider(), self.version)
@@ -103,7 +121,7 @@ pub(super) mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::{SUBJECTS, Subject};
+    use super::Subject;
 
     pub(in super::super) fn serialize<S: Serializer>(subject: &Subject, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&subject.name())
@@ -111,8 +129,7 @@ pub(super) mod by_name {
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Subject, D::Error> {
         let name = String::deserialize(from)?;
-        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
-        known.ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
+        Subject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
     }
 }
 
@@ -159,5 +176,21 @@ impl Ask {
             (Maker::Qwen, Ask::Question) => "Type something...",
             (Maker::Opencode | Maker::Qwen, _) => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_found_by_name_whether_or_not_they_are_listed() {
+        for subject in SUBJECTS {
+            let found = Subject::named(&subject.name()).map(|found| (found.maker, found.version, found.required));
+            assert_eq!(found, Some((subject.maker, subject.version, subject.required)));
+        }
+        let other = Subject::named("claude_code-2.1.231").map(|other| (other.maker, other.version, other.required));
+        assert_eq!(other, Some((Maker::Claude, "2.1.231", false)));
+        assert!(["claude_code", "mole-1.0", "codex-", "codex-x"].iter().all(|name| Subject::named(name).is_none()));
     }
 }

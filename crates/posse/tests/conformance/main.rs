@@ -10,10 +10,10 @@ use posse_testkit::agents::or_skip;
 use posse_testkit::conformance::report;
 use posse_testkit::conformance::run::{Backend, Outcome, Setup, run};
 use posse_testkit::conformance::scenarios::{self, Scenario};
-use posse_testkit::conformance::subject::{SUBJECTS, Subject};
+use posse_testkit::conformance::subject::Subject;
 
 fn subject(name: &str) -> Subject {
-    SUBJECTS.into_iter().find(|subject| subject.name() == name).unwrap()
+    Subject::named(name).unwrap()
 }
 
 fn play(subject: Subject, backend: Backend, scenario: &Scenario) -> Outcome {
@@ -72,7 +72,12 @@ conformance! {
     claude_2_1_325_tmux: "claude_code-2.1.325", Tmux, [stalled, deny];
     claude_2_1_197: "claude_code-2.1.197", Embedded, [stalled, narrative, api_401, tool_running, deny];
     claude_2_1_197_tmux: "claude_code-2.1.197", Tmux, [];
+    claude_2_1_310: "claude_code-2.1.310", Embedded, [];
+    claude_2_1_120: "claude_code-2.1.120", Embedded, [];
     codex_0_166: "codex-0.166.0", Embedded,
         [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, tool_running, deny];
     codex_0_166_tmux: "codex-0.166.0", Tmux, [stalled, deny];
+    codex_0_160: "codex-0.160.1", Embedded, [];
+    codex_0_155: "codex-0.155.1", Embedded, [];
+    codex_0_130: "codex-0.130.0", Embedded, [];
 }
