@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
+use posse_term::text_file;
 use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
@@ -382,7 +383,7 @@ fn content(path: &Path, by: By) -> String {
 }
 
 fn hash(path: &Path) -> io::Result<String> {
-    let (mut file, mut hasher, mut piece) = (File::open(path)?, Sha256::new(), vec![0; 64 << 10]);
+    let (mut file, mut hasher, mut piece) = (text_file::open(path)?, Sha256::new(), vec![0; 64 << 10]);
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(hex(&hasher.finalize())),

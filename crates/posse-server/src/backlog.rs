@@ -18,6 +18,7 @@ use posse_core::backlog::names::{new_slug, next_number};
 use posse_core::backlog::queue::{Archived, Backlog, Queue, Shelf, queue};
 use posse_core::backlog::{BadSlug, Item, Kind, Slug, Status, read};
 use posse_core::plan::Warning;
+use posse_term::text_file;
 use serde::{Deserialize, Serialize};
 
 use crate::plans::plan_file::replace;
@@ -197,7 +198,7 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(io::Error::other("it is a link or something else that is no file"));
     }
-    fs::read_to_string(path)
+    text_file::read(path)
 }
 
 #[derive(Debug, thiserror::Error)]

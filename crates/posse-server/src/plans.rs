@@ -43,6 +43,7 @@ use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
+use posse_term::text_file;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
@@ -420,5 +421,5 @@ fn real_file(path: &str) -> Result<String, PlanError> {
 }
 
 fn read(file: &str) -> Result<String, PlanError> {
-    std::fs::read_to_string(file).map_err(|error| PlanError::Unreadable { path: file.to_owned(), error })
+    text_file::read(Path::new(file)).map_err(|error| PlanError::Unreadable { path: file.to_owned(), error })
 }

@@ -10,6 +10,7 @@ use posse_agents::merge::merge;
 use posse_agents::profile::{BUILT_IN_PROFILES, BadProfile, Profile};
 use posse_agents::{BadManifest, Provider};
 use posse_core::nearest::nearest;
+use posse_term::text_file;
 use serde::Serialize;
 
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +130,7 @@ fn make(shipped: Option<&str>, theirs: Option<&str>) -> Result<Provider, BadMani
 }
 
 fn read(path: &Path) -> Result<Option<String>, ProviderError> {
-    match std::fs::read_to_string(path) {
+    match text_file::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory) => {
             Ok(None)
@@ -163,7 +164,7 @@ impl WrittenProfile {
             return Err(ProfileError::Name(name.chars().take(100).collect()));
         }
         let path = directory.join(format!("{name}.md"));
-        match std::fs::read_to_string(&path) {
+        match text_file::read(&path) {
             Ok(text) => Ok(Self { path: Some(path), text }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use posse_term::text_file;
+
 use crate::pump::{Event, Handle};
 use crate::watched_files::WatchedFiles;
 
@@ -49,7 +51,7 @@ fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>
 
 fn tell(file: &Path, pump: &Handle) {
     use std::io::Read;
-    let Ok(opened) = std::fs::File::open(file) else { return };
+    let Ok(opened) = text_file::open(file) else { return };
     let mut text = Vec::new();
     if opened.take(MOST).read_to_end(&mut text).is_ok()
         && let Ok(content) = serde_json::from_slice(&text)

@@ -2,7 +2,8 @@
 //!
 //! The [`keeper`] owns the terminals and outlives the daemon; [`wire`] is what the two say to each other and
 //! [`client`] the daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers what
-//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`places`] knows where sockets and state live.
+//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`places`] knows where sockets and state live,
+//! [`text_file`] reads what users, projects and agents name.
 
 pub mod cast;
 pub mod client;
@@ -12,5 +13,6 @@ pub mod lock;
 pub mod places;
 pub mod responder;
 pub mod sequence;
+pub mod text_file;
 pub mod tmux;
 pub mod wire;

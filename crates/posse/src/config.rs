@@ -10,6 +10,7 @@ use posse_core::nearest::nearest;
 use posse_core::rounds::config::{Notifications, UserDefaults};
 use posse_server::record::Backend;
 use posse_term::places::Places;
+use posse_term::text_file;
 use serde::Deserialize;
 
 use crate::client;
@@ -76,7 +77,7 @@ impl Config {
 
     /// The file as it is, if there is one.
     pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
-        match std::fs::read_to_string(path) {
+        match text_file::read(path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),

@@ -1,5 +1,6 @@
 //! With the real git, in repositories of the tests' own.
 
+use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;

@@ -5,14 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::ApiError;
+use super::listen::Visitor;
 
 /// What is asked of a visitor.
 #[derive(Clone)]
@@ -34,7 +36,10 @@ impl Door {
         if headers.get_all(HOST).iter().count() > 1 || !host.is_some_and(is_loopback) {
             return Err(ApiError::ForeignHost);
         }
-        // Browsers send this with every request of a page. No page is ours.
+        // Browsers send this with every request of a page. No page is ours. No browser sends it twice.
+        if headers.get_all(ORIGIN).iter().count() > 1 {
+            return Err(ApiError::ForeignOrigin);
+        }
         if let Some(origin) = text(ORIGIN) {
             let same = origin.split_once("://").is_some_and(|(scheme, from)| scheme == "http" && Some(from) == host);
             if !same {
@@ -65,10 +70,20 @@ fn is_loopback(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-pub(crate) async fn check(State(door): State<Door>, request: Request, next: Next) -> Response {
-    match door.check(request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+/// Admits a request, or refuses it and closes its connection.
+pub(crate) async fn check(
+    State(door): State<Door>,
+    Extension(visitor): Extension<Visitor>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let admitted = door.check(request.headers(), request.uri()).and_then(|()| visitor.admit());
+    match admitted {
+        Ok(seat) => {
+            request.extensions_mut().insert(seat);
+            next.run(request).await
+        }
+        Err(error) => ([(CONNECTION, "close")], error).into_response(),
     }
 }
 
@@ -157,6 +172,9 @@ mod tests {
         {
             assert_eq!(check(None, &[host, ("origin", origin)]), 403, "{origin:?}");
         }
+        let ours = ("origin", "http://localhost:9889");
+        assert_eq!(check(None, &[host, ours, ("origin", "http://example.com")]), 403, "two origins");
+        assert_eq!(check(None, &[host, ours, ours]), 403, "the same origin twice");
         let token = ("authorization", "Bearer secret");
         assert_eq!(
             check(Some("secret"), &[host, token, ("origin", "http://example.com")]),

@@ -76,6 +76,8 @@ pub enum ApiError {
     ForeignHost,
     #[error("requests from pages of other origins are refused")]
     ForeignOrigin,
+    #[error("{0} clients are connected, which is the limit")]
+    TooManyConnections(usize),
     #[error(transparent)]
     Setting(SettingErrorBox),
     #[error("this holds until the daemon restarts, but cannot be remembered: {0}")]
@@ -343,6 +345,9 @@ impl ApiError {
             ),
             Self::ForeignHost => (S::FORBIDDEN, "foreign_host", None),
             Self::ForeignOrigin => (S::FORBIDDEN, "foreign_origin", None),
+            Self::TooManyConnections(_) => {
+                (S::SERVICE_UNAVAILABLE, "too_many_connections", Some("close some connections and try again"))
+            }
             Self::Setting(SettingErrorBox(error)) | Self::NotRemembered(SettingErrorBox(error)) => match error {
                 SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
                 SettingError::TmuxInUse { .. } => (

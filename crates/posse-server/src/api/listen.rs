@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -15,7 +15,7 @@ use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tower::util::MapRequest;
 
 use super::params::Params;
@@ -25,8 +25,11 @@ use crate::hub::Command;
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many may be connected at once. Each costs memory, and none of ours needs hundreds.
+/// The most clients that may be connected at once. Each costs memory, and none of ours needs hundreds.
 const CONNECTIONS: usize = 256;
+/// The most connections that have not sent an admissible request yet. Beyond that the oldest one is closed, so connections
+/// that say nothing never keep a client out.
+const STRANGERS: usize = 256;
 /// The setting that is remembered.
 pub(crate) const SETTING: &str = "listen";
 
@@ -68,9 +71,47 @@ struct Listening {
     closing: Option<watch::Sender<()>>,
 }
 
-/// One of the places at the table, kept for as long as anything of it is there: a stream outlives its connection's task.
+/// One of the `CONNECTIONS`, held as long as any clone exists: a stream outlives its connection's task.
 #[derive(Clone)]
 pub(super) struct Seat(#[allow(dead_code)] Arc<OwnedSemaphorePermit>);
+
+/// One TCP connection: a stranger until its first admissible request, then the holder of a seat.
+#[derive(Clone)]
+pub(crate) struct Visitor(Arc<VisitorState>);
+
+struct VisitorState {
+    number: u64,
+    strangers: Arc<Mutex<Strangers>>,
+    seats: Arc<Semaphore>,
+    seat: OnceLock<Seat>,
+}
+
+/// Connections without a seat, oldest first, and how to close them.
+type Strangers = BTreeMap<u64, AbortHandle>;
+
+impl Visitor {
+    /// The seat of this connection, taken with its first admissible request.
+    pub(super) fn admit(&self) -> Result<Seat, ApiError> {
+        if let Some(seat) = self.0.seat.get() {
+            return Ok(seat.clone());
+        }
+        let permit = self.0.seats.clone().try_acquire_owned().map_err(|_| ApiError::TooManyConnections(CONNECTIONS))?;
+        self.0.leave_strangers();
+        Ok(self.0.seat.get_or_init(|| Seat(Arc::new(permit))).clone())
+    }
+}
+
+impl VisitorState {
+    fn leave_strangers(&self) {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
+impl Drop for VisitorState {
+    fn drop(&mut self) {
+        self.leave_strangers();
+    }
+}
 
 /// Resolves when the listener a request came through is closed. Streams outlive the connection's own task.
 #[derive(Clone)]
@@ -175,12 +216,12 @@ pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr
 }
 
 async fn accept(listener: TcpListener, router: axum::Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    let strangers = Arc::new(Mutex::new(Strangers::new()));
     // They end with this task.
     let mut connections = JoinSet::new();
-    loop {
+    for number in 0.. {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -191,16 +232,27 @@ async fn accept(listener: TcpListener, router: axum::Router) {
             }
         };
         let _ = stream.set_nodelay(true);
-        let seat = Seat(Arc::new(place));
-        let seated = MapRequest::new(router.clone(), move |mut request: hyper::Request<_>| {
-            request.extensions_mut().insert(seat.clone());
+        let state = VisitorState { number, strangers: strangers.clone(), seats: seats.clone(), seat: OnceLock::new() };
+        let visitor = Visitor(Arc::new(state));
+        let visited = MapRequest::new(router.clone(), move |mut request: hyper::Request<_>| {
+            request.extensions_mut().insert(visitor.clone());
             request
         });
-        let service = TowerToHyperService::new(seated);
-        connections.spawn(async move {
+        let service = TowerToHyperService::new(visited);
+        let connection = connections.spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
         });
+        let oldest = {
+            let mut strangers = strangers.lock().unwrap_or_else(PoisonError::into_inner);
+            strangers.insert(number, connection);
+            if strangers.len() > STRANGERS { strangers.pop_first() } else { None }
+        };
+        if let Some((_, oldest)) = oldest {
+            oldest.abort();
+        }
+        // A client that sends its request with the connection is admitted before the next connection is accepted.
+        tokio::task::yield_now().await;
     }
 }

@@ -15,6 +15,7 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
+use posse_term::text_file;
 
 use super::entry::Spec;
 use super::scan::plan_file;
@@ -130,7 +131,7 @@ pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
 /// What is known about the plan of an item that is there.
 pub(super) fn existing(spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
     let file = plan_file(spec, item);
-    let text = match std::fs::read_to_string(&file) {
+    let text = match text_file::read(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(PlanFound::Missing),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
@@ -225,7 +226,7 @@ impl Draft<'_> {
         if let Some(directory) = file.parent() {
             std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
-        if std::fs::read_to_string(&file).ok().as_deref() != Some(text) {
+        if text_file::read(&file).ok().as_deref() != Some(text) {
             replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let words = CommitWords {
@@ -268,7 +269,8 @@ fn own_file(area: &Path, relative: &str) -> Result<Option<String>, String> {
     let inside = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(area));
     match std::fs::symlink_metadata(&path) {
         Ok(found) if found.is_file() && inside(&path) => {
-            let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let bytes = text_file::read_bytes(&path, text_file::MAX_TEXT)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
         _ => Ok(None),

@@ -8,6 +8,7 @@ use posse_core::auto::words::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Item, Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
+use posse_term::text_file;
 
 use super::entry::Spec;
 use crate::backlog::{Found, scan};
@@ -73,7 +74,7 @@ pub(super) fn plan_file(spec: &Spec, item: &Slug) -> PathBuf {
 
 /// What a task of this plan waits to be told.
 fn asks(file: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = text_file::read(file).ok()?;
     let (plan, _) = Plan::read(&file.to_string_lossy(), &text).ok()?;
     let waits = plan.tasks().find(|task| task.record.status == TaskStatus::Suspended)?;
     Some(waits.record.question.clone().unwrap_or_else(|| format!("task {} waits", waits.id)))

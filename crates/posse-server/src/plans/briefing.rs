@@ -15,6 +15,7 @@ use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief};
 use posse_core::plan::write_set;
+use posse_term::text_file;
 
 use super::doing::Told;
 use super::entry::Spec;
@@ -50,8 +51,8 @@ impl Briefing {
     /// What the session made of its copy of the plan, if anything. If nothing, the copies go: as many as there are sessions,
     /// each as long as the plan, they would outgrow everything else.
     pub(super) fn changed_copy(&self) -> Option<Told> {
-        let given = std::fs::read_to_string(&self.given).ok()?;
-        let theirs = std::fs::read_to_string(&self.copy).ok()?;
+        let given = text_file::read(&self.given).ok()?;
+        let theirs = text_file::read(&self.copy).ok()?;
         if given != theirs {
             return Some(Told::PlanCopy { given, theirs });
         }
@@ -207,7 +208,7 @@ fn prompt(
 }
 
 fn item(path: &Path) -> Option<String> {
-    let mut text = std::fs::read_to_string(path).ok()?;
+    let mut text = text_file::read(path).ok()?;
     if text.len() > ITEM {
         let end = (0..=ITEM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);

@@ -19,6 +19,7 @@ use posse_core::plan::prompt::InPlace;
 use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
 use posse_core::turn::Level;
+use posse_term::text_file;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -400,7 +401,7 @@ pub(crate) fn read_report(path: &Path) -> Option<String> {
     if size > REPORT {
         return Some(format!("{size} bytes are no report"));
     }
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+    Some(String::from_utf8_lossy(&text_file::read_bytes(path, REPORT).ok()?).into_owned())
 }
 
 /// Three texts of a plan, put together line by line. Nothing if they do not fit.

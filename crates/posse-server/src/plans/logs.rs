@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::secrets::masked;
+use posse_term::text_file;
 
 use super::{PlanError, Plans, said, session};
 use crate::api::types::{SessionFiles, SessionLines};
@@ -42,7 +43,7 @@ impl Plans {
 /// What there is in the directory of a session. Nothing of what is gone.
 pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, Failed> {
     journal::blocking(move || {
-        let read = |name: &str| Some(masked(&std::fs::read_to_string(directory.join(name)).ok()?).into_owned());
+        let read = |name: &str| Some(masked(&text_file::read(&directory.join(name)).ok()?).into_owned());
         SessionFiles {
             prompt: read("prompt.md"),
             report: read("result/result.json"),
@@ -60,7 +61,7 @@ pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> Result<
 }
 
 fn lines(path: &Path, after: u64) -> std::io::Result<SessionLines> {
-    let mut file = std::fs::File::open(path)?;
+    let mut file = text_file::open(path)?;
     file.seek(SeekFrom::Start(after))?;
     let mut bytes = Vec::new();
     let mut room = PIECE;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::aftermath::UNFINISHED;
+use posse_term::text_file;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
@@ -80,13 +81,13 @@ impl PlanFile {
 
     /// What is there, if it is not ours. A file that is gone is written anew: the run has it all.
     fn foreign(&self) -> Option<Vec<u8>> {
-        let there = std::fs::read(&self.path).ok()?;
+        let there = text_file::read_bytes(&self.path, text_file::MAX_TEXT).ok()?;
         let text = String::from_utf8_lossy(&there);
         (!self.known.iter().any(|known| *known == text)).then_some(there)
     }
 
     fn has(&self, text: &str) -> bool {
-        std::fs::read(&self.path).is_ok_and(|there| there == text.as_bytes())
+        text_file::read_bytes(&self.path, text_file::MAX_TEXT).is_ok_and(|there| there == text.as_bytes())
     }
 
     /// Whether a text is on its way there.

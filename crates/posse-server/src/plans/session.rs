@@ -18,6 +18,7 @@ use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_core::time::Wall;
+use posse_term::text_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -304,7 +305,7 @@ impl Stream {
     fn read(&mut self, heard: &mut impl FnMut(&Event)) -> bool {
         let before = self.read;
         let mut piece = vec![0; PIECE];
-        let Ok(mut file) = std::fs::File::open(&self.path) else { return false };
+        let Ok(mut file) = text_file::open(&self.path) else { return false };
         if file.seek(SeekFrom::Start(self.read)).is_err() {
             return false;
         }
@@ -346,7 +347,7 @@ fn last_written(files: &[&Path]) -> Wall {
 /// The end of a file, as text.
 pub(super) fn end_of(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
+        let mut file = text_file::open(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(STDERR)))?;
         let mut bytes = Vec::new();

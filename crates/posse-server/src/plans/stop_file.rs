@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
+use posse_term::text_file;
 use tokio::sync::mpsc;
 
 use super::lock;
@@ -147,7 +148,7 @@ impl StopWatch {
             }
             let says = match modified + CLOCKS_MS < self.since.0 {
                 true => Says::Stale,
-                false => Says::Stop(how(&std::fs::read_to_string(path).unwrap_or_default())),
+                false => Says::Stop(how(&text_file::read(path).unwrap_or_default())),
             };
             Some(Found { path: path.clone(), says, modified })
         })

@@ -10,6 +10,7 @@ use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
+use posse_term::text_file;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -142,7 +143,7 @@ impl RunFiles {
 
     /// What somebody else has written into the state file of a run that goes on (LOOP-48).
     fn of_others(&self) -> Map<String, Value> {
-        let text = std::fs::read_to_string(&self.state_file).unwrap_or_default();
+        let text = text_file::read(&self.state_file).unwrap_or_default();
         let known = StateFile::read(&text).ok().filter(|state| state.final_status == FinalStatus::Running);
         known.map(|state| state.other).unwrap_or_default()
     }
@@ -183,7 +184,7 @@ fn sighting(metadata: &std::fs::Metadata) -> Sighting {
 
 /// Its content, and what it was when it had been read.
 fn read(path: &Path) -> io::Result<(Sighting, Vec<u8>)> {
-    let file = std::fs::File::open(path)?;
+    let file = text_file::open(path)?;
     let mut bytes = Vec::new();
     (&file).take(MOST).read_to_end(&mut bytes)?;
     Ok((sighting(&file.metadata()?), bytes))

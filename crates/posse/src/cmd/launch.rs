@@ -1,7 +1,7 @@
 //! `posse launch`: start an agent, or any program, in a terminal of its own.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use posse_agents::launch::Mode;
 use posse_agents::profile::Profile;
@@ -10,6 +10,7 @@ use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
 use posse_server::record::Backend;
 use posse_server::tmux_server::TmuxServer;
+use posse_term::text_file;
 
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
@@ -167,7 +168,8 @@ impl Args {
 
 /// A profile from a file of its own.
 fn profile(path: &str) -> Result<Profile, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))?;
+    let text = text_file::read_argument(Path::new(path))
+        .map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))?;
     Profile::parse(&text).map_err(|error| Error::Usage(format!("{path}: {error}")))
 }
 

@@ -16,6 +16,7 @@ use posse_server::providers::{self, Providers};
 use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
 use posse_server::tmux_server::TmuxServer;
+use posse_term::text_file;
 
 use self::follow::{LoopRun, Nobody};
 use super::follow::Follower;
@@ -390,7 +391,7 @@ impl Args {
                 let beside = self.config.as_deref().and_then(Path::parent).map(|parent| parent.join(&file));
                 let path =
                     if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
-                let text = std::fs::read_to_string(&path)
+                let text = text_file::read_argument(&path)
                     .map_err(|error| Error::failed(format!("the prompt file {}: {error}", path.display())))?;
                 (text, format!("the prompt file {}", path.display()))
             }
@@ -405,7 +406,7 @@ impl Args {
 }
 
 fn read_config(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path)
+    text_file::read_argument(path)
         .map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
 }
 

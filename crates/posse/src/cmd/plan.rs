@@ -28,6 +28,7 @@ use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, PlanProblems, Problem, State, Warning};
 use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
 use posse_server::plans::view::{PlanRunStatus, PlanView};
+use posse_term::text_file;
 use serde_json::json;
 
 use crate::client::{self, Client, Repeat};
@@ -228,7 +229,7 @@ async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn read(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|error| Error::UsageHint {
+    text_file::read(file).map_err(|error| Error::UsageHint {
         message: format!("cannot read {}: {error}", file.display()),
         hint: "`posse plan init` makes a sample plan".into(),
     })

@@ -14,6 +14,7 @@ mod demo;
 mod disk;
 mod documented;
 mod errors;
+mod faults;
 mod first_look;
 mod loop_actor;
 mod loop_kills;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
@@ -256,16 +256,50 @@ fn streams_count_among_those_who_are_connected() {
         stream.write_all(upgrade.as_bytes()).unwrap();
         stream
     };
-    let answered = |stream: &mut TcpStream| {
+    let status = |stream: &mut TcpStream| {
         let mut head = [0; 12];
-        stream.read_exact(&mut head).map(|()| assert_eq!(&head, b"HTTP/1.1 101"))
+        stream.read_exact(&mut head).unwrap();
+        String::from_utf8_lossy(&head[9..]).into_owned()
     };
     let mut streams: Vec<TcpStream> = (0..256).map(|_| connect()).collect();
-    streams.iter_mut().for_each(|stream| answered(stream).unwrap());
-    let mut one_more = connect();
-    one_more.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    answered(&mut one_more).unwrap_err();
+    streams.iter_mut().for_each(|stream| assert_eq!(status(stream), "101"));
+    assert_eq!(status(&mut connect()), "503", "the limit is reached");
     streams.pop();
-    one_more.set_read_timeout(Some(PATIENCE)).unwrap();
-    answered(&mut one_more).unwrap();
+    let give_up = Instant::now() + PATIENCE;
+    while status(&mut connect()) != "101" {
+        assert!(Instant::now() < give_up, "a stream that ended is still counted");
+    }
+    env.run(["ls"]).ok();
+}
+
+#[test]
+fn connections_that_say_nothing_keep_no_client_out() {
+    let env = env();
+    let address = listen(&env, &[]);
+    let token = std::fs::read_to_string(env.places().token()).unwrap().trim().to_owned();
+    let request = |more: &str| format!("GET /terminals HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+    let mut half_open: Vec<TcpStream> = (0..2000)
+        .map(|number| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // Silent, in the middle of its headers, or refused and kept open. The daemon may close it at any time.
+            let said = match number % 3 {
+                0 => String::new(),
+                1 => "GET /terminals HTTP/1.1\r\nHost: local".to_owned(),
+                _ => request("Authorization: Bearer wrong\r\n"),
+            };
+            let _ = stream.write_all(said.as_bytes());
+            stream
+        })
+        .collect();
+    let good = request(&format!("Connection: close\r\nAuthorization: Bearer {token}\r\n"));
+    assert_eq!(raw(address, &good).0, 200, "a client with a token is answered");
+    env.run(["ls"]).ok();
+    // The oldest was closed to make room, which is why the client was let in.
+    let oldest = &mut half_open[0];
+    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    let closed = match oldest.read(&mut [0; 1]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    };
+    assert!(closed, "the oldest silent connection is still open");
 }

@@ -10,6 +10,7 @@ use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
 use posse_core::plan::{Plan, State};
+use posse_term::text_file;
 
 use super::{Doing, Told};
 use crate::auto::entry::Entry;
@@ -24,7 +25,7 @@ impl Doing {
     /// The plan as it is on disk: what has become of its tasks, and their commits.
     pub(super) fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
         let file = plan_file(&self.spec, &id.item);
-        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = text_file::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let (plan, _) = Plan::read(&file.to_string_lossy(), &text).map_err(|problems| problems.to_string())?;
         let state = State::recorded(&plan);
         let rows: Vec<TaskRow> = plan

@@ -8,6 +8,7 @@ use posse_core::rounds::config::Config;
 use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::rounds::{Final, Next, Rounds, Rules};
 use posse_core::turn::Level;
+use posse_term::text_file;
 
 use crate::error::Error;
 use crate::ui::Ui;
@@ -32,7 +33,7 @@ pub(super) struct Running {
 
 /// Looks at the state file. One that cannot be read is put aside, and nothing is begun in its place unseen.
 pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match text_file::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(Known::Nothing),
         Err(error) if error.kind() == ErrorKind::NotFound => {

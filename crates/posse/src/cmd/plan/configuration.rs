@@ -9,6 +9,7 @@ use posse_core::plan::config::{
 };
 use posse_core::plan::{PlanProblems, Warning};
 use posse_server::plans::entry::ConfigFile;
+use posse_term::text_file;
 use serde_json::json;
 
 use crate::client;
@@ -66,7 +67,7 @@ impl ProjectFile {
     pub(super) fn find(project: &Path) -> Result<Option<Self>, Error> {
         for (name, format) in [(FILE, Format::Toml), (LEGACY_FILE, Format::Yaml)] {
             let path = project.join(name);
-            match std::fs::read_to_string(&path) {
+            match text_file::read(&path) {
                 Ok(text) => return Ok(Some(Self { name: path.display().to_string(), text, format })),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 // One that cannot be read is not one that says nothing.
@@ -106,7 +107,7 @@ fn user() -> Result<Layer, Error> {
     // Everything else in the file is looked at here.
     crate::config::Config::load()?;
     let path = client::places()?.config.join("config.toml");
-    let text = match std::fs::read_to_string(&path) {
+    let text = match text_file::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Layer::default()),
         Err(error) => return Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),

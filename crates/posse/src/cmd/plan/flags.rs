@@ -5,6 +5,7 @@ use std::path::Path;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
 use posse_core::plan::config::Config;
+use posse_term::text_file;
 use serde_json::json;
 
 use super::configuration;
@@ -51,9 +52,10 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 /// The agent's own words, if somebody has written some.
 pub(super) fn agent(project: &Path, name: &str, config: &Config) -> Result<Option<AgentFile>, Error> {
     let path = project.join(&config.agents_dir).join(format!("{name}.md"));
-    let parsed = match std::fs::read_to_string(&path) {
+    let parsed = match text_file::read(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),
-        Err(_) => agent_file::built_in(name),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => agent_file::built_in(name),
+        Err(error) => return Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),
     };
     parsed.transpose().map_err(|error| Error::failed(format!("{}: {error}", path.display())))
 }
