@@ -218,7 +218,8 @@ impl Life {
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
                 let vague = weigh::is_vague(source) && shows != Says::Quiet;
-                if shows == Says::Failed || vague || (starting && shows != Says::Quiet) {
+                let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
+                if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {
                     return;
                 }
                 (self.ready_kind(), None)

@@ -43,6 +43,13 @@ pub(super) fn is_vague(source: Source) -> bool {
     matches!(source, Source::Progress | Source::SessionFile)
 }
 
+/// Whether the end of a turn, told by this source, is only a claim until the screen or another source agrees. All Stop
+/// hooks of an agent run side by side with ours. One of the user's may take long, or make the agent go on (Claude Code
+/// 2.1.310 and 2.1.325); only ours is told, and too early.
+pub(super) fn needs_second(source: Source) -> bool {
+    source == Source::Hook
+}
+
 /// What a screen says, as far as belief is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
@@ -153,6 +160,11 @@ impl Word {
         matches!(self.claim, Claim::Ready | Claim::TurnOver | Claim::Failed(_))
     }
 
+    /// Whether it is the end of a turn, told by a source that another one has to agree with.
+    pub(super) fn is_claim(&self) -> bool {
+        self.is_end() && matches!(self.by, Speaker::Agent(source) if needs_second(source))
+    }
+
     /// Whether it announced the end that this screen shows.
     pub(super) fn announced(&self, seen: &Seen) -> bool {
         self.is_end() && seen.since <= self.at + SHOWN
@@ -191,9 +203,6 @@ pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
     };
     let hold = |word: &Word| match (&word.claim, seen.says) {
         (_, Says::Asking) if !text => Duration::ZERO,
-        // The agent shows work as long as its hook runs, which is we ourselves: slow on a busy machine. Only a sign of
-        // work that is new is news.
-        (Claim::TurnOver, Says::Working) if word.by == Speaker::Agent(Source::Hook) && seen.since <= word.at => DOUBT,
         (_, Says::Working) if word.is_end() => LAG,
         (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
         (_, Says::Failed) if word.is_end() => Duration::ZERO,
@@ -224,7 +233,9 @@ fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_
     let patience = match word {
         _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
         Some(Word { claim: Claim::Failed(_), .. }) => return None,
-        Some(word) if word.announced(seen) => return Some(seen.since.max(word.at)),
+        Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
+            return Some(seen.since.max(word.at));
+        }
         Some(word) if !word.is_end() && closed(word) => return seen.closed,
         _ if unheard => UNHEARD,
         // We know what we did, and what we sent may still be on its way.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::replay::{Replayed, replay};
-use super::scenarios::{Act, Scenario};
+use super::scenarios::{self, Act, Scenario};
 use super::score::{Score, Told, score};
 use super::subject::Subject;
 use super::truth::{self, Fact, Interval, Millis, What};
@@ -176,6 +176,7 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
     let stuck = player.play(&scenario.acts).err();
     known.end = now();
     known.facts = player.facts;
+    known.facts.extend(scenarios::hook_facts(&home));
     let ran = env.run(["stop", "--all"]);
     if ran.code != Some(0) {
         eprintln!("cannot stop: {}", ran.stderr);
@@ -345,6 +346,15 @@ impl Player<'_> {
                 let patience = subject.gives_up_within();
                 let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
                 self.came("an error", came)?;
+            }
+            Act::Keys(keys) => self.post("input", &json!({ "message": keys, "raw": true, "enter": false }))?,
+            Act::Shown(text) => {
+                let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
+                self.came(&format!("the text {text:?}"), came)?;
+            }
+            Act::NotShown(text) => {
+                let came = self.witness.screen_within(PATIENCE, |screen| !screen.text().contains(text));
+                self.came(&format!("a screen without {text:?}"), came)?;
             }
             Act::Interrupt => {
                 self.note(What::Interrupting);

@@ -2,6 +2,10 @@
 //! what is decided by gates of the model server, by files that tools wait for, and by dialogs.
 
 mod asks;
+mod hooks;
+mod menus;
+
+pub(super) use hooks::facts as hook_facts;
 
 use super::subject::{Ask, Maker};
 use crate::agents::AgentHome;
@@ -32,6 +36,11 @@ pub enum Act {
     /// Makes a file of the project, for which a tool waits.
     Touch(&'static str),
     ErrorShown,
+    /// Types these bytes as a person at the keyboard does. The truth does not change.
+    Keys(&'static str),
+    /// Waits until this text is on the screen, or until it is gone.
+    Shown(&'static str),
+    NotShown(&'static str),
     /// Presses the key that interrupts, and waits until the agent has hung up on the model.
     Interrupt,
     /// Kills the agent without any warning.
@@ -91,6 +100,8 @@ pub fn all(maker: Maker) -> Vec<Scenario> {
     all.extend(failures(maker));
     all.extend(Ask::ALL.into_iter().filter_map(|ask| asks::accepted(maker, ask)));
     all.extend([tool(maker), denied(maker), two_dialogs(maker), wait_at_dialog(maker)].into_iter().flatten());
+    all.extend(hooks::all(maker));
+    all.extend(menus::all(maker));
     for (name, size) in [("narrow", (60, 20)), ("small", (80, 24)), ("wide", (160, 48))] {
         all.extend(denied(maker).map(|denied| Scenario { name: format!("{name}_deny"), size, smoke: false, ..denied }));
         all.extend(tool(maker).map(|tool| Scenario { name: format!("{name}_tool"), size, smoke: false, ..tool }));

@@ -34,6 +34,10 @@ pub enum What {
     Denying,
     /// The model's answer went out to its end, and wants no tool.
     Over,
+    /// A Stop hook of the user's has ended; `blocks`: it sends the agent back to work.
+    HookEnded {
+        blocks: bool,
+    },
     /// The model answered an error, or cut the connection.
     Failed,
     /// We sent the key that interrupts.
@@ -173,7 +177,10 @@ impl Story {
                 stretch("the next dialog is about to come", &[Processing, Waiting])
             }
             What::Gone => stretch("the tool runs", &[Processing]),
-            What::Over => stretch("the turn is over", &[Completed]),
+            // The turn goes on for as long as the user's Stop hook runs.
+            What::Over if is_hooked(later) => stretch("a Stop hook runs", &[Processing]),
+            What::Over | What::HookEnded { blocks: false } => stretch("the turn is over", &[Completed]),
+            What::HookEnded { blocks: true } => stretch("a Stop hook keeps the turn going", &[Processing]),
             // The agent may ask again by itself; then the turn goes on.
             What::Failed => {
                 let next = later.iter().find(|fact| matches!(fact.what, What::Asked | What::Sending));
@@ -197,6 +204,12 @@ impl Story {
     }
 }
 
+/// Whether a Stop hook of the user's still has to end before the next request or prompt.
+fn is_hooked(later: &[Fact]) -> bool {
+    let next = |fact: &&Fact| matches!(fact.what, What::Asked | What::Sending | What::HookEnded { .. });
+    later.iter().find(next).is_some_and(|fact| matches!(fact.what, What::HookEnded { .. }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +229,30 @@ mod tests {
             (4_000, 6_000, vec![Completed]),
         ];
         assert_eq!(told(&facts, 6_000), expected);
+    }
+
+    #[test]
+    fn a_turn_ends_with_the_stop_hook_that_lets_it_end() {
+        let ended = |blocks| What::HookEnded { blocks };
+        let facts = [
+            (0, What::Asked),
+            (1_000, What::Over),
+            (3_000, ended(true)),
+            (3_100, What::Asked),
+            (4_000, What::Over),
+            (6_000, ended(false)),
+            (8_000, What::Sending),
+            (8_100, What::Asked),
+            (9_000, What::Over),
+        ];
+        let expected = [
+            (0, 6_000, vec![Processing]),
+            (6_000, 8_000, vec![Completed]),
+            (8_000, 8_100, vec![Completed, Processing]),
+            (8_100, 9_000, vec![Processing]),
+            (9_000, 9_500, vec![Completed]),
+        ];
+        assert_eq!(told(&facts, 9_500), expected);
     }
 
     #[test]

@@ -116,11 +116,18 @@ impl Life {
                 match (shows, self.phase) {
                     // It waited for a screen that shows how the turn ended, and there is none.
                     (Says::Nothing | Says::Busy, Phase::Going)
-                        if weigh::is_vague(source) && !is_over(self.status.kind) =>
+                        if (weigh::is_vague(source) || weigh::needs_second(source)) && !is_over(self.status.kind) =>
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
-                        (!goes_on).then_some((word.at + LAG, ready))
+                        // A claim that another source contradicts. One source may be lost or late, not two.
+                        let patience = match self.standing() {
+                            0 => Some(LAG),
+                            _ if weigh::is_vague(source) => Some(LAG),
+                            1 => Some(weigh::DOUBT),
+                            _ => None,
+                        };
+                        patience.filter(|_| !goes_on).map(|patience| (word.at + patience, ready))
                     }
                     // At the start the agent may be ready before its screen is. Without a screen its word must do.
                     (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => {
@@ -157,7 +164,7 @@ impl Life {
     }
 
     /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.
-    fn standing(&self) -> usize {
+    pub(super) fn standing(&self) -> usize {
         let tells_ends = Source::ALL.iter().filter(|source| **source != Source::Hook);
         tells_ends.filter(|source| self.said[**source as usize] == Some(Claim::Working)).count()
     }
