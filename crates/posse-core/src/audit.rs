@@ -34,8 +34,12 @@ pub fn tail(rows: &[String]) -> Vec<String> {
 pub enum By {
     /// A run whose operator has allowed it.
     Run,
-    /// A person or a program of theirs.
+    /// A person, or a program of theirs that runs in none of our terminals.
     Person,
+    /// A program that came over TCP, where the kernel does not say which.
+    Client,
+    /// A process in one of our terminals: `Who::from` says which, if that is known.
+    Terminal,
     /// posse itself, a question of the start that was answered in advance.
     Startup,
 }
@@ -45,6 +49,8 @@ impl By {
         match self {
             By::Run => "run",
             By::Person => "person",
+            By::Client => "client",
+            By::Terminal => "terminal",
             By::Startup => "startup",
         }
     }
@@ -54,7 +60,9 @@ impl By {
     pub fn also_answers(self) -> Vec<WaitingKind> {
         match self {
             By::Run => Vec::new(),
-            By::Person | By::Startup => vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup],
+            By::Person | By::Client | By::Terminal | By::Startup => {
+                vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup]
+            }
         }
     }
 }
@@ -63,6 +71,9 @@ impl By {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
     pub by: By,
+    /// The terminal in which the process runs that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<TerminalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +87,7 @@ pub struct Who {
 
 impl Who {
     pub fn person() -> Self {
-        Self { by: By::Person, role: None, run: None, turn: None, count: None }
+        Self { by: By::Person, from: None, role: None, run: None, turn: None, count: None }
     }
 
     pub fn startup() -> Self {
@@ -200,9 +211,12 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Note { terminal, who, step, .. } = &self.note;
         write!(f, "audit {}: ", self.seq)?;
-        match (&who.role, who.by) {
-            (Some(role), _) => write!(f, "{role}")?,
-            (None, by) => write!(f, "{}", by.as_str())?,
+        match (who.by, &who.role, who.from) {
+            (By::Run, Some(role), _) => write!(f, "{role}")?,
+            (By::Terminal, _, Some(from)) => write!(f, "a process in terminal {from}")?,
+            (By::Terminal, _, None) => write!(f, "a process in an unknown terminal")?,
+            (by, Some(role), _) => write!(f, "{} for the {role}", by.as_str())?,
+            (by, None, _) => write!(f, "{}", by.as_str())?,
         }
         write!(f, ", terminal {terminal}")?;
         if let Some((n, cap)) = who.count {

@@ -14,6 +14,7 @@ pub mod frame;
 pub mod ids;
 pub mod keys;
 pub mod nearest;
+pub mod peer;
 pub mod permission;
 pub mod plan;
 pub mod rounds;

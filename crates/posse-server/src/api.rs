@@ -9,6 +9,7 @@ mod events;
 pub(crate) mod listen;
 mod params;
 mod plans;
+mod requester;
 mod runs;
 mod sessions;
 mod settings;
@@ -23,13 +24,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::serve::Listener;
 use posse_term::places::Places;
 use posse_term::wire::MAX_INPUT;
-use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tower_http::timeout::RequestBodyTimeoutLayer;
@@ -41,6 +42,7 @@ pub use error::ApiError;
 
 use door::Door;
 use listen::{Defaults, Listeners};
+use requester::{OverTcp, PeerProcess};
 
 use crate::auto::Autos;
 use crate::first_starts::FirstStarts;
@@ -173,7 +175,7 @@ fn private_router(app: App) -> Router {
 /// For TCP: behind a door.
 fn public_router(app: App, door: Door) -> Router {
     let (router, _) = routes().split_for_parts();
-    finish(router, app).layer(axum::middleware::from_fn_with_state(door, door::check))
+    finish(router, app).layer(Extension(OverTcp)).layer(axum::middleware::from_fn_with_state(door, door::check))
 }
 
 fn finish(router: Router<App>, app: App) -> Router {
@@ -191,7 +193,8 @@ pub(crate) async fn serve(
     app: App,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(OwnerOnly(listener), private_router(app)).with_graceful_shutdown(stop).await
+    let service = private_router(app).into_make_service_with_connect_info::<PeerProcess>();
+    axum::serve(OwnerOnly(listener), service).with_graceful_shutdown(stop).await
 }
 
 /// Accepts connections of the user who runs the daemon, and of nobody else. The socket's directory is
@@ -200,19 +203,20 @@ struct OwnerOnly(UnixListener);
 
 impl Listener for OwnerOnly {
     type Io = UnixStream;
-    type Addr = SocketAddr;
+    type Addr = PeerProcess;
 
-    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+    async fn accept(&mut self) -> (UnixStream, PeerProcess) {
         loop {
-            let (stream, address) = Listener::accept(&mut self.0).await;
+            let (stream, _) = Listener::accept(&mut self.0).await;
             let owner = rustix::process::getuid().as_raw();
             if stream.peer_cred().is_ok_and(|peer| peer.uid() == owner) {
-                return (stream, address);
+                let peer = PeerProcess::of(&stream);
+                return (stream, peer);
             }
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+    fn local_addr(&self) -> io::Result<PeerProcess> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }

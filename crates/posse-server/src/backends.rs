@@ -2,6 +2,7 @@
 //! to the hub. Both speak the same language (`posse_term::wire`), so nothing behind this needs to know which is which.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,9 +22,9 @@ use crate::tmux_server::TmuxServer;
 /// How long to wait before a keeper or tmux is tried again: there is nothing to be told by when it can be reached.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which pump belongs to which terminal. The hub writes it, the connections read it.
+/// Which pump belongs to which terminal, and the keeper's process. The hub writes the former, the connections the latter.
 #[derive(Clone, Default)]
-pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, Handle>>>);
+pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, Handle>>>, Arc<AtomicI32>);
 
 impl Routes {
     pub(crate) fn insert(&self, id: TerminalId, handle: Handle) {
@@ -39,6 +40,11 @@ impl Routes {
         if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
             handle.send(event);
         }
+    }
+
+    /// The process of the keeper that was connected last.
+    pub(crate) fn keeper(&self) -> Option<i32> {
+        Some(self.1.load(Ordering::Relaxed)).filter(|pid| *pid > 0)
     }
 
     /// All those whose terminals run.
@@ -107,6 +113,7 @@ impl Backends {
     pub(crate) async fn connect_keeper(&self) -> Result<(), KeeperError> {
         let (link, mut events) =
             client::connect_or_start(&self.settings.places, &self.settings.executable, true).await?;
+        self.routes.1.store(events.keeper().unwrap_or_default(), Ordering::Relaxed);
         link.send(Request::List);
         let summaries = loop {
             if let Event::Listed { summaries } = events.next().await? {

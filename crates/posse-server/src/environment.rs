@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use posse_core::ids::TerminalId;
-use posse_term::keeper::TERMINAL_VARIABLE;
+use posse_term::lineage::TERMINAL_VARIABLE;
 
 /// Not passed on: they describe the caller's own terminal, session or agent, and would be wrong inside.
 const DROPPED: &[&str] = &[

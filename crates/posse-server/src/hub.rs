@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use posse_core::ids::TerminalId;
+use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_term::client::Link;
 use posse_term::emulator::HistoryLimit;
@@ -385,6 +386,9 @@ impl Hub {
             Command::Show(id, reply) => {
                 let _ = reply.send(self.terminals.get(&id).map(view));
             }
+            Command::Household(reply) => {
+                let _ = reply.send(self.household());
+            }
             Command::Find(id, reply) => self.finds.push((id, reply)),
             Command::Resize(id, size) => {
                 if let Some(entry) = self.terminals.get_mut(&id) {
@@ -456,6 +460,13 @@ impl Hub {
     /// The connection to where a terminal lives.
     fn link_of(&self, id: TerminalId) -> Option<&Link> {
         self.links.get(&self.terminals.get(&id)?.record.backend)
+    }
+
+    /// The processes that are ours, to tell theirs from those of others.
+    fn household(&self) -> Household {
+        let leader = |entry: &Entry| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
+        let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
+        Household { keeper: self.routes.keeper(), daemon: std::process::id() as i32, terminals }
     }
 
     fn views(&self, which: impl Fn(&Entry) -> bool) -> Vec<View> {

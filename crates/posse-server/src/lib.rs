@@ -19,6 +19,7 @@ mod hook_files;
 mod hub;
 mod journal;
 pub mod notify;
+pub mod operator;
 pub mod plans;
 pub mod providers;
 mod pump;

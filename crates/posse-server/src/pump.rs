@@ -111,7 +111,7 @@ struct Pump {
     /// Input that waits to be written down.
     unsent: HashMap<(WriterId, u64), Vec<u8>>,
     /// Messages that wait to be written down.
-    undelivered: HashMap<(WriterId, u64), Order>,
+    undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
     /// Who waits for the last answer to be on the screen, and how long.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
@@ -438,19 +438,23 @@ impl Pump {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
             Command::Input(input) => match &self.agent {
+                // Also while nothing is asked: the keys would wait for the next question.
+                Some(_) if !input.may_answer => {
+                    self.answer(input.sequence, input.origin, Err(InputError::KeysFromTerminal));
+                }
                 // One writer at a time: what others type would mix with what is being delivered.
                 Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing().cloned())),
                 _ => self.input(input),
             },
-            Command::Message { order, writer, sequence, reply } => {
+            Command::Message { order, answerer, writer, sequence, reply } => {
                 let origin = Origin::Request(reply);
                 match &self.agent {
-                    Some(_) => self.deliver(order, writer, sequence, origin),
+                    Some(_) => self.deliver(order, answerer, writer, sequence, origin),
                     None => self.answer(sequence, origin, Err(InputError::NoAgent)),
                 }
             }
-            Command::Answer { wish, question, who, reply } => {
-                self.ask_agent(Wanted::Answer { wish, question, who }, reply);
+            Command::Answer { wish, question, answerer, reply } => {
+                self.ask_agent(Wanted::Answer { wish, question, answerer }, reply);
             }
             Command::Question(reply) => self.tell_question(reply),
             Command::Explain(reply) => {

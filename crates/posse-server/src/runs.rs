@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use posse_core::ids::RunId;
+use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, Entry, Ledger, Run, Spec, Stop};
 use posse_core::time::Wall;
 use tokio::sync::oneshot;
@@ -32,6 +32,9 @@ pub(crate) use claim::ClaimError;
 use driver::{Charge, Driver, Ended};
 pub(crate) use files::RunFiles;
 use view::RunView;
+
+/// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
+const RUNS_SEARCHED: usize = 100;
 
 /// What starting an agent takes besides the run's own words. Comes with a request, and is never stored.
 #[derive(Clone)]
@@ -185,6 +188,15 @@ impl Runs {
 
     pub(crate) async fn show(&self, id: RunId) -> Result<RunView, RunError> {
         self.journals.show(id).await?.ok_or(RunError::None(id))
+    }
+
+    /// The run that a terminal belongs to, newest first, and the role in it.
+    pub(crate) async fn of_terminal(&self, terminal: TerminalId) -> Option<(RunId, Option<String>)> {
+        let runs = self.list(RUNS_SEARCHED).await.unwrap_or_default();
+        runs.into_iter().find_map(|run| {
+            let role = run.terminals.iter().find(|(_, id)| **id == terminal).map(|(role, _)| role.to_string());
+            role.map(|role| (run.id, Some(role)))
+        })
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, RunError> {

@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use crate::places::Places;
+use crate::places::{self, Places};
 use crate::wire::{self, Event, Request, WireError};
 
 #[derive(Debug, thiserror::Error)]
@@ -65,11 +65,17 @@ impl Link {
 /// What the keeper says, in order.
 pub struct Events {
     socket: OwnedReadHalf,
+    keeper: Option<i32>,
     buffer: Vec<u8>,
     used: usize,
 }
 
 impl Events {
+    /// The keeper's process, as the kernel names it.
+    pub fn keeper(&self) -> Option<i32> {
+        self.keeper
+    }
+
     pub async fn next(&mut self) -> Result<Event, KeeperError> {
         loop {
             if let Some((event, length)) = wire::decode(&self.buffer[self.used..])? {
@@ -111,7 +117,7 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
     let link = Link { requests };
-    let mut events = Events { socket: reading, buffer: Vec::new(), used: 0 };
+    let mut events = Events { socket: reading, keeper, buffer: Vec::new(), used: 0 };
     link.send(Request::Hello { version: wire::VERSION, daemon });
     match events.next().await {
         Ok(Event::Hello { version, .. }) if version == wire::VERSION => Ok((link, events)),
@@ -200,6 +206,7 @@ fn inherited(places: &Places) -> Vec<(&'static str, std::ffi::OsString)> {
     let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_LOG", "RUST_BACKTRACE"];
     let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
     variables.push(("POSSE_HOME", places.home.clone().into_os_string()));
+    variables.push((places::CONFIG_VARIABLE, places.config.clone().into_os_string()));
     variables
 }
 

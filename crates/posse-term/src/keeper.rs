@@ -38,7 +38,6 @@ use posse_core::ids::TerminalId;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::Signal;
 
-pub use family::TERMINAL_VARIABLE;
 use family::{Leader, Member, Table};
 use peer::Peer;
 use supervise::Supervisor;

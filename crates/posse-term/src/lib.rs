@@ -9,6 +9,7 @@ pub mod cast;
 pub mod client;
 pub mod emulator;
 pub mod keeper;
+pub mod lineage;
 pub mod lock;
 pub mod places;
 pub mod responder;

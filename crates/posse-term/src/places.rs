@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+/// Set for the keeper and the daemon, which are given `POSSE_HOME` and could not tell from it where the user's
+/// configuration is.
+pub(crate) const CONFIG_VARIABLE: &str = "POSSE_CONFIG_HOME";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// Database, logs, last screens.
@@ -54,7 +58,9 @@ impl Places {
         }
         // The same directory by another name must not get a second daemon.
         let home = fs::canonicalize(&home).unwrap_or(home);
+        let named = given(CONFIG_VARIABLE).filter(|config| config.is_absolute());
         let config = match (given("POSSE_HOME"), given("XDG_CONFIG_HOME"), given("HOME")) {
+            _ if named.is_some() => named.unwrap_or_default(),
             (None, Some(config), _) if config.is_absolute() => config.join("posse"),
             (None, _, Some(user)) => user.join(".config/posse"),
             _ => home.clone(),

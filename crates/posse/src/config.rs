@@ -50,6 +50,9 @@ pub(crate) struct Config {
 struct Permissions {
     /// A run answers what its agents ask with yes.
     auto_accept: Option<bool>,
+    /// Read by the daemon itself (`posse_server::operator`).
+    #[serde(rename = "answers_from_terminals")]
+    _answers_from_terminals: Option<bool>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -177,7 +180,7 @@ mod tests {
             ("backend = 'screen'", "unknown variant `screen`"),
             ("[permision]", "did you mean `permissions`?"),
             ("[permissions]\nautoaccept = true", "line 2"),
-            ("[permissions]\nautoaccept = true", "expected `auto_accept`"),
+            ("[permissions]\nautoaccept = true", "did you mean `auto_accept`?"),
             ("[permissions]\nauto_accept = 'yes'", "expected a boolean"),
             ("[loop]\nmdoe = 'ask'", "did you mean `mode`?"),
             ("[loop]\nmode = 'bypas'", "did you mean `bypass`?"),

@@ -26,6 +26,7 @@ fn dialog() -> Dialog {
 fn note(step: Step) -> Note {
     let who = Who {
         by: By::Run,
+        from: None,
         role: Some("developer".into()),
         run: Some("r-1".into()),
         turn: Some(3),

@@ -61,6 +61,8 @@ pub enum NotAnswered {
     Widens,
     #[error("the question has no such option")]
     NoSuchOption,
+    #[error("the answer comes from a process in a terminal, and the operator has not allowed that")]
+    FromTerminal,
     #[error("a question is open; only y or n answers it")]
     NoAnswer,
     #[error("a question is open that cannot be read")]

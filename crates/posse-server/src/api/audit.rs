@@ -56,6 +56,7 @@ impl From<(Entry, String)> for AuditEntry {
             at: crate::timestamp(note.at),
             terminal: note.terminal,
             by: note.who.by.as_str().into(),
+            from: note.who.from,
             role: note.who.role,
             run: note.who.run,
             turn: note.who.turn,

@@ -18,6 +18,10 @@ use crate::pump::InputError;
 use crate::runs::{ClaimError, RunError};
 use crate::store::StoreError;
 
+/// What to do about a refusal that is due to where the request comes from.
+const OUTSIDE: &str = "do it in a shell outside of posse's terminals, or set `answers_from_terminals = true` under \
+                       `[permissions]` in your config.toml";
+
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     #[error("there is no terminal {0}")]
@@ -78,6 +82,10 @@ pub enum ApiError {
     ForeignOrigin,
     #[error("{0} clients are connected, which is the limit")]
     TooManyConnections(usize),
+    #[error("a process in a terminal may not {0}")]
+    FromTerminal(&'static str),
+    #[error("only a process of terminal {0} may report what its agent does")]
+    ForeignHook(TerminalId),
     #[error(transparent)]
     Setting(SettingErrorBox),
     #[error("this holds until the daemon restarts, but cannot be remembered: {0}")]
@@ -293,11 +301,13 @@ impl ApiError {
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
                 InputError::MovedOn => (S::CONFLICT, "moved_on", Some("look again before typing")),
                 InputError::NoQuestion => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
+                InputError::KeysFromTerminal => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                 InputError::NoAgent => (S::CONFLICT, "no_agent", Some("type into it with `posse send`")),
                 InputError::Question(why) | InputError::NotAnswered(Unanswered { why, presses: 0 }) => match why {
                     NotAnswered::Changed => {
                         (S::CONFLICT, "question_changed", Some("`posse show` has the one that is open now"))
                     }
+                    NotAnswered::FromTerminal => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                     NotAnswered::Vanished => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
                     NotAnswered::Widens => {
                         (S::CONFLICT, "widens", Some("if you mean it, choose it yourself in `posse attach`"))
@@ -348,6 +358,8 @@ impl ApiError {
             Self::TooManyConnections(_) => {
                 (S::SERVICE_UNAVAILABLE, "too_many_connections", Some("close some connections and try again"))
             }
+            Self::FromTerminal(_) => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
+            Self::ForeignHook(_) => (S::FORBIDDEN, "foreign_hook", None),
             Self::Setting(SettingErrorBox(error)) | Self::NotRemembered(SettingErrorBox(error)) => match error {
                 SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
                 SettingError::TmuxInUse { .. } => (

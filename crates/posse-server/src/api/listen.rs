@@ -19,6 +19,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tower::util::MapRequest;
 
 use super::params::Params;
+use super::requester::Requester;
 use super::types;
 use super::{ApiError, App, door, public_router};
 use crate::hub::Command;
@@ -33,7 +34,7 @@ const STRANGERS: usize = 256;
 /// The setting that is remembered.
 pub(crate) const SETTING: &str = "listen";
 
-/// What terminals get whose maker says nothing about it: the caller's of `posse serve --listen`. Never stored.
+/// What terminals get whose maker says nothing about it: the requester's of `posse serve --listen`. Never stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
     pub(crate) environment: BTreeMap<String, String>,
@@ -150,8 +151,10 @@ impl Listeners {
 /// Begins, moves or ends listening on TCP. Only on the private socket.
 pub(super) async fn listen(
     State(app): State<App>,
+    requester: Requester,
     Params(body): Params<types::Listen>,
 ) -> Result<Json<types::Listening>, ApiError> {
+    requester.may(&app, "open the daemon to other programs")?;
     let directory = super::terminals::directory(&body.working_directory)?;
     let place = match body.address {
         Some(address) if !door::is_allowed(address) => {

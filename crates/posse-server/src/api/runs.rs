@@ -12,6 +12,7 @@ use posse_core::run::{Caller, Imported, Spec};
 
 use super::agents::{self, Asked};
 use super::params::{Params, Run};
+use super::requester::Requester;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
 use crate::runs::view::RunView;
@@ -35,8 +36,12 @@ pub(super) async fn list(State(app): State<App>, Params(query): Params<types::Ru
     responses((status = 201, description = "It is written down and begins", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn create(
     State(app): State<App>,
+    requester: Requester,
     Params(body): Params<types::RunIn>,
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
+    if body.config.handoff.auto_accept_permissions {
+        requester.may(&app, "begin a run that accepts permissions")?;
+    }
     let invalid = |what: String| ApiError::Invalid(what);
     let directory = terminals::directory(&body.directory)?;
     // Before any of them is started.
@@ -143,8 +148,12 @@ pub(super) async fn stop(
 pub(super) async fn resume(
     State(app): State<App>,
     Run(id): Run,
+    requester: Requester,
     Params(body): Params<types::ResumeIn>,
 ) -> Answer<RunView> {
+    if body.auto_accept == Some(true) {
+        requester.may(&app, "have a run accept permissions")?;
+    }
     let types::ResumeIn { environment, backend, tmux_server, patient, auto_accept } = body;
     let means = means(types::MeansIn { environment, backend, tmux_server })?;
     let caller = Caller { hurry: !patient, auto_accept };

@@ -4,14 +4,17 @@ use axum::Json;
 use axum::extract::State;
 
 use super::params::Params;
+use super::requester::Requester;
 use super::{ApiError, App, types};
 use crate::hub::{Command, Message};
 use crate::recording;
 
 pub(super) async fn change(
     State(app): State<App>,
+    requester: Requester,
     Params(body): Params<types::Settings>,
 ) -> Result<Json<types::Success>, ApiError> {
+    requester.may(&app, "change settings of the daemon")?;
     if let Some(server) = body.tmux_server {
         let server = server.checked().map_err(|error| ApiError::Invalid(error.to_string()))?;
         app.ask(|reply| Command::UseTmuxServer(server, reply)).await??;

@@ -13,6 +13,7 @@ use posse_term::wire::MAX_INPUT;
 
 use super::listen::{Closed, Seat};
 use super::params::Id;
+use super::requester::Requester;
 use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
 use crate::pump::{Command, Event, Handle, Input, Origin};
@@ -26,6 +27,7 @@ use crate::watch::{Item, Start};
 pub(super) async fn stream(
     State(app): State<App>,
     Id(id): Id,
+    requester: Requester,
     query: Result<Query<StreamQuery>, QueryRejection>,
     closed: Option<Extension<Closed>>,
     seat: Option<Extension<Seat>>,
@@ -42,7 +44,7 @@ pub(super) async fn stream(
         // One of those who may be connected at once, until the end.
         let _seat = seat;
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
-        let mut conversation = Conversation { socket, pump, writer, view: None };
+        let mut conversation = Conversation { socket, pump, writer, requester, app, view: None };
         let through_a_door = async {
             match closed {
                 Some(Extension(closed)) => closed.wait().await,
@@ -65,6 +67,8 @@ struct Conversation {
     socket: WebSocket,
     pump: Handle,
     writer: WriterId,
+    requester: Requester,
+    app: App,
     /// The window the follower looks through, if it said so.
     view: Option<Size>,
 }
@@ -132,7 +136,9 @@ impl Conversation {
                 let numbered = bytes.split_first_chunk::<8>().map(|(number, keys)| (u64::from_be_bytes(*number), keys));
                 let Some((sequence @ 1.., keys)) = numbered else { return Some(close_code::POLICY) };
                 let (writer, bytes, origin) = (self.writer, keys.to_vec(), Origin::Watcher(watcher));
-                self.pump.send(Event::Command(Command::Input(Input { writer, sequence, bytes, expect: None, origin })));
+                let may_answer = self.requester.may_type(&self.app);
+                let input = Input { writer, sequence, bytes, expect: None, may_answer, origin };
+                self.pump.send(Event::Command(Command::Input(input)));
                 None
             }
             Message::Text(words) => match serde_json::from_str(words) {

@@ -14,10 +14,11 @@ use posse_term::wire::MAX_INPUT;
 
 use super::agents::{self, Asked};
 use super::params::{Id, Params};
+use super::requester::Requester;
 use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
-use crate::pump::{self, Handle, InputError, Origin, Text};
+use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
 use crate::record::{COMMAND, SHELL};
 use crate::tmux_server::TmuxServer;
 
@@ -187,7 +188,12 @@ fn foreground_directory(pid: u32) -> Option<String> {
 /// Type into a terminal
 #[utoipa::path(post, path = "/terminals/{id}/input", tag = "terminals", params(("id" = String, Path), types::Input), request_body = Option<types::Input>,
     responses((status = 200, description = "It has reached the terminal", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Params<types::Input>) -> Answer<Success> {
+pub(super) async fn input(
+    State(app): State<App>,
+    Id(id): Id,
+    requester: Requester,
+    Params(body): Params<types::Input>,
+) -> Answer<Success> {
     let (writer, sequence) = match (body.writer, body.sequence) {
         (Some(0), _) => return Err(ApiError::Invalid("writer 0 is the daemon itself".into())),
         (Some(writer), Some(sequence)) if sequence > 0 => (WriterId(writer), sequence),
@@ -201,7 +207,8 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
         let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
         let order =
             Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
-        let done = pump.ask(|reply| pump::Command::Message { order, writer, sequence, reply });
+        let answerer = requester.answerer(&app, id).await;
+        let done = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply });
         done.await.ok_or(ApiError::NoTerminal(id))??;
         return Ok(Json(Success { success: true }));
     }
@@ -216,9 +223,10 @@ pub(super) async fn input(State(app): State<App>, Id(id): Id, Params(body): Para
     if bytes.len() > MAX_INPUT {
         return Err(ApiError::TooMuchInput(bytes.len()));
     }
+    let may_answer = requester.may_type(&app);
     let done = pump.ask(|reply| {
         let (expect, origin) = (body.expect_status, Origin::Request(reply));
-        pump::Command::Input(pump::Input { writer, sequence, bytes, expect, origin })
+        pump::Command::Input(pump::Input { writer, sequence, bytes, expect, may_answer, origin })
     });
     done.await.ok_or(ApiError::NoTerminal(id))??;
     Ok(Json(Success { success: true }))
@@ -248,6 +256,7 @@ pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<types
 pub(super) async fn approve(
     State(app): State<App>,
     Id(id): Id,
+    requester: Requester,
     Params(body): Params<types::AnswerIn>,
 ) -> Answer<types::Answered> {
     let wish = match body.option {
@@ -255,7 +264,7 @@ pub(super) async fn approve(
         Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),
         Some(option) => Wish::Option(option as usize - 1),
     };
-    answer(&app, id, wish, body.dialog).await
+    answer(&app, id, requester, wish, body.dialog).await
 }
 
 /// Refuse the question an agent asks
@@ -264,21 +273,29 @@ pub(super) async fn approve(
 pub(super) async fn deny(
     State(app): State<App>,
     Id(id): Id,
+    requester: Requester,
     Params(body): Params<types::AnswerIn>,
 ) -> Answer<types::Answered> {
     if body.option.is_some() {
         return Err(ApiError::Invalid("an option is chosen by approving".into()));
     }
-    answer(&app, id, Wish::Deny, body.dialog).await
+    answer(&app, id, requester, Wish::Deny, body.dialog).await
 }
 
-async fn answer(app: &App, id: TerminalId, wish: Wish, question: String) -> Answer<types::Answered> {
+async fn answer(
+    app: &App,
+    id: TerminalId,
+    requester: Requester,
+    wish: Wish,
+    question: String,
+) -> Answer<types::Answered> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
-    let (question, who) = (Some(question), Who::person());
-    let done = pump.ask(|reply| pump::Command::Answer { wish, question, who, reply });
+    let answerer = requester.answerer(app, id).await;
+    let question = Some(question);
+    let done = pump.ask(|reply| pump::Command::Answer { wish, question, answerer, reply });
     let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
     Ok(Json(types::Answered { success: true, audit }))
 }
@@ -299,13 +316,18 @@ pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<types:
     Ok(Json(types::ExplanationView { status, title: view.title, signals, explanation }))
 }
 
-/// What an agent's own hook tells. Only on the private socket.
+/// Takes the report of an agent's own hook. Only on the private socket, and only from a process of that terminal.
 pub(super) async fn hook(
     State(app): State<App>,
     Id(id): Id,
+    requester: Requester,
     Json(payload): Json<serde_json::Value>,
 ) -> Answer<Success> {
-    find(&app, id).await?.send(pump::Event::Hook(payload));
+    let pump = find(&app, id).await?;
+    if !requester.belongs_to(id) {
+        return Err(ApiError::ForeignHook(id));
+    }
+    pump.send(pump::Event::Hook(payload));
     Ok(Json(Success { success: true }))
 }
 
@@ -355,7 +377,7 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
         let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
         let asked = pump.ask(|reply| {
             let origin = Origin::Request(reply);
-            pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, origin })
+            pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, may_answer: false, origin })
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
     } else if !leave(app, &pump, &view).await {
@@ -369,7 +391,8 @@ async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
     let provider = view.record.confirmed.and_then(|_| app.providers.load(&view.record.provider).ok());
     let Some(text) = provider.and_then(|provider| provider.manifest.exit.clone()) else { return false };
     let (order, writer) = (Order { text, ..Order::default() }, WriterId(crate::random().max(1)));
-    let asked = pump.ask(|reply| pump::Command::Message { order, writer, sequence: 1, reply });
+    let answerer = Answerer { who: Who::person(), allowed: false };
+    let asked = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence: 1, reply });
     // An agent that leaves at once takes its screen with it, and the proof.
     matches!(asked.await, Some(Ok(()) | Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. }))))
 }

@@ -550,8 +550,13 @@ pub struct AuditEntry {
     pub at: Timestamp,
     #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub terminal: TerminalId,
-    /// `run`, `person`, or `startup`: a question of the start that was answered in advance.
+    /// `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup`: a question of
+    /// the start that was answered in advance.
     pub by: String,
+    /// The terminal of the process that answered, if it runs in one and that is known.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^[a-f0-9]{8}$")]
+    pub from: Option<TerminalId>,
     pub role: Option<String>,
     pub run: Option<String>,
     pub turn: Option<u64>,

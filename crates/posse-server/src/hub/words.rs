@@ -11,6 +11,7 @@ use posse_agents::start::Confirmed;
 use posse_agents::version::Version;
 use posse_core::audit::Note;
 use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Exit, Status};
@@ -152,6 +153,8 @@ pub(crate) enum Command {
     Create(Box<Creation>, oneshot::Sender<Result<View, CreateError>>),
     List(oneshot::Sender<Vec<View>>),
     Show(TerminalId, oneshot::Sender<Option<View>>),
+    /// The processes that are ours.
+    Household(oneshot::Sender<Household>),
     /// The pump of a terminal.
     Find(TerminalId, oneshot::Sender<Option<Handle>>),
     Resize(TerminalId, Size),

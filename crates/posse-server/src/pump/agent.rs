@@ -14,7 +14,7 @@ use posse_core::delivery::{
 };
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
-use posse_core::ids::WriterId;
+use posse_core::ids::{TerminalId, WriterId};
 use posse_core::run::Shown;
 use posse_core::screen::{Painted, Screen};
 use posse_core::signal::Signal;
@@ -23,9 +23,9 @@ use posse_core::time::Mono;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::InputError;
 use super::answering::{AnswerOver, Answering, described};
 use super::words::Asked;
+use super::{Answerer, InputError};
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
@@ -36,9 +36,9 @@ const HOLD: Duration = Duration::from_millis(250);
 /// What somebody wants of the agent.
 pub(crate) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
-    Message(Order),
+    Message(Order, Answerer),
     /// The open question answered; if one is named (`identity`), only that one.
-    Answer { wish: Wish, question: Option<String>, who: Who },
+    Answer { wish: Wish, question: Option<String>, answerer: Answerer },
 }
 
 /// Who hears how it went.
@@ -138,6 +138,8 @@ pub(super) struct Agent {
     work: Option<Work>,
     queue: VecDeque<Queued>,
     start_answers: usize,
+    /// The last question that a process in a terminal tried to answer, and that terminal. The attempt is written down once.
+    refused: Option<(String, Option<TerminalId>)>,
     /// The next job waits for a question to be drawn; when to see whether it still has to.
     held: Option<Mono>,
 }
@@ -147,7 +149,7 @@ impl Queued {
     fn is_about_a_question(&self) -> bool {
         match self {
             Queued::Look(_) | Queued::Job(Job { wanted: Wanted::Answer { .. }, .. }) => true,
-            Queued::Job(Job { wanted: Wanted::Message(order), .. }) => matches!(order.text.trim(), "y" | "n"),
+            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => matches!(order.text.trim(), "y" | "n"),
         }
     }
 }
@@ -169,6 +171,7 @@ impl Agent {
             work: None,
             queue: VecDeque::new(),
             start_answers: 0,
+            refused: None,
             held: None,
         }
     }
@@ -263,7 +266,8 @@ impl Agent {
         }
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
-        Some(Job { wanted: Wanted::Answer { wish, question, who: Who::startup() }, by: By::Ourselves })
+        let answerer = Answerer::allowed(Who::startup());
+        Some(Job { wanted: Wanted::Answer { wish, question, answerer }, by: By::Ourselves })
     }
 
     /// Takes on a job; one is done after the other.
@@ -345,18 +349,18 @@ impl Agent {
 
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
         let reading = self.reading.as_ref();
-        let (decision, who) = match wanted {
-            Wanted::Answer { wish, question: named, who } => {
+        let (decision, answerer) = match wanted {
+            Wanted::Answer { wish, question: named, answerer } => {
                 let open = reading.and_then(question);
-                let also = who.by.also_answers();
+                let also = answerer.who.by.also_answers();
                 // What is not the open question is left as it is, and refused.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
-                (Decision { also, ..Decision::new(question, wish) }, who)
+                (Decision { also, ..Decision::new(question, wish) }, answerer)
             }
-            Wanted::Message(order) => match reading.map(|reading| translate(&order.text, reading)) {
+            Wanted::Message(order, answerer) => match reading.map(|reading| translate(&order.text, reading)) {
                 Some(Meant::Refused(why)) => return Err(InputError::Question(why)),
-                Some(Meant::Answer(decision)) => (decision, Who::person()),
+                Some(Meant::Answer(decision)) => (decision, answerer),
                 Some(Meant::Prompt) | None => {
                     let (machine, what) = self.prompt(order, bracketed, now);
                     return Ok((machine, what, Do::Look));
@@ -369,7 +373,10 @@ impl Agent {
         let what = described(decision.wish, dialog);
         let mut decision = decision;
         Showing::complete(self.showing.as_ref(), &mut decision);
-        let answering = Answering::new(decision, dialog, who);
+        if !answerer.allowed && self.refused.as_ref() == Some(&(decision.question.clone(), answerer.who.from)) {
+            return Err(InputError::Question(NotAnswered::FromTerminal));
+        }
+        let answering = Answering::new(decision, dialog, answerer);
         let (who, entry) = answering.entry(reading, &self.tail, &self.provider);
         Ok((Machine::Answer(Box::new(answering)), what, Do::Note(who, Box::new(entry))))
     }
@@ -380,11 +387,14 @@ impl Agent {
         match seq {
             Some(seq) => {
                 answering.noted(seq, self.showing.as_ref(), &self.provider, now);
-                if alive {
-                    return vec![Do::Look];
-                }
-                let gone = Unanswered { why: NotAnswered::Gone, presses: 0 };
-                self.act(Act::Answered(Err(gone))).into_iter().collect()
+                let refused = answering.refused();
+                let why = match refused {
+                    Some(_) => NotAnswered::FromTerminal,
+                    None if alive => return vec![Do::Look],
+                    None => NotAnswered::Gone,
+                };
+                self.refused = refused.or(self.refused.take());
+                self.act(Act::Answered(Err(Unanswered { why, presses: 0 }))).into_iter().collect()
             }
             None => {
                 let by = self.work.take().map(|work| work.by);

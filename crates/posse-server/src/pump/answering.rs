@@ -5,15 +5,18 @@ use posse_core::audit::{self, Ended, Who};
 use posse_core::delivery::{Answer, AnswerEffect, Answered, Decision, Event, Showing, Unanswered, Wish};
 use posse_core::detect::Reading;
 use posse_core::detect::dialog::{Dialog, Meaning};
+use posse_core::ids::TerminalId;
 use posse_core::keys;
 use posse_core::status::Event as LifeEvent;
 use posse_core::time::Mono;
 use serde_json::{Value, json};
 
+use super::words::Answerer;
+
 pub(super) struct Answering {
     decision: Decision,
     meaning: Meaning,
-    who: Who,
+    answerer: Answerer,
     given: Option<Given>,
 }
 
@@ -35,9 +38,9 @@ pub(super) struct AnswerOver {
 }
 
 impl Answering {
-    pub(super) fn new(decision: Decision, dialog: Option<&Dialog>, who: Who) -> Self {
+    pub(super) fn new(decision: Decision, dialog: Option<&Dialog>, answerer: Answerer) -> Self {
         let meaning = meaning(decision.wish, dialog);
-        Self { decision, meaning, who, given: None }
+        Self { decision, meaning, answerer, given: None }
     }
 
     /// What is to be written down before the first key.
@@ -45,7 +48,12 @@ impl Answering {
         let machine = Answer::new(self.decision.clone(), provider.keys.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
         let answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
-        (self.who.clone(), answering)
+        (self.answerer.who.clone(), answering)
+    }
+
+    /// The question and the terminal of a process that may not answer it.
+    pub(super) fn refused(&self) -> Option<(String, Option<TerminalId>)> {
+        (!self.answerer.allowed).then(|| (self.decision.question.clone(), self.answerer.who.from))
     }
 
     /// It is written down under this number.
@@ -72,7 +80,7 @@ impl Answering {
 
     /// It is over. `None` if it was never written down.
     pub(super) fn over(self, result: Result<Answered, Unanswered>) -> Option<AnswerOver> {
-        let Self { decision, meaning, who, given } = self;
+        let Self { decision, meaning, answerer: Answerer { who, .. }, given } = self;
         let Given { seq, typed, .. } = given?;
         let ended = match result {
             Ok(answered) => Ended::answered(seq, answered.verified, typed),
@@ -125,7 +133,11 @@ mod tests {
         let look = Look { rows: &rows, ..Look::default() };
         let reading = provider.detector.read(look, &mut posse_core::detect::Memo::default());
         let dialog = reading.dialog.as_ref().unwrap();
-        let mut answering = Answering::new(Decision::new(dialog.id.clone(), Wish::Accept), Some(dialog), Who::person());
+        let mut answering = Answering::new(
+            Decision::new(dialog.id.clone(), Wish::Accept),
+            Some(dialog),
+            Answerer::allowed(Who::person()),
+        );
         let (who, entry) = answering.entry(&reading, &[], &provider);
         let note = audit::Note {
             at: Wall(0),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::agent::{By, Do, Happened, Job, Over, Wanted};
-use super::{Asked, Input, InputError, Origin, Pump};
+use super::{Answerer, Asked, Input, InputError, Origin, Pump};
 use crate::hub::{Change, Message};
 use crate::store::KnownInput;
 
@@ -124,7 +124,14 @@ impl Pump {
 
     /// A message that carries a number, so that it can be repeated by someone who is not sure of it. It is written down
     /// before anything is typed: a daemon that comes after this one must not type it again.
-    pub(super) fn deliver(&mut self, order: Order, writer: WriterId, sequence: u64, origin: Origin) {
+    pub(super) fn deliver(
+        &mut self,
+        order: Order,
+        answerer: Answerer,
+        writer: WriterId,
+        sequence: u64,
+        origin: Origin,
+    ) {
         match self.known_input(writer, sequence) {
             Some(true) => return self.answer(sequence, origin, Ok(())),
             Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
@@ -135,7 +142,7 @@ impl Pump {
         let key = (writer, sequence);
         // A repeat that comes before the first one is through waits with it.
         if !self.inputs.contains_key(&key) {
-            self.undelivered.insert(key, order);
+            self.undelivered.insert(key, (order, answerer));
             let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
         }
         self.inputs.entry(key).or_default().push(origin);
@@ -143,10 +150,10 @@ impl Pump {
 
     /// A message was written down, or could not be.
     pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) -> bool {
-        let Some(order) = self.undelivered.remove(&(writer, sequence)) else { return false };
+        let Some((order, answerer)) = self.undelivered.remove(&(writer, sequence)) else { return false };
         if written {
             self.remember_before();
-            self.take(Job { wanted: Wanted::Message(order), by: By::Noted { writer, sequence } });
+            self.take(Job { wanted: Wanted::Message(order, answerer), by: By::Noted { writer, sequence } });
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));
         }
@@ -263,6 +270,6 @@ impl Pump {
     fn type_key(&mut self, key: KeyId, bytes: Vec<u8>) {
         self.typed += 1;
         let (writer, sequence) = (self.writer, self.typed);
-        self.input(Input { writer, sequence, bytes, expect: None, origin: Origin::Agent(key) });
+        self.input(Input { writer, sequence, bytes, expect: None, may_answer: true, origin: Origin::Agent(key) });
     }
 }

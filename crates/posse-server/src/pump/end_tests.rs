@@ -61,6 +61,7 @@ async fn s_166_input_that_is_not_taken_is_refused_for_the_true_reason() {
             sequence: 1,
             bytes: vec![b'x'; 1000],
             expect: None,
+            may_answer: true,
             origin: Origin::Request(reply),
         };
         scene.pump.send(Event::Command(Command::Input(input)));

@@ -4,7 +4,7 @@ use super::*;
 
 impl Pump {
     pub(super) fn input(&mut self, input: Input) {
-        let Input { writer, sequence, bytes, expect, origin } = input;
+        let Input { writer, sequence, bytes, expect, origin, .. } = input;
         let status = self.life.status().kind;
         if expect.is_some_and(|expected| expected != status) {
             return self.answer(sequence, origin, Err(InputError::Status(status)));
@@ -95,6 +95,7 @@ impl Pump {
                     InputError::Lost => "lost",
                     InputError::Status(_) => "status",
                     InputError::MovedOn => "moved_on",
+                    InputError::KeysFromTerminal => "from_terminal",
                     InputError::Uncertain => "uncertain",
                     InputError::NotNoted => "not_noted",
                     // Nobody sends these through a stream.

@@ -52,7 +52,7 @@ impl Played {
 
     fn type_from(&self, origin: Origin, sequence: u64, keys: &str) {
         let bytes = keys.as_bytes().to_vec();
-        let input = Input { writer: TYPIST, sequence, bytes, expect: None, origin };
+        let input = Input { writer: TYPIST, sequence, bytes, expect: None, may_answer: true, origin };
         self.scene.pump.send(Event::Command(Command::Input(input)));
     }
 

@@ -57,7 +57,7 @@ impl Scene {
     pub(super) fn message(&self) -> oneshot::Receiver<Result<(), InputError>> {
         let (reply, answer) = oneshot::channel();
         let order = Order { text: "go on".into(), ..Order::default() };
-        let message = Command::Message { order, writer: WriterId(7), sequence: 1, reply };
+        let message = Command::Message { order, answerer: person(), writer: WriterId(7), sequence: 1, reply };
         self.pump.send(Event::Command(message));
         answer
     }
@@ -65,10 +65,14 @@ impl Scene {
     pub(super) fn answer(&self, question: Option<&str>) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
         let (reply, answer) = oneshot::channel();
         let question = question.map(str::to_owned);
-        let command = Command::Answer { wish: Wish::Accept, question, who: Who::person(), reply };
+        let command = Command::Answer { wish: Wish::Accept, question, answerer: person(), reply };
         self.pump.send(Event::Command(command));
         answer
     }
+}
+
+pub(super) fn person() -> Answerer {
+    Answerer::allowed(Who::person())
 }
 
 pub(super) async fn heard<T>(answer: oneshot::Receiver<Result<T, InputError>>) -> Option<InputError> {

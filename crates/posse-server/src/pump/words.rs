@@ -54,6 +54,8 @@ pub(crate) enum InputError {
     NotDelivered(Failure),
     #[error("no agent is in this terminal")]
     NoAgent,
+    #[error("these keys come from a process in a terminal, and could answer what the agent asks")]
+    KeysFromTerminal,
 }
 
 /// What text of a terminal.
@@ -71,6 +73,19 @@ pub(crate) enum Text {
     Answer,
 }
 
+/// Who answers a question, and whether they may. An attempt that is not allowed is written down and refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Answerer {
+    pub(crate) who: Who,
+    pub(crate) allowed: bool,
+}
+
+impl Answerer {
+    pub(crate) fn allowed(who: Who) -> Self {
+        Self { who, allowed: true }
+    }
+}
+
 /// Who hears what became of an input.
 pub(crate) enum Origin {
     Request(oneshot::Sender<Result<(), InputError>>),
@@ -85,6 +100,8 @@ pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
     /// Type nothing unless this is the status.
     pub(crate) expect: Option<StatusKind>,
+    /// Whether an agent may get these keys, which could answer its question.
+    pub(crate) may_answer: bool,
     pub(crate) origin: Origin,
 }
 
@@ -99,6 +116,8 @@ pub(crate) enum Command {
     /// A message for the agent, or, in a terminal without one, text and Enter.
     Message {
         order: Order,
+        /// Who it comes from, should it be an answer.
+        answerer: Answerer,
         writer: WriterId,
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
@@ -109,7 +128,7 @@ pub(crate) enum Command {
     Answer {
         wish: Wish,
         question: Option<String>,
-        who: Who,
+        answerer: Answerer,
         reply: oneshot::Sender<Result<Option<i64>, InputError>>,
     },
     /// How the screen is read now; `None` in a terminal without an agent.

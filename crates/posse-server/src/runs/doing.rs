@@ -26,7 +26,7 @@ use crate::api::{ApiError, App, terminals};
 use crate::environment::Environment;
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify::Notice;
-use crate::pump::{self, Handle, InputError, Text};
+use crate::pump::{self, Answerer, Handle, InputError, Text};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
@@ -96,6 +96,7 @@ impl Doing {
             Effect::Accept { turn, terminal, role, n, cap, question, .. } => {
                 let who = Who {
                     by: By::Run,
+                    from: None,
                     role: Some(role.to_string()),
                     run: Some(self.spec.id.to_string()),
                     turn: Some(turn),
@@ -194,7 +195,9 @@ impl Doing {
         let Some(pump) = find(&self.app, terminal).await else { return Sent::Gone("it was deleted".into()) };
         let order = Order { text, ..Order::default() };
         let writer = writer(self.spec.id);
-        match pump.ask(|reply| pump::Command::Message { order, writer, sequence, reply }).await {
+        let who = Who { by: By::Run, run: Some(self.spec.id.to_string()), ..Who::person() };
+        let answerer = Answerer::allowed(who);
+        match pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply }).await {
             Some(Ok(())) => Sent::Taken,
             None => Sent::Gone("it was deleted".into()),
             Some(Err(error @ (InputError::Ended | InputError::Lost))) => Sent::Gone(error.to_string()),
@@ -211,7 +214,8 @@ impl Doing {
     async fn accept(&self, terminal: TerminalId, question: Option<String>, who: Who) -> Result<(), AcceptFailure> {
         let gone = || AcceptFailure::Gone("it was deleted".into());
         let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
-        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, who, reply });
+        let answerer = Answerer::allowed(who);
+        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, answerer, reply });
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),

@@ -12,8 +12,7 @@ use std::io;
 use posse_core::ids::TerminalId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// The variable by which a process can be recognised as part of a terminal.
-pub const TERMINAL_VARIABLE: &str = "POSSE_TERMINAL_ID";
+use crate::lineage::{Stat, claimed_terminal};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Process {
@@ -122,33 +121,11 @@ impl Member {
 
 /// `None` for what is gone, a zombie (dead, waiting to be reaped), or the keeper itself.
 fn read_process(pid: i32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     if pid as u32 == std::process::id() {
         return None;
     }
-    let (parent, session, started) = parse_stat(&stat)?;
-    // Unreadable for other users' processes; those are not ours to end either.
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    Some(Process { pid, parent, session, started, terminal: terminal_of(&environment) })
-}
-
-/// Parent, session and start time out of `/proc/PID/stat`. The name in parentheses may hold anything,
-/// parentheses and spaces included, so the fields are counted from its end.
-fn parse_stat(stat: &str) -> Option<(i32, i32, u64)> {
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-    // A process whose first thread has ended looks like a zombie and is none as long as it has others.
-    let threads: u32 = fields.get(17)?.parse().ok()?;
-    if *fields.first()? == "X" || (*fields.first()? == "Z" && threads <= 1) {
-        return None;
-    }
-    Some((fields.get(1)?.parse().ok()?, fields.get(3)?.parse().ok()?, fields.get(19)?.parse().ok()?))
-}
-
-fn terminal_of(environment: &[u8]) -> Option<TerminalId> {
-    environment.split(|b| *b == 0).find_map(|variable| {
-        let value = variable.strip_prefix(TERMINAL_VARIABLE.as_bytes())?.strip_prefix(b"=")?;
-        std::str::from_utf8(value).ok()?.parse().ok()
-    })
+    let Stat { parent, session, started } = Stat::read(pid)?;
+    Some(Process { pid, parent, session, started, terminal: claimed_terminal(pid) })
 }
 
 #[cfg(test)]
@@ -212,21 +189,5 @@ mod tests {
         assert_eq!(pids(&after.family(ours, None, &known)), [12, 13]);
         let reused = Table::new(7, vec![Process { started: 2, ..hidden }]);
         assert_eq!(pids(&reused.family(ours, None, &known)), [0; 0], "its number is not enough");
-    }
-
-    #[test]
-    fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
-        assert_eq!(parse_stat(&format!("10 (a) b (c)) {tail}")), Some((7, 10, 4242)));
-        assert_eq!(parse_stat(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
-        let threads = tail.replace('S', "Z").replace(" 0 1 0 ", " 0 3 0 ");
-        assert_eq!(parse_stat(&format!("10 (a) {threads}")), Some((7, 10, 4242)), "but not one with threads");
-        assert_eq!(parse_stat("nonsense"), None);
-    }
-
-    #[test]
-    fn the_terminal_is_read_from_the_environment() {
-        assert_eq!(terminal_of(b"A=1\0POSSE_TERMINAL_ID=00000007\0"), Some(TerminalId::from_random(7)));
-        assert_eq!(terminal_of(b"XPOSSE_TERMINAL_ID=00000007\0POSSE_TERMINAL_ID=nonsense\0"), None);
     }
 }

@@ -37,8 +37,18 @@ pub(super) struct Cursor {
     reserved: bool,
 }
 
+/// What a peer may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Trusted,
+    /// The peer runs in a terminal. It may look, and have the daemon started that ran before; it may not type, start or
+    /// end programs, or take the daemon's place.
+    Inside,
+}
+
 pub(super) struct Peer {
     pub(super) stream: UnixStream,
+    pub(super) standing: Standing,
     pub(super) greeted: bool,
     pub(super) daemon: bool,
     pub(super) pid: u32,
@@ -56,9 +66,10 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(stream: UnixStream, pid: u32) -> Self {
+    pub(super) fn new(stream: UnixStream, pid: u32, standing: Standing) -> Self {
         Self {
             stream,
+            standing,
             greeted: false,
             daemon: false,
             pid,

@@ -5,9 +5,30 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
+use super::peer::Standing;
 use super::terminal::{Accepted, Receipt, Terminal};
 use super::{Ending, Keeper, unknown};
 use crate::wire::{self, Event, InputRefusal, Request, Stream};
+
+/// What a process in a terminal is told that asks for something it may not have. `None`: it may.
+fn refused_inside(request: &Request, executable: Option<&OsString>) -> Option<Event> {
+    let message = |text: &str| text.as_bytes().to_vec();
+    match request {
+        Request::Hello { daemon: false, .. } | Request::List => None,
+        Request::StartDaemon { executable: wanted }
+            if executable.is_some_and(|known| known.as_encoded_bytes() == wanted) =>
+        {
+            None
+        }
+        Request::StartDaemon { .. } => Some(Event::DaemonFailed {
+            message: message(
+                "a process in a terminal cannot start a daemon from another program than the one that ran before: \
+                 run any posse command outside of posse's terminals",
+            ),
+        }),
+        _ => Some(Event::Problem { message: message("a process in a terminal may not do this") }),
+    }
+}
 
 impl Keeper {
     /// Carries out one request. `Err` cuts the peer off.
@@ -15,6 +36,13 @@ impl Keeper {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
         if !peer.greeted && !matches!(request, Request::Hello { .. }) {
             return Err("it did not introduce itself".into());
+        }
+        if peer.standing == Standing::Inside
+            && let Some(refusal) = refused_inside(&request, self.daemon_executable.as_ref())
+        {
+            peer.tell(&refusal);
+            let _ = peer.flush(&self.terminals);
+            return Err("it runs in a terminal, and asked for what only the daemon and the user may do".into());
         }
         match request {
             Request::Hello { version, daemon } => {

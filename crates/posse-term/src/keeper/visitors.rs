@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::peer::{Gone, Peer};
+use super::peer::{Gone, Peer, Standing};
 use super::{DOOR_SHUT, Keeper, LISTENER, SPARE, log, peer_token};
+use crate::lineage::lineage;
 use crate::wire::Event;
 
 impl Keeper {
@@ -33,8 +34,21 @@ impl Keeper {
                 .set_nonblocking(true)
                 .and_then(|()| Ok(epoll::add(&self.epoll, &stream, peer_token(number), EventFlags::IN)?));
             if added.is_ok() {
-                self.peers.insert(number, Peer::new(stream, pid));
+                let standing = self.standing(pid);
+                self.peers.insert(number, Peer::new(stream, pid, standing));
             }
+        }
+    }
+
+    /// A process that descends from the keeper runs in one of its terminals, or was started by the daemon. Only the daemon
+    /// itself may then do everything; a process that cannot be looked up is trusted no more than one inside.
+    fn standing(&self, pid: u32) -> Standing {
+        let line = lineage(pid as i32);
+        let keeper = std::process::id() as i32;
+        if line.is_empty() || (self.daemon_pid != Some(pid) && line.iter().any(|one| one.pid == keeper)) {
+            Standing::Inside
+        } else {
+            Standing::Trusted
         }
     }
 

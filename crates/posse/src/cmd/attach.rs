@@ -90,6 +90,9 @@ fn need_window() -> Result<(), Error> {
 
 type Socket = WebSocketStream<UnixStream>;
 
+/// Said after the window is closed, to a user whose keys did nothing.
+const REFUSED_INSIDE: &str = "keys were refused: processes in posse's terminals may not type to agents; attach from a shell outside, or set `answers_from_terminals = true` under `[permissions]` in your config.toml";
+
 /// Why a look at a terminal ended.
 enum End {
     Detached,
@@ -110,6 +113,8 @@ struct Look {
     /// Where in the terminal's output the emulator is, once it shows the terminal at all. Its own offset counts
     /// the picture it began with, too.
     offset: Option<u64>,
+    /// Keys were refused because this runs in one of posse's terminals.
+    refused_inside: bool,
     /// How long to wait before the next try; short again as soon as a stream has begun.
     wait: Duration,
 }
@@ -125,6 +130,7 @@ async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &
         next_sequence: 1,
         unconfirmed: VecDeque::new(),
         offset: None,
+        refused_inside: false,
         wait: Duration::ZERO,
     };
     client.only_running();
@@ -136,6 +142,9 @@ async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &
         }
     };
     drop(window);
+    if look.refused_inside {
+        ui.warn(REFUSED_INSIDE);
+    }
     match end {
         End::Exited(exit) => ui.say(&format!("[{} {exit}]", terminal.name)),
         _ => ui.say(&format!("[detached from {}; it goes on: `posse attach {}`]", terminal.name, terminal.id)),
@@ -228,7 +237,8 @@ async fn session(
                             paint_at.get_or_insert(Instant::now() + FRAME);
                         }
                         Ok(StreamMessage::InputDone { sequence }) => look.unconfirmed.retain(|(number, _)| *number > sequence),
-                        Ok(StreamMessage::InputRefused { sequence, .. }) => {
+                        Ok(StreamMessage::InputRefused { sequence, why }) => {
+                            look.refused_inside |= why == "from_terminal";
                             // Not taken: the user hears it as one hears a full keyboard buffer.
                             look.unconfirmed.retain(|(number, _)| *number != sequence);
                             write(b"\x07");

@@ -1,9 +1,11 @@
 //! `posse audit`: who answered which dialog, and whether the record of it is as it was written.
 
+use std::collections::HashMap;
+
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned, civil};
 use posse_core::ids::TerminalId;
-use posse_server::api::types::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict};
+use posse_server::api::types::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, Terminal};
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
@@ -59,7 +61,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Show(show) => {
             let terminal = terminal(&mut client, show.terminal.as_deref()).await?;
             let entries: Vec<AuditEntry> = client.get(&query(&show, terminal)).await?;
-            ui.answer(&entries, || text(&entries, ui));
+            let terminals: Vec<Terminal> = client.get("/terminals").await?;
+            let names = terminals.into_iter().map(|one| (one.id, one.name.to_string())).collect();
+            ui.answer(&entries, || text(&entries, &names, ui));
             let verdict: AuditVerdict = client.get("/audit/verify").await?;
             if !verdict.intact {
                 ui.warn("this is not as it was written: `posse audit verify` says what was changed");
@@ -133,13 +137,16 @@ fn judged(verdict: &AuditVerdict, ui: &Ui) -> String {
     std::iter::once(head).chain(flaws).collect()
 }
 
+/// The names of the terminals there are.
+type Names = HashMap<TerminalId, String>;
+
 /// Each answer with its outcome. An outcome whose answer is not among the entries stands alone.
-fn text(entries: &[AuditEntry], ui: &Ui) -> String {
+fn text(entries: &[AuditEntry], names: &Names, ui: &Ui) -> String {
     let outcome_of = |seq| entries.iter().filter_map(|entry| entry.outcome.as_ref()).find(|outcome| outcome.of == seq);
     let shown = |seq| entries.iter().any(|entry| entry.seq == seq);
     let mut text = String::new();
     for entry in entries {
-        let mut lines = vec![headline(entry, ui)];
+        let mut lines = vec![headline(entry, names, ui)];
         match (&entry.answering, &entry.outcome) {
             (Some(answering), _) => {
                 lines.extend(asked(answering, ui));
@@ -155,16 +162,23 @@ fn text(entries: &[AuditEntry], ui: &Ui) -> String {
     text
 }
 
-fn headline(entry: &AuditEntry, ui: &Ui) -> String {
+fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
+    let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
     let time = entry.at.to_zoned(TimeZone::system()).strftime("%F %T").to_string();
     let run = entry.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
     let turn = entry.turn.map(|turn| format!(", turn {turn}")).unwrap_or_default();
     let count = entry.count.as_ref().map(|count| count.iter().map(u32::to_string).collect::<Vec<_>>().join("/"));
     let count = count.map(|count| format!(" {count}")).unwrap_or_default();
-    let who = entry.role.as_ref().unwrap_or(&entry.by);
+    let who = match (entry.by.as_str(), &entry.from, &entry.role) {
+        ("terminal", Some(from), _) => format!("a process in terminal {}", name(from)),
+        ("terminal", None, _) => "a process in an unknown terminal".to_owned(),
+        ("run", _, Some(role)) => role.clone(),
+        (by, _, Some(role)) => format!("{by} for the {role}"),
+        (by, _, None) => by.to_owned(),
+    };
     let what = entry.answering.as_ref().map_or("", |answering| &answering.wish);
     let who = plain(&format!("{who}{run}{turn}{count}"));
-    let (time, terminal) = (ui.paint(&time, Colour::Dim), ui.paint(entry.terminal.as_str(), Colour::Bold));
+    let (time, terminal) = (ui.paint(&time, Colour::Dim), ui.paint(&name(&entry.terminal), Colour::Bold));
     format!("{:>5} {time} {terminal} {who}: {what}", entry.seq).trim_end().to_owned()
 }
 

@@ -38,12 +38,15 @@ enum Rule {
     Variable(&'static str),
     /// It is a key of runs, under this path, with all that counts there.
     Run(&'static str),
+    /// Nothing: a request or a variable cannot change it.
+    FileOnly,
 }
 
 const KEYS: &[Key] = &[
     Key { path: "backend", rule: Rule::Variable("POSSE_BACKEND") },
     Key { path: "tmux_server", rule: Rule::Variable("POSSE_TMUX_SERVER") },
     Key { path: "permissions.auto_accept", rule: Rule::Run("handoff.auto_accept_permissions") },
+    Key { path: "permissions.answers_from_terminals", rule: Rule::FileOnly },
     Key { path: "loop.provider", rule: Rule::Run("provider") },
     Key { path: "loop.mode", rule: Rule::Run("mode") },
     Key { path: "notifications.ntfy_topic", rule: Rule::Run("notifications.ntfy_topic") },
@@ -74,6 +77,7 @@ pub(crate) fn settings(
                 Some(value) => (Value::from(value), Origin::Variable(name.to_owned())),
                 None => of_file(),
             },
+            Rule::FileOnly => of_file(),
             Rule::Run(path) => match (runs.origins.get(path), config::variable_of(path)) {
                 (Some(Layer::Environment), Some(bare)) => {
                     let prefixed = format!("POSSE_{bare}");
@@ -182,6 +186,7 @@ mod tests {
                 Rule::Run(path) => at(&usual, path).unwrap().clone(),
                 Rule::Variable("POSSE_BACKEND") => json!(posse_server::record::Backend::default()),
                 Rule::Variable(_) => json!("private"),
+                Rule::FileOnly => json!(false),
             };
             assert_eq!(*value, truth, "{}", key.path);
         }

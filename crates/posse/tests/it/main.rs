@@ -16,6 +16,7 @@ mod documented;
 mod errors;
 mod faults;
 mod first_look;
+mod from_inside;
 mod loop_actor;
 mod loop_kills;
 mod loop_run;

@@ -9,6 +9,7 @@ mod exits;
 mod families;
 mod greeting;
 mod input;
+mod inside;
 mod keeper;
 mod limits;
 mod output;

@@ -1,0 +1,165 @@
+//! Where a process that talks to us runs: outside, or inside one of our terminals.
+//!
+//! The kernel names the process at the other end of a local socket. The shell reads that process and its ancestors; this
+//! module decides what they mean. Descent and session membership cannot be forged: an orphan is adopted by the keeper,
+//! and no process can enter a session that exists. The environment can be forged. It is only used to recognise more
+//! processes as inside, and to name the terminal of an orphan.
+
+use crate::ids::TerminalId;
+
+/// A process as the kernel describes it: the peer itself, or one of its ancestors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    pub pid: i32,
+    pub session: i32,
+    /// The terminal that the environment of the process names.
+    pub claimed: Option<TerminalId>,
+}
+
+/// The processes that are ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Household {
+    /// The keeper, once the daemon has been connected to it.
+    pub keeper: Option<i32>,
+    pub daemon: i32,
+    /// Every terminal, with the process that leads it while that process runs.
+    pub terminals: Vec<(TerminalId, Option<i32>)>,
+}
+
+/// Where a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// Neither in a terminal nor started by the daemon.
+    Outside,
+    /// In this terminal, by descent or session.
+    Terminal(TerminalId),
+    /// Below the keeper or the daemon. The terminal is the one that an environment names, if it is one of ours.
+    Inside(Option<TerminalId>),
+    /// The process could not be read: it is gone, or in another process namespace.
+    Unknown,
+}
+
+impl Whereabouts {
+    pub fn is_outside(self) -> bool {
+        self == Whereabouts::Outside
+    }
+
+    /// The terminal, as far as anything names it.
+    pub fn terminal(self) -> Option<TerminalId> {
+        match self {
+            Whereabouts::Terminal(id) => Some(id),
+            Whereabouts::Inside(id) => id,
+            Whereabouts::Outside | Whereabouts::Unknown => None,
+        }
+    }
+}
+
+impl Household {
+    /// Places a process, given itself and its ancestors up to the first one that has no parent.
+    pub fn place(&self, lineage: &[Ancestor]) -> Whereabouts {
+        if lineage.is_empty() {
+            return Whereabouts::Unknown;
+        }
+        let led_by = |pid: i32| self.terminals.iter().find(|(_, leader)| *leader == Some(pid)).map(|(id, _)| *id);
+        // What the keeper and the daemon descend from is not ours.
+        let is_ours = |one: &Ancestor| Some(one.pid) == self.keeper || one.pid == self.daemon;
+        let top = lineage.iter().position(is_ours);
+        let below = &lineage[..top.unwrap_or(lineage.len())];
+        if let Some(id) = below.iter().find_map(|one| led_by(one.pid).or_else(|| led_by(one.session))) {
+            return Whereabouts::Terminal(id);
+        }
+        let known = |id: &TerminalId| self.terminals.iter().any(|(terminal, _)| terminal == id);
+        let claimed = below.iter().filter_map(|one| one.claimed).find(known);
+        match (top, claimed) {
+            (None, None) => Whereabouts::Outside,
+            (_, claimed) => Whereabouts::Inside(claimed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEEPER: i32 = 7;
+    const DAEMON: i32 = 8;
+
+    fn id(bits: u32) -> TerminalId {
+        TerminalId::from_random(bits)
+    }
+
+    fn household() -> Household {
+        let terminals = vec![(id(1), Some(10)), (id(2), Some(20)), (id(3), None)];
+        Household { keeper: Some(KEEPER), daemon: DAEMON, terminals }
+    }
+
+    fn one(pid: i32, session: i32, claimed: Option<u32>) -> Ancestor {
+        Ancestor { pid, session, claimed: claimed.map(id) }
+    }
+
+    #[test]
+    fn a_process_is_placed_by_descent_session_and_environment() {
+        let keeper = one(KEEPER, KEEPER, None);
+        let daemon = one(DAEMON, KEEPER, None);
+        let init = one(1, 1, None);
+        let table: Vec<(&str, Vec<Ancestor>, Whereabouts)> = vec![
+            ("a shell of the user", vec![one(50, 50, None), one(40, 40, None), init.clone()], Whereabouts::Outside),
+            ("nothing could be read", vec![], Whereabouts::Unknown),
+            (
+                "a child of an agent, environment cleared, own session",
+                vec![one(12, 12, None), one(11, 10, None), one(10, 10, Some(1)), keeper.clone(), init.clone()],
+                Whereabouts::Terminal(id(1)),
+            ),
+            (
+                "a child of an agent that claims to be another's",
+                vec![one(12, 10, Some(2)), one(10, 10, Some(1)), keeper.clone()],
+                Whereabouts::Terminal(id(1)),
+            ),
+            ("an orphan still in the session", vec![one(12, 20, None), keeper.clone()], Whereabouts::Terminal(id(2))),
+            (
+                "an orphan in its own session with its environment",
+                vec![one(12, 12, Some(1)), keeper.clone()],
+                Whereabouts::Inside(Some(id(1))),
+            ),
+            (
+                "an orphan that has cleared everything",
+                vec![one(12, 12, None), keeper.clone()],
+                Whereabouts::Inside(None),
+            ),
+            (
+                "an orphan that names a terminal of another posse",
+                vec![one(12, 12, Some(99)), keeper.clone()],
+                Whereabouts::Inside(None),
+            ),
+            (
+                "what the daemon started: a check, a gate",
+                vec![one(60, 60, None), daemon.clone(), keeper.clone()],
+                Whereabouts::Inside(None),
+            ),
+            (
+                "left over from an ended terminal after the keeper that adopted it",
+                vec![one(12, 12, Some(3)), init.clone()],
+                Whereabouts::Inside(Some(id(3))),
+            ),
+            (
+                "a posse inside a terminal of another posse",
+                vec![one(50, 50, Some(99)), init.clone()],
+                Whereabouts::Outside,
+            ),
+            (
+                "below the keeper counts, above it does not",
+                vec![one(12, 12, None), keeper.clone(), one(10, 10, Some(1))],
+                Whereabouts::Inside(None),
+            ),
+        ];
+        for (what, lineage, expected) in table {
+            assert_eq!(household().place(&lineage), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_leader_of_a_terminal_that_ended_is_nobody() {
+        let gone = Household { terminals: vec![(id(1), None)], ..household() };
+        assert_eq!(gone.place(&[one(10, 10, None), one(1, 1, None)]), Whereabouts::Outside);
+    }
+}

@@ -1,0 +1,125 @@
+//! Reads a process and its ancestors from /proc, for `posse_core::peer` to place.
+
+use std::fs;
+
+use posse_core::ids::TerminalId;
+use posse_core::peer::Ancestor;
+
+/// The variable by which a process can be recognised as part of a terminal.
+pub const TERMINAL_VARIABLE: &str = "POSSE_TERMINAL_ID";
+
+/// How often a walk is begun again because an ancestor ended in the middle of it.
+const WALKS: usize = 20;
+/// The longest line of ancestors that is followed. Real ones have about ten.
+const GENERATIONS: usize = 1024;
+
+/// What `/proc/PID/stat` says of a living process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
+    /// In clock ticks since boot. Together with the pid this names a process for good.
+    pub(crate) started: u64,
+}
+
+impl Stat {
+    /// `None` for a process that is gone, or dead and not reaped yet.
+    pub(crate) fn read(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name in parentheses may hold anything, parentheses and spaces included, so the fields are counted from its
+    /// end.
+    pub(crate) fn parse(stat: &str) -> Option<Self> {
+        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        // A process whose first thread has ended looks like a zombie and is none as long as it has others.
+        let threads: u32 = fields.get(17)?.parse().ok()?;
+        if *fields.first()? == "X" || (*fields.first()? == "Z" && threads <= 1) {
+            return None;
+        }
+        let parent = fields.get(1)?.parse().ok()?;
+        Some(Self { parent, session: fields.get(3)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+    }
+}
+
+/// The terminal that the environment of a process names. Unreadable for processes of other users.
+pub(crate) fn claimed_terminal(pid: i32) -> Option<TerminalId> {
+    terminal_of(&fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
+}
+
+fn terminal_of(environment: &[u8]) -> Option<TerminalId> {
+    environment.split(|b| *b == 0).find_map(|variable| {
+        let value = variable.strip_prefix(TERMINAL_VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+        std::str::from_utf8(value).ok()?.parse().ok()
+    })
+}
+
+/// A process and its ancestors, the process first. Empty if the process is gone.
+pub fn lineage(pid: i32) -> Vec<Ancestor> {
+    (0..WALKS).find_map(|_| walk(pid)).unwrap_or_default()
+}
+
+/// One walk up to the first process without a parent. `None` if a process on the way ended meanwhile.
+fn walk(pid: i32) -> Option<Vec<Ancestor>> {
+    let Some(first) = Stat::read(pid) else { return Some(Vec::new()) };
+    let mut line = Vec::new();
+    let mut at = (pid, first);
+    for _ in 0..GENERATIONS {
+        let (pid, stat) = at;
+        line.push(Ancestor { pid, session: stat.session, claimed: claimed_terminal(pid) });
+        if stat.parent <= 0 {
+            return (Stat::read(line[0].pid)?.started == first.started).then_some(line);
+        }
+        let parent = Stat::read(stat.parent)?;
+        // As long as the child still names it, the parent lives: its number was not given to another process.
+        if Stat::read(pid)? != stat {
+            return None;
+        }
+        at = (stat.parent, parent);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        let expected = Some(Stat { parent: 7, session: 10, started: 4242 });
+        assert_eq!(Stat::parse(&format!("10 (a) b (c)) {tail}")), expected);
+        assert_eq!(Stat::parse(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
+        let threads = tail.replace('S', "Z").replace(" 0 1 0 ", " 0 3 0 ");
+        assert_eq!(Stat::parse(&format!("10 (a) {threads}")), expected, "but not one with threads");
+        assert_eq!(Stat::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn the_terminal_is_read_from_the_environment() {
+        assert_eq!(terminal_of(b"A=1\0POSSE_TERMINAL_ID=00000007\0"), Some(TerminalId::from_random(7)));
+        assert_eq!(terminal_of(b"XPOSSE_TERMINAL_ID=00000007\0POSSE_TERMINAL_ID=nonsense\0"), None);
+    }
+
+    #[test]
+    fn a_child_descends_from_this_process_and_names_its_terminal() {
+        let mut child = Command::new("cat");
+        child.env(TERMINAL_VARIABLE, "00000007").stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let pid = child.id() as i32;
+        // Until it has replaced itself, it has our environment.
+        let line = loop {
+            let line = lineage(pid);
+            if fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "cat\n" {
+                break if line[0].claimed.is_some() { line } else { lineage(pid) };
+            }
+        };
+        assert_eq!((line[0].pid, line[1].pid), (pid, std::process::id() as i32));
+        assert_eq!(line[0].claimed, Some(TerminalId::from_random(7)));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(lineage(pid), [], "a process that is gone has no ancestors");
+    }
+}
