@@ -88,6 +88,22 @@ fn codex_0_166_0() {
 }
 
 #[test]
+fn codex_0_160_1() {
+    check("codex", "codex/0.160.1", &[]);
+}
+
+#[test]
+fn codex_0_155_1() {
+    check("codex", "codex/0.155.1", &[]);
+}
+
+#[test]
+fn codex_0_130_0() {
+    // An answer that quotes signs of work: decision 0014.
+    check("codex", "codex/0.130.0", &["completed_quotes_signs_of_work.txt", "proc_transcript.txt"]);
+}
+
+#[test]
 fn codex_0_145_0() {
     check("codex", "codex/0.145.0", &["proc_streaming.txt"]);
 }

@@ -128,7 +128,7 @@ impl Detector {
     pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
         let sight = Sight { detector: self, rows: &memo.rows, colours: None };
         let found = self.find(&sight);
-        let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
+        let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
         let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
         let row = sight.last(0..end, self.places.prompt_echo?)?;
         let first = sight.row(row);
@@ -320,7 +320,7 @@ impl Detector {
 
 /// The input field and what is below it do not count: people type there, and clocks tick there.
 fn content(sight: &Sight<'_>, found: &Found) -> u64 {
-    let end = found.composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
+    let end = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
     let mut hasher = DefaultHasher::new();
     (0..end).for_each(|row| sight.row(row).hash(&mut hasher));
     hasher.finish()

@@ -22,6 +22,8 @@ pub struct Composer {
     pub rows: Range<usize>,
     /// The first row below it, frame included.
     pub below: usize,
+    /// Where the conversation ends: the first row of a list that completes the draft, or of the input field.
+    pub above: usize,
 }
 
 /// The rows a rule looks at.
@@ -44,8 +46,11 @@ pub(super) enum Region {
 
 impl Detector {
     pub(super) fn find(&self, sight: &Sight<'_>) -> Found {
-        let composer = composer(&self.places, sight);
-        let end = composer.as_ref().map_or(sight.len(), |composer| composer.rows.start);
+        let mut composer = composer(&self.places, sight);
+        if let Some(composer) = &mut composer {
+            composer.above = list(&self.places, sight, composer).unwrap_or(composer.rows.start);
+        }
+        let end = composer.as_ref().map_or(sight.len(), |composer| composer.above);
         let turn = self.places.prompt_echo.and_then(|echo| sight.last(0..end, echo)).map_or(0, |row| row + 1);
         let from = composer.as_ref().map_or(0, |composer| composer.below);
         let menu = dialog::menu(self, sight, from);
@@ -63,8 +68,8 @@ impl Detector {
                 let filled = (0..end).rev().filter(|row| !sight.row(*row).trim().is_empty());
                 filled.take(*count).last().unwrap_or(end)..end
             }
-            Region::Conversation => 0..composer.map_or(end, |composer| composer.rows.start),
-            Region::Turn => found.turn..composer.map_or(end, |composer| composer.rows.start).max(found.turn),
+            Region::Conversation => 0..composer.map_or(end, |composer| composer.above),
+            Region::Turn => found.turn..composer.map_or(end, |composer| composer.above).max(found.turn),
             Region::Composer => composer?.rows.clone(),
             Region::BelowComposer => composer?.below..end,
             Region::Menu => found.menu.as_ref()?.rows.clone(),
@@ -95,7 +100,7 @@ fn composer(places: &Places, sight: &Sight<'_>) -> Option<Composer> {
         match places.frame_below {
             Some(frame) => {
                 let end = (row + 1..sight.len()).find(|below| sight.hit(*below, frame))?;
-                Some(Composer { rows: row..end, below: end })
+                Some(Composer { rows: row..end, below: end, above: row })
             }
             None => open(places, sight, row),
         }
@@ -107,7 +112,27 @@ fn block(places: &Places, sight: &Sight<'_>, pattern: PatternId, frame: PatternI
     let below = sight.last(0..sight.len(), frame)?;
     let start = (0..below).rev().take_while(|row| sight.hit(*row, pattern)).last()?;
     let end = below.saturating_sub(places.info_rows).max(start);
-    Some(Composer { rows: start..end, below })
+    Some(Composer { rows: start..end, below, above: start })
+}
+
+/// The first row of a list that completes what stands in the input field.
+fn list(places: &Places, sight: &Sight<'_>, composer: &Composer) -> Option<usize> {
+    let completion = places.completion?;
+    let draft = draft(places, sight, composer);
+    let start = composer.rows.start;
+    let filled = |row: usize| !sight.row(row).trim().is_empty();
+    let right_above = start >= 2 && !filled(start - 1) && filled(start - 2);
+    if !right_above || !places.completes.as_ref()?.is_match(&draft) {
+        return None;
+    }
+    // Nothing of a list but its selected row, and arrows, stands in the first column.
+    let selected = (0..start).rev().find(|row| sight.hit(*row, completion) || !is_indented(sight.row(*row)))?;
+    let first = (0..selected).rev().take_while(|row| filled(*row) && is_indented(sight.row(*row))).last();
+    sight.hit(selected, completion).then_some(first.unwrap_or(selected))
+}
+
+fn is_indented(row: &str) -> bool {
+    row.starts_with("  ") || row.chars().all(|c| is_blank(c) || matches!(c, '↑' | '↓'))
 }
 
 /// A field without a frame: below it only the rest of the draft and, after a blank row, a footer.
@@ -118,7 +143,7 @@ fn open(places: &Places, sight: &Sight<'_>, row: usize) -> Option<Composer> {
     let alone =
         places.only_below.is_none() || (row + 1..sight.len()).filter(filled).all(|below| hit(below, places.only_below));
     let other = (footer..sight.len()).any(|below| hit(below, places.not_below));
-    (footer > row + 1 && alone && !other).then_some(Composer { rows: row..footer, below: footer })
+    (footer > row + 1 && alone && !other).then_some(Composer { rows: row..footer, below: footer, above: row })
 }
 
 /// What stands in the input field, without the mark before it, its border and the indentation below it.

@@ -86,6 +86,11 @@ pub struct Layout {
     pub info_rows: usize,
     /// What the input field shows when it is empty.
     pub placeholder: Option<Pattern>,
+    /// A draft for which a list of what it may become is drawn right above the input field, one blank row between.
+    /// Everything else stands further above. Such a list is no part of the conversation.
+    pub completes: Option<Pattern>,
+    /// The selected row of such a list.
+    pub completion: Option<Pattern>,
     /// A prompt of the user in the conversation: the turn is what stands below the last one.
     pub prompt_echo: Option<Pattern>,
 }

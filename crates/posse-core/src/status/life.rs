@@ -182,6 +182,14 @@ impl Life {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
                 return;
             }
+            // That a title is plain says something where it was not plain before, or where there was none.
+            Claim::Ready
+                if source == Source::Title
+                    && self.phase != Phase::Starting
+                    && !matches!(before, Some((Claim::Working | Claim::Asking(_), _))) =>
+            {
+                return;
+            }
             // That is the question, unless something was said since that makes it the next one.
             Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
             _ if self.is_late(source, claim, before.as_ref(), now) => return,
@@ -252,8 +260,10 @@ impl Life {
     fn prompted(&mut self, what: &'static str, now: Mono) {
         self.note(Turns::Some);
         (self.border, self.asking, self.at_it) = (Some(Border::Prompted(now)), None, false);
-        for claim in &mut self.said {
-            claim.take_if(|claim| *claim == Claim::Working);
+        for (source, claim) in Source::ALL.into_iter().zip(&mut self.said) {
+            // A title that has just begun to turn does so for this prompt: that it was taken is seen a moment later.
+            let of_this = source == Source::Title && now <= self.said_at[source as usize] + LAG;
+            claim.take_if(|claim| *claim == Claim::Working && !of_this);
         }
         if !self.shows_question() {
             self.word = Some(Word { by: Speaker::Us(what), claim: Claim::Working, at: now });

@@ -237,11 +237,9 @@ fn quiet_by_the_screen_alone_must_settle() {
 fn positive_evidence_ends_a_turn_at_once() {
     let working = (200, Processing, "rule spinner");
     check_idle(&[(200, spinner()), (5_000, closed())], &[working, (5_000, Completed, "rule closed")]);
-    for (source, claim, reason) in [
-        (Osc, TurnOver, "the agent said turn over (OSC 7501)"),
-        (Osc, Ready, "the agent said ready (OSC 7501)"),
-        (Title, Ready, "the agent said ready (title)"),
-    ] {
+    for (source, claim, reason) in
+        [(Osc, TurnOver, "the agent said turn over (OSC 7501)"), (Osc, Ready, "the agent said ready (OSC 7501)")]
+    {
         let over = Said(source, claim);
         check_idle(
             &[(200, spinner()), (5_000, over.clone())],
@@ -262,6 +260,19 @@ fn positive_evidence_ends_a_turn_at_once() {
         &[(200, spinner()), (4_990, quiet(1)), (5_000, over())],
         &[working, (5_000, Completed, "the agent said ready (session file)")],
     );
+    // Neither does a title that is plain again, and one that was plain all the time says nothing.
+    let (turns, plain) = (|| (190, Said(Title, Working)), || Said(Title, Ready));
+    let turned = (190, Processing, "the agent said working (title)");
+    check_idle(&[turns(), (200, spinner()), (5_000, plain())], &[turned]);
+    check_idle(
+        &[turns(), (200, spinner()), (5_000, plain()), (5_030, quiet(1))],
+        &[turned, (5_030, Completed, "rule quiet")],
+    );
+    check_idle(
+        &[turns(), (200, spinner()), (5_000, plain()), (5_030, api_error())],
+        &[turned, (5_030, Error, "rule api_error")],
+    );
+    check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, plain())], &[working, (5_990, Completed, "rule quiet")]);
     // It said so, the screen came after it and went on for a while: then the screen need not settle either.
     check_idle(
         &[(200, spinner()), (5_000, Said(Osc, TurnOver)), (6_400, quiet(1))],
@@ -332,6 +343,34 @@ fn a_stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
     check_idle(
         &[(100, Said(Osc, Working)), (200, spinner()), (3_000, nothing()), over(), (6_000, Said(Osc, Working))],
         &[(100, Processing, "the agent said working (OSC 7501)")],
+    );
+}
+
+#[test]
+fn a_title_that_turned_for_the_prompt_tells_its_end() {
+    let turned = (2_000, Processing, "the agent said working (title)");
+    let busy = |ms| (ms, Event::Read(title_busy(1)));
+    // A turn of 30 ms is over before it is known that the prompt was taken.
+    check_idle(
+        &[
+            (2_000, Said(Title, Working)),
+            busy(2_005),
+            (2_010, Prompted),
+            (2_030, Said(Title, Ready)),
+            (2_040, quiet(1)),
+        ],
+        &[turned, (2_040, Completed, "rule quiet")],
+    );
+    // The end of the turn before is not the end of this one.
+    check_idle(
+        &[
+            (2_000, Said(Title, Working)),
+            busy(2_005),
+            (9_000, Prompted),
+            (9_030, Said(Title, Ready)),
+            (9_040, quiet(1)),
+        ],
+        &[turned, (10_540, Completed, "rule quiet")],
     );
 }
 

@@ -38,9 +38,10 @@ const UNHEARD: Duration = Duration::from_secs(10);
 const SHOWN: Duration = Duration::from_millis(2000);
 
 /// Whether this source tells only that a turn is over, not how. Progress and the session file of Claude Code end up to
-/// 40 ms before an error is drawn, and before its hook: the screen decides what end it is.
+/// 40 ms before an error is drawn, and before its hook, and the title of Codex 10 ms before its word: the screen decides
+/// what end it is.
 pub(super) fn is_vague(source: Source) -> bool {
-    matches!(source, Source::Progress | Source::SessionFile)
+    matches!(source, Source::Progress | Source::SessionFile | Source::Title)
 }
 
 /// Whether the end of a turn, told by this source, is only a claim until the screen or another source agrees. All Stop

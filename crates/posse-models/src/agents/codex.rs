@@ -1,4 +1,4 @@
-//! Codex: what it must find so that it starts without a person, measured on 0.145.0 and 0.166.0.
+//! Codex: what it must find so that it starts without a person, measured on 0.130.0 to 0.166.0.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::ModelServer;
 
 pub(super) fn settle(home: &mut Home, version: &str, server: &ModelServer, options: &Options) -> io::Result<()> {
     // A model that this version knows by itself: about others it warns.
-    let old = version.starts_with("0.145.");
+    let old = minor(version).is_some_and(|minor| minor < 156);
     let model = if old { "gpt-5.5" } else { "gpt-6-sol" };
     let retries = options.retries.map(|count| format!("request_max_retries = {count}\nstream_max_retries = {count}\n"));
     let directory = home.directory.display();
@@ -49,4 +49,9 @@ env_key = "SCRIPTED_API_KEY"
         Permissions::AcceptEdits | Permissions::Auto | Permissions::Plan => {}
     }
     Ok(())
+}
+
+/// The second number of a version.
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1)?.parse().ok()
 }

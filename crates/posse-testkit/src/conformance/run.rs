@@ -365,6 +365,13 @@ impl Player<'_> {
                     self.came("the request to press it again", asks)?;
                     self.post("input", &press)?;
                 }
+                // Codex 0.130 says so and keeps the connection.
+                if let Some(text) = self.setup.subject.says_interrupted() {
+                    let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
+                    self.came("that it was interrupted", came)?;
+                    self.note(What::Cut);
+                    return Ok(());
+                }
                 let lost = |log: &crate::models::Log| log.words().contains(&"connection_lost");
                 let came = self.server.comes_within(PATIENCE, lost);
                 self.came("the end of the connection", came)?;

@@ -91,6 +91,11 @@ impl Subject {
         (self.maker == Maker::Opencode).then_some("again to interrupt")
     }
 
+    /// What it shows when it was interrupted.
+    pub fn says_interrupted(&self) -> Option<&'static str> {
+        (self.maker == Maker::Codex).then_some("Conversation interrupted")
+    }
+
     /// How long it may take until it gives up on a request that fails again and again.
     pub fn gives_up_within(&self) -> Duration {
         match self.maker {

@@ -58,6 +58,8 @@ pub(super) enum Fault {
 pub(super) enum Agent {
     /// OSC, title and hooks. Announces questions a second ahead. No sign of work while an answer streams in.
     Codex,
+    /// Only its title, and no row that closes a turn.
+    OldCodex,
     /// OSC, hooks and a session file, no title. The footer mostly says that there is something to interrupt.
     Claude,
     /// Title, progress, hooks and a session file. Progress goes on while it asks.
@@ -68,6 +70,7 @@ impl Agent {
     pub(super) fn has(self, source: Source) -> bool {
         match self {
             Agent::Codex => matches!(source, Source::Osc | Source::Title | Source::Hook),
+            Agent::OldCodex => source == Source::Title,
             Agent::Claude => matches!(source, Source::Osc | Source::SessionFile | Source::Hook),
             Agent::OldClaude => source != Source::Osc,
         }
@@ -185,9 +188,10 @@ impl Day {
             self.say(
                 Source::Title,
                 0..100,
-                match state {
-                    Truth::Working | Truth::Streaming => Claim::Working,
-                    Truth::Asking if self.agent == Agent::Codex => Claim::Asking(None),
+                match (self.agent, state) {
+                    (_, Truth::Working | Truth::Streaming) => Claim::Working,
+                    (Agent::Codex | Agent::OldCodex, Truth::Asking) => Claim::Asking(None),
+                    (Agent::Codex | Agent::OldCodex, _) => Claim::Ready,
                     _ => Claim::Nothing,
                 },
             );
@@ -224,7 +228,7 @@ impl Day {
             _ => self.dice.within(28..180),
         };
         let until = self.now + stays;
-        let closes = self.agent == Agent::Codex || self.dice.percent(50);
+        let closes = self.agent != Agent::OldCodex && (self.agent == Agent::Codex || self.dice.percent(50));
         let id = self.dice.next().to_string();
         let footer = self.agent == Agent::Claude && self.dice.percent(80);
         // Silence: it works and draws nothing for a long time.
