@@ -29,6 +29,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::serve::Listener;
+use posse_core::ids::TerminalId;
 use posse_term::places::Places;
 use posse_term::wire::MAX_INPUT;
 use tokio::net::{UnixListener, UnixStream};
@@ -60,6 +61,9 @@ const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
 /// How long a body may take between two of its parts.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long to wait before a keeper that did not answer is asked again: there is no event for that.
+const KEEPER_RETRY: Duration = Duration::from_secs(1);
+
 /// What every handler may use.
 #[derive(Clone)]
 pub(crate) struct App {
@@ -88,6 +92,14 @@ impl App {
     pub(crate) fn tell(&self, kind: &str, data: serde_json::Value) {
         let at = jiff::Timestamp::now();
         let _ = self.events.send(Arc::new(LogEvent { seq: None, at, kind: kind.into(), terminal: None, data }));
+    }
+
+    /// Ends a terminal with every process in it. If the keeper does not answer, it is asked again until it does.
+    pub(crate) async fn end_terminal(&self, id: TerminalId, grace_ms: u32) {
+        while let Ok(Err(silent)) = self.ask(|reply| Command::Delete { id, grace_ms, reply }).await {
+            tracing::warn!("terminal {id} is not ended yet: {silent}");
+            tokio::time::sleep(KEEPER_RETRY).await;
+        }
     }
 
     /// Asks the hub and waits for its answer.

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posse_core::ids::TerminalId;
-use posse_term::client::{self, Events, KeeperError, Link};
+use posse_term::client::{self, Events, Heard, KeeperError, Link, Untaken};
 use posse_term::emulator::HistoryLimit;
 use posse_term::tmux::{self, Socket, TmuxError};
-use posse_term::wire::{Event, Request, Summary};
+use posse_term::wire::{Event, InputRefusal, Request, Summary};
 use tokio::sync::mpsc;
 
 use crate::hub::{Message, News};
@@ -113,13 +113,8 @@ impl Backends {
     pub(crate) async fn connect_keeper(&self) -> Result<(), KeeperError> {
         let (link, mut events) =
             client::connect_or_start(&self.settings.places, &self.settings.executable, true).await?;
-        self.routes.1.store(events.keeper().unwrap_or_default(), Ordering::Relaxed);
-        link.send(Request::List);
-        let summaries = loop {
-            if let Event::Listed { summaries } = events.next().await? {
-                break summaries;
-            }
-        };
+        self.routes.1.store(link.keeper().unwrap_or_default(), Ordering::Relaxed);
+        let summaries = client::list(&link, &mut events).await?;
         self.tell(Backend::Embedded, News::Up(link, summaries));
         tokio::spawn(follow_keeper(events, self.routes.clone(), self.hub.clone()));
         Ok(())
@@ -169,13 +164,22 @@ async fn list(link: &Link, events: &mut mpsc::UnboundedReceiver<Event>) -> (Vec<
 }
 
 async fn follow_keeper(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
+    let tell = |news| drop(hub.send(Message::Backend(Backend::Embedded, news)));
+    let mut told_silent = false;
     loop {
         match events.next().await {
-            Ok(event) => forward(Backend::Embedded, event, &routes, &hub),
-            Err(error) => {
-                let _ = hub.send(Message::Backend(Backend::Embedded, News::Lost(error.to_string())));
-                return;
+            Ok(Heard::Event(event)) => forward(Backend::Embedded, event, &routes, &hub),
+            Ok(Heard::Untaken(Untaken::Input { id, writer, sequence })) => {
+                let event = Event::InputRefused { id, writer, sequence, why: InputRefusal::Untaken };
+                routes.send(id, PumpEvent::Keeper(event));
             }
+            Ok(Heard::Untaken(untaken)) => tell(News::Untaken(untaken, events.why_untaken())),
+            Err(error) => return tell(News::Lost(error.to_string())),
+        }
+        let silence = events.silence();
+        if silence.is_some() != told_silent {
+            told_silent = silence.is_some();
+            tell(News::Silent(silence));
         }
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod audit;
 mod creation;
 mod keeping;
+mod silence;
 mod stopping;
 mod tidying;
 mod tmux_server;
@@ -82,6 +83,8 @@ pub(crate) struct Hub {
     leaving_tmux: Option<Leaving>,
     /// Why there is no keeper, and none can be started.
     keeper_problem: Option<String>,
+    /// Why the keeper that is there does not answer.
+    keeper_silent: Option<String>,
     disk_problem: Option<String>,
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
@@ -97,7 +100,7 @@ pub(crate) struct Hub {
     executable: PathBuf,
     /// To be ended when their backend is connected.
     end_later: Vec<(TerminalId, u32)>,
-    deleting: HashMap<TerminalId, Vec<oneshot::Sender<Option<Deleted>>>>,
+    deleting: HashMap<TerminalId, Vec<oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>>>,
     stopping: Option<Stopping>,
     done: bool,
     /// Events since things were last tidied up.
@@ -141,6 +144,7 @@ impl Hub {
             tmux_is_there: parts.tmux_is_there,
             leaving_tmux: None,
             keeper_problem: None,
+            keeper_silent: None,
             disk_problem: None,
             terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
             inputs: parts.inputs.into_iter().fold(HashMap::new(), |mut inputs, (id, input)| {
@@ -195,7 +199,8 @@ impl Hub {
         if let Some(stopping) = self.stopping.take() {
             let running = self.views(|entry| entry.record.exit.is_none());
             for reply in stopping.replies {
-                let _ = reply.send(Stopped { running: running.clone() });
+                let (running, keeper_silent) = (running.clone(), stopping.keeper_silent.clone());
+                let _ = reply.send(Ok(Stopped { running, keeper_silent }));
             }
         }
     }
@@ -362,6 +367,7 @@ impl Hub {
     fn news(&mut self, backend: Backend, news: News) {
         if matches!(news, News::Up(..) | News::Failed(_) | News::Lost(_)) {
             self.wanted.remove(&backend);
+            self.keeper_silent = self.keeper_silent.take().filter(|_| backend != Backend::Embedded);
         }
         match news {
             News::Up(link, summaries) => self.backend_up(backend, &link, summaries),
@@ -372,6 +378,8 @@ impl Hub {
             News::NotYet(why) => self.not_yet(backend, &why),
             News::Failed(why) => self.backend_failed(backend, &why),
             News::Lost(why) => self.backend_lost(backend, &why),
+            News::Untaken(untaken, why) => self.untaken(untaken, KeeperSilent(why)),
+            News::Silent(why) => self.keeper_silence(why),
         }
     }
 
@@ -406,12 +414,7 @@ impl Hub {
                     entry.record.last_active = crate::now();
                 }
             }
-            Command::HangUp(id) => {
-                if let Some(link) = self.link_of(id) {
-                    link.send(Request::HangUp { id });
-                    self.emit("hang_up", Some(id), json!({}), vec![]);
-                }
-            }
+            Command::HangUp(id, reply) => self.hang_up(id, reply),
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
             Command::Set { name, value, reply } => {
@@ -439,7 +442,7 @@ impl Hub {
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
-                let _ = reply.send(Health { problem: keeper.or(disk) });
+                let _ = reply.send(Health { problem: self.why_keeper_is_silent().or(keeper).or(disk) });
             }
         }
     }

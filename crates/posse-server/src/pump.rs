@@ -254,6 +254,7 @@ impl Pump {
                     InputRefusal::Full => InputError::Full,
                     InputRefusal::Off => InputError::Off,
                     InputRefusal::Failed => InputError::NotTyped,
+                    InputRefusal::Untaken => InputError::KeeperSilent,
                 };
                 self.input_done(writer, sequence, Err(why));
             }

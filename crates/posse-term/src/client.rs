@@ -1,5 +1,7 @@
 //! The other side of the keeper's socket: connecting to it, and starting it when nobody has.
 
+mod pending;
+
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -7,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,10 +17,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+
+use pending::{PATIENCE, Pending, Stamp};
 
 use crate::places::{self, Places};
-use crate::wire::{self, Event, Request, WireError};
+use crate::wire::{self, Event, Request, Summary, WireError};
+
+pub use pending::Untaken;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
@@ -37,6 +44,8 @@ pub enum KeeperError {
     Version(u16),
     #[error("cannot start the keeper: {0}")]
     Start(String),
+    #[error("{0}")]
+    Silent(String),
 }
 
 /// How long a daemon may take to start. It takes some ten milliseconds; a machine on its knees takes longer.
@@ -47,45 +56,107 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
-pub struct Link {
-    requests: mpsc::UnboundedSender<Request>,
+pub struct Link(Way);
+
+#[derive(Clone)]
+enum Way {
+    /// To a backend that takes every request.
+    Plain(mpsc::UnboundedSender<Request>),
+    Keeper {
+        requests: mpsc::UnboundedSender<(Option<Stamp>, Request)>,
+        pending: Arc<Pending>,
+        pid: Option<i32>,
+    },
 }
 
 impl Link {
     pub fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
-        Self { requests }
+        Self(Way::Plain(requests))
     }
 
-    /// Queues a request. It is lost if the connection is; whoever reads the events learns of that.
+    /// Queues a request. It is lost if the connection is; whoever reads the events learns of that. They also say if the
+    /// keeper does not take it in time; then it is never carried out.
     pub fn send(&self, request: Request) {
-        let _ = self.requests.send(request);
+        self.send_and(request, None);
+    }
+
+    /// Queues a request and says whether it was taken.
+    pub fn confirm(&self, request: Request) -> oneshot::Receiver<bool> {
+        let (reply, taken) = oneshot::channel();
+        self.send_and(request, Some(reply));
+        taken
+    }
+
+    /// The keeper's process, if this leads to a keeper.
+    pub fn keeper(&self) -> Option<i32> {
+        match &self.0 {
+            Way::Plain(_) => None,
+            Way::Keeper { pid, .. } => *pid,
+        }
+    }
+
+    fn send_and(&self, request: Request, reply: Option<oneshot::Sender<bool>>) {
+        match &self.0 {
+            Way::Plain(requests) => {
+                let _ = requests.send(request);
+                if let Some(reply) = reply {
+                    let _ = reply.send(true);
+                }
+            }
+            Way::Keeper { requests, pending, .. } => {
+                let stamp = match Untaken::of(&request) {
+                    Some(untaken) => match pending.add(untaken, reply) {
+                        Some(stamp) => Some(stamp),
+                        None => return,
+                    },
+                    None => None,
+                };
+                let _ = requests.send((stamp, request));
+            }
+        }
     }
 }
 
-/// What the keeper says, in order.
+/// What the keeper says, in order, and what it does not say in time.
 pub struct Events {
     socket: OwnedReadHalf,
-    keeper: Option<i32>,
     buffer: Vec<u8>,
     used: usize,
+    pending: Arc<Pending>,
+    pid: Option<i32>,
+}
+
+pub enum Heard {
+    Event(Event),
+    Untaken(Untaken),
 }
 
 impl Events {
-    /// The keeper's process, as the kernel names it.
-    pub fn keeper(&self) -> Option<i32> {
-        self.keeper
-    }
-
-    pub async fn next(&mut self) -> Result<Event, KeeperError> {
+    pub async fn next(&mut self) -> Result<Heard, KeeperError> {
         loop {
             if let Some((event, length)) = wire::decode(&self.buffer[self.used..])? {
                 self.used += length;
-                return Ok(event);
+                self.pending.keeper_spoke();
+                match event {
+                    Event::Taken { token, late } => {
+                        if let Some(untaken) = self.pending.taken(token, late) {
+                            return Ok(Heard::Untaken(untaken));
+                        }
+                        continue;
+                    }
+                    event => return Ok(Heard::Event(event)),
+                }
             }
             self.buffer.drain(..self.used);
             self.used = 0;
             self.buffer.reserve(64 << 10);
-            match self.socket.read_buf(&mut self.buffer).await {
+            // What has arrived is read first: it may be this process that was stopped.
+            let read = tokio::select! {
+                biased;
+                read = self.socket.read_buf(&mut self.buffer) => read,
+                untaken = self.pending.overdue() => return Ok(Heard::Untaken(untaken)),
+            };
+            match read {
                 Ok(0) => return Err(KeeperError::Closed),
                 // The same, by one that died before it had read what we said.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(KeeperError::Closed),
@@ -93,6 +164,34 @@ impl Events {
             };
         }
     }
+
+    /// Why a request was given up, in words.
+    pub fn why_untaken(&self) -> String {
+        self.silence().unwrap_or_else(|| "the keeper was stopped, or too busy to take the request in time".into())
+    }
+
+    /// Why the keeper does not answer, in words; `None` while it does.
+    pub fn silence(&self) -> Option<String> {
+        self.pending.is_silent().then(|| silence(self.pid))
+    }
+}
+
+/// Why a keeper does not answer, and what to do about it.
+pub fn silence(keeper: Option<i32>) -> String {
+    match keeper {
+        Some(pid) if is_stopped(pid) => format!(
+            "the keeper (process {pid}) is stopped and does not answer; `kill -CONT {pid}` continues it, with its terminals"
+        ),
+        Some(pid) => format!("the keeper (process {pid}) does not answer; is the machine overloaded?"),
+        None => "the keeper does not answer; `posse doctor` looks at it".into(),
+    }
+}
+
+/// Whether a process was stopped by a signal or a debugger.
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
+    matches!(state, Some("T" | "t"))
 }
 
 /// Refuses a socket that someone else listens on: whoever is there learns all that is typed.
@@ -109,26 +208,53 @@ pub fn require_own(stream: &UnixStream) -> io::Result<()> {
 pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
     let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => KeeperError::NotRunning,
+        // More wait to be let in than the kernel keeps.
+        io::ErrorKind::WouldBlock => KeeperError::Silent(silence(None)),
         _ => KeeperError::Io(error),
     })?;
     require_own(&stream)?;
-    let keeper = stream.peer_cred()?.pid();
+    let pid = stream.peer_cred()?.pid();
     let (reading, writing) = stream.into_split();
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
-    let link = Link { requests };
-    let mut events = Events { socket: reading, keeper, buffer: Vec::new(), used: 0 };
+    let pending = Arc::new(Pending::new(PATIENCE));
+    let link = Link(Way::Keeper { requests, pending: pending.clone(), pid });
+    let mut events = Events { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
     link.send(Request::Hello { version: wire::VERSION, daemon });
-    match events.next().await {
-        Ok(Event::Hello { version, .. }) if version == wire::VERSION => Ok((link, events)),
-        Ok(Event::Hello { version, .. }) => Err(KeeperError::Version(version)),
+    match in_time(pid, events.next()).await {
+        Ok(Heard::Event(Event::Hello { version, .. })) if version == wire::VERSION => Ok((link, events)),
+        Ok(Heard::Event(Event::Hello { version, .. })) => Err(KeeperError::Version(version)),
         Ok(_) => Err(KeeperError::Closed),
         Err(KeeperError::Closed) => {
-            has_left(keeper).await;
+            has_left(pid).await;
             Err(KeeperError::Closed)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Waits for an answer of the keeper, as long as `PATIENCE`.
+async fn in_time<T>(
+    keeper: Option<i32>,
+    answer: impl Future<Output = Result<T, KeeperError>>,
+) -> Result<T, KeeperError> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(KeeperError::Silent(silence(keeper))),
+    }
+}
+
+/// What the keeper holds now.
+pub async fn list(link: &Link, events: &mut Events) -> Result<Vec<Summary>, KeeperError> {
+    link.send(Request::List);
+    let listed = async {
+        loop {
+            if let Heard::Event(Event::Listed { summaries }) = events.next().await? {
+                return Ok(summaries);
+            }
+        }
+    };
+    in_time(link.keeper(), listed).await
 }
 
 /// Waits for the end of a keeper that is just leaving: until then its socket is taken for that of a living one.
@@ -143,10 +269,13 @@ async fn has_left(keeper: Option<i32>) {
     let _ = tokio::task::spawn_blocking(ends).await;
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Request>) {
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<Stamp>, Request)>) {
     let (mut requests, mut frames) = (Vec::new(), Vec::new());
     while queue.recv_many(&mut requests, 64).await > 0 {
-        for request in requests.drain(..) {
+        for (stamp, request) in requests.drain(..) {
+            if let Some(Stamp { token, sent }) = stamp {
+                wire::encode(&Request::Stamp { token, sent }, &mut frames);
+            }
             wire::encode(&request, &mut frames);
         }
         if socket.write_all(&frames).await.is_err() {
@@ -223,9 +352,12 @@ pub async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, Kee
     let answer = async {
         loop {
             match events.next().await? {
-                Event::DaemonUp { pid } => return Ok(pid),
-                Event::DaemonFailed { message } => return Err(see_log(&String::from_utf8_lossy(&message))),
-                _ => {}
+                Heard::Event(Event::DaemonUp { pid }) => return Ok(pid),
+                Heard::Event(Event::DaemonFailed { message }) => {
+                    return Err(see_log(&String::from_utf8_lossy(&message)));
+                }
+                Heard::Untaken(_) => return Err(KeeperError::Silent(silence(link.keeper()))),
+                Heard::Event(_) => {}
             }
         }
     };

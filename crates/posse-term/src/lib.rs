@@ -7,6 +7,7 @@
 
 pub mod cast;
 pub mod client;
+pub mod clock;
 pub mod emulator;
 pub mod keeper;
 pub mod lineage;

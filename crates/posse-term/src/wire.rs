@@ -82,6 +82,8 @@ pub enum InputRefusal {
     Off,
     /// It could not be typed, through no fault of the program. Only in tmux.
     Failed,
+    /// The keeper did not take it in time. Never sent: the daemon's side of the connection finds this out.
+    Untaken,
 }
 
 /// Why a program could not be started.
@@ -158,6 +160,12 @@ pub enum Request {
     },
     /// I am leaving on purpose: do not restart me. Without terminals the keeper leaves too.
     Rest,
+    /// The next request was sent at this time of `clock::monotonic_ms`. It is answered with `Taken`. A request that is
+    /// older than `LATE_AFTER` is not carried out: its sender has given up on it.
+    Stamp {
+        token: u64,
+        sent: u64,
+    },
 }
 
 /// Keeper → daemon.
@@ -241,7 +249,19 @@ pub enum Event {
     },
     /// The answer to `Rest`: leave in peace.
     Resting,
+    /// The request behind the `Stamp` with this token was carried out, or is too old and never will be.
+    Taken {
+        token: u64,
+        late: bool,
+    },
 }
+
+/// The age beyond which the keeper does not carry out a request that has a `Stamp`. A keeper that was stopped must not do
+/// minutes later what its user was told has failed.
+pub const LATE_AFTER: std::time::Duration = std::time::Duration::from_secs(6);
+
+/// The time of a `Stamp` that never gets too old.
+pub const NEVER_LATE: u64 = u64::MAX;
 
 /// How far the keeper runs ahead of what a peer has acknowledged, per stream. Bounds what a daemon that
 /// falls behind must buffer, and is well above what one terminal prints while a message travels.
@@ -478,6 +498,10 @@ impl Message for Request {
                 12
             }
             Request::Rest => 13,
+            Request::Stamp { token, sent } => {
+                out.u64(*token).u64(*sent);
+                14
+            }
         }
     }
 
@@ -512,6 +536,7 @@ impl Message for Request {
             11 => Request::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
             12 => Request::StartDaemon { executable: f.bytes()? },
             13 => Request::Rest,
+            14 => Request::Stamp { token: f.u64()?, sent: f.u64()? },
             unknown => return Some(Err(WireError::UnknownKind(unknown))),
         }))
     }
@@ -573,6 +598,7 @@ impl Message for Event {
                     InputRefusal::Full => 2,
                     InputRefusal::Off => 3,
                     InputRefusal::Failed => 4,
+                    InputRefusal::Untaken => 5,
                 };
                 out.id(*id).u64(writer.0).u64(*sequence).u8(why);
                 9
@@ -602,6 +628,10 @@ impl Message for Event {
                 15
             }
             Event::Resting => 16,
+            Event::Taken { token, late } => {
+                out.u64(*token).u8(u8::from(*late));
+                17
+            }
         }
     }
 
@@ -648,6 +678,7 @@ impl Message for Event {
                     2 => InputRefusal::Full,
                     3 => InputRefusal::Off,
                     4 => InputRefusal::Failed,
+                    5 => InputRefusal::Untaken,
                     _ => return None,
                 };
                 Event::InputRefused { id, writer, sequence, why }
@@ -659,6 +690,7 @@ impl Message for Event {
             14 => Event::DaemonUp { pid: f.u32()? },
             15 => Event::DaemonFailed { message: f.bytes()? },
             16 => Event::Resting,
+            17 => Event::Taken { token: f.u64()?, late: f.u8()? != 0 },
             unknown => return Some(Err(WireError::UnknownKind(unknown))),
         }))
     }

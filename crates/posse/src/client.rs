@@ -49,6 +49,7 @@ pub(crate) struct Client {
     executable: PathBuf,
     absence: Absence,
     connection: Option<SendRequest<Full<Bytes>>>,
+    problem: Option<String>,
 }
 
 /// What to do when there is no daemon.
@@ -115,12 +116,17 @@ impl Client {
     }
 
     fn new(places: Places) -> Result<Self, Error> {
-        Ok(Self { places, executable: executable()?, absence: Absence::Start, connection: None })
+        Ok(Self { places, executable: executable()?, absence: Absence::Start, connection: None, problem: None })
     }
 
     /// From now on a daemon that crashes is waited for, and one that was stopped is not started again.
     pub(crate) fn only_running(&mut self) {
         self.absence = Absence::Wait;
+    }
+
+    /// What was wrong with the daemon when it was greeted, in words.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 
     /// The stream of events, after `last` if given, on a connection of its own.
@@ -132,6 +138,7 @@ impl Client {
                 executable: self.executable.clone(),
                 absence: self.absence,
                 connection: None,
+                problem: None,
             };
             client.open().await?;
             match client.events(last).await {
@@ -174,6 +181,7 @@ impl Client {
             }
         }
         let health: Health = self.exchange(Method::GET, "/health", &()).await?;
+        self.problem = health.problem;
         let replace = handshake(posse_server::VERSION, &health.version) == Handshake::Replace;
         if replace && self.absence == Absence::Start {
             self.stop(false).await?;
@@ -273,7 +281,7 @@ impl Client {
     pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
         let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: Some(all) }).await?;
         let mut locks = vec![self.places.daemon_lock()];
-        if stopped.running.is_empty() {
+        if stopped.running.is_empty() && stopped.problem.is_none() {
             locks.push(self.places.keeper_lock());
         }
         let waited = tokio::task::spawn_blocking(move || locks.iter().try_for_each(|lock| lock::wait_until_free(lock)));

@@ -11,7 +11,7 @@ use posse_term::wire::SpawnRefusal;
 
 use super::types::Problem;
 use crate::auto::AutoError;
-use crate::hub::{CreateError, SettingError};
+use crate::hub::{CreateError, KeeperSilent, SettingError};
 use crate::journal::Failed;
 use crate::plans::PlanError;
 use crate::pump::InputError;
@@ -21,6 +21,8 @@ use crate::store::StoreError;
 /// What to do about a refusal that is due to where the request comes from.
 const OUTSIDE: &str = "do it in a shell outside of posse's terminals, or set `answers_from_terminals = true` under \
                        `[permissions]` in your config.toml";
+/// What to do about a keeper that does not answer.
+const KEEPER_SILENT: &str = "it is not done later either; `posse doctor` says what is wrong with the keeper";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
@@ -60,6 +62,8 @@ pub enum ApiError {
     NotWritten(String),
     #[error("it runs, but is not ready after {} s", .0.as_secs())]
     StartTimeout(std::time::Duration),
+    #[error("it was not done: {0}")]
+    KeeperSilent(#[from] KeeperSilent),
     #[error("the daemon is stopping")]
     Stopping,
     #[error("there is nothing at {0}")]
@@ -274,6 +278,7 @@ impl ApiError {
                 CreateError::Store(_) => {
                     (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started"))
                 }
+                CreateError::KeeperSilent(_) => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
                 CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
                 CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
@@ -294,6 +299,7 @@ impl ApiError {
                 }
                 InputError::NotTyped => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("try again")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
+                InputError::KeeperSilent => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
                 InputError::Uncertain => {
                     (S::CONFLICT, "uncertain", Some("look at the terminal before typing it again"))
                 }
@@ -340,6 +346,7 @@ impl ApiError {
             Self::StartTimeout(_) => {
                 (S::GATEWAY_TIMEOUT, "start_timeout", Some("`posse ls` has it; look at it with `posse attach`"))
             }
+            Self::KeeperSilent(_) => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),
             Self::OutOfReach(_) => (S::SERVICE_UNAVAILABLE, "out_of_reach", Some("`posse doctor` says what is wrong")),
             Self::NoRoute(_) => (S::NOT_FOUND, "no_route", None),

@@ -32,6 +32,8 @@ const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 const TAIL_LINES: usize = 5;
 /// How long whoever asks waits for the keeper or tmux, which a daemon that has just begun may still be looking for.
 const FINDING: Duration = Duration::from_secs(20);
+/// How long a terminal may take to catch up with what its program has printed. The longest ring takes a second or two.
+const CATCHING_UP: Duration = Duration::from_secs(8);
 
 /// Whether the daemon is well
 #[utoipa::path(get, path = "/health", tag = "daemon",
@@ -138,7 +140,11 @@ pub(crate) fn directory(text: &str) -> Result<PathBuf, ApiError> {
 pub(super) async fn find(app: &App, id: TerminalId) -> Result<Handle, ApiError> {
     let asked = app.ask(|reply| Command::Find(id, reply));
     let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| ApiError::OutOfReach(id))?;
-    found?.ok_or(ApiError::NoTerminal(id))
+    let pump = found?.ok_or(ApiError::NoTerminal(id))?;
+    // One that catches up with a keeper that was stopped meanwhile never answers.
+    let caught_up = pump.ask(pump::Command::Alive);
+    tokio::time::timeout(CATCHING_UP, caught_up).await.map_err(|_| ApiError::OutOfReach(id))?;
+    Ok(pump)
 }
 
 /// What a terminal shows now
@@ -381,7 +387,7 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
     } else if !leave(app, &pump, &view).await {
-        let _ = app.hub.send(crate::hub::Message::Command(Command::HangUp(id)));
+        app.ask(|reply| Command::HangUp(id, reply)).await??;
     }
     Ok(())
 }
@@ -406,7 +412,7 @@ pub(super) async fn delete(
     Params(query): Params<types::DeleteQuery>,
 ) -> Answer<types::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
-    let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await?;
+    let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await??;
     Ok(Json(match deleted {
         Some(deleted) => types::Deleted { success: deleted.left == 0, processes_left: deleted.left },
         None => types::Deleted { success: false, processes_left: 0 },
@@ -415,8 +421,9 @@ pub(super) async fn delete(
 
 /// Stops the daemon. Only on the private socket.
 pub(super) async fn stop(State(app): State<App>, Params(stop): Params<types::Stop>) -> Answer<types::Stopped> {
-    let stopped = app.ask(|reply| Command::Stop { all: stop.all.unwrap_or(false), reply }).await?;
-    Ok(Json(types::Stopped { running: stopped.running.into_iter().map(Terminal::from).collect() }))
+    let stopped = app.ask(|reply| Command::Stop { all: stop.all.unwrap_or(false), reply }).await??;
+    let running = stopped.running.into_iter().map(Terminal::from).collect();
+    Ok(Json(types::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
 }
 
 #[cfg(test)]

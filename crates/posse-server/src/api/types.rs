@@ -513,6 +513,9 @@ pub struct Stop {
 pub struct Stopped {
     /// Terminals that go on without the daemon.
     pub running: Vec<Terminal>,
+    /// The daemon has stopped, but the keeper does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

@@ -10,7 +10,7 @@ use posse_term::wire::{Request, Summary, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub};
+use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub, KeeperSilent};
 use crate::backends::Want;
 use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
@@ -274,9 +274,14 @@ impl Hub {
         self.rested(backend);
     }
 
-    pub(super) fn delete(&mut self, id: TerminalId, grace_ms: u32, reply: oneshot::Sender<Option<Deleted>>) {
+    pub(super) fn delete(
+        &mut self,
+        id: TerminalId,
+        grace_ms: u32,
+        reply: oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>,
+    ) {
         if !self.terminals.contains_key(&id) {
-            let _ = reply.send(None);
+            let _ = reply.send(Ok(None));
             return;
         }
         self.deleting.entry(id).or_default().push(reply);
@@ -318,7 +323,7 @@ impl Hub {
             }
             self.forget_files(id);
             let data = json!({ "processes_left": left });
-            let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Some(Deleted { left }))));
+            let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Ok(Some(Deleted { left })))));
             // Not before: who comes after us must find neither of the two without the other.
             let forget = move || link.iter().for_each(|link| link.send(Request::Forget { id }));
             self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);

@@ -7,7 +7,7 @@ use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Entry, GRACE_MS, Hub, Message, Stopped};
+use super::{Entry, GRACE_MS, Hub, KeeperSilent, Message, Stopped};
 use crate::record::Backend;
 
 #[derive(Default)]
@@ -21,11 +21,13 @@ pub(super) struct Stopping {
     pub(super) unrested: BTreeSet<Backend>,
     /// Families that are still being ended.
     pub(super) ending: BTreeSet<TerminalId>,
-    pub(super) replies: Vec<oneshot::Sender<Stopped>>,
+    pub(super) replies: Vec<oneshot::Sender<Result<Stopped, KeeperSilent>>>,
+    /// The keeper did not answer when it was told that we leave.
+    pub(super) keeper_silent: Option<KeeperSilent>,
 }
 
 impl Hub {
-    pub(super) fn stop(&mut self, all: bool, reply: oneshot::Sender<Stopped>) {
+    pub(super) fn stop(&mut self, all: bool, reply: oneshot::Sender<Result<Stopped, KeeperSilent>>) {
         let stopping = self.stopping.get_or_insert_with(Stopping::default);
         stopping.replies.push(reply);
         if !all && !stopping.all {

@@ -15,7 +15,7 @@ use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Exit, Status};
-use posse_term::client::Link;
+use posse_term::client::{Link, Untaken};
 use posse_term::wire::{SpawnRefusal, Summary};
 use tokio::sync::oneshot;
 
@@ -99,6 +99,10 @@ pub(crate) enum News {
     /// There is none, and none could be started.
     Failed(String),
     Lost(String),
+    /// The keeper did not take this request in time, for this reason, and will not carry it out.
+    Untaken(Untaken, String),
+    /// Why the keeper does not answer; `None`: it does again.
+    Silent(Option<String>),
 }
 
 /// Which session a new terminal belongs to.
@@ -159,15 +163,15 @@ pub(crate) enum Command {
     Find(TerminalId, oneshot::Sender<Option<Handle>>),
     Resize(TerminalId, Size),
     Touch(TerminalId),
-    HangUp(TerminalId),
+    HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
     Delete {
         id: TerminalId,
         grace_ms: u32,
-        reply: oneshot::Sender<Option<Deleted>>,
+        reply: oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>,
     },
     Stop {
         all: bool,
-        reply: oneshot::Sender<Stopped>,
+        reply: oneshot::Sender<Result<Stopped, KeeperSilent>>,
     },
     /// Remember a setting, or forget it. Answered when that is written.
     Set {
@@ -213,6 +217,8 @@ pub(crate) enum CreateError {
     Store(String),
     #[error("no keeper is running to start it: {0}")]
     NoKeeper(String),
+    #[error("nothing was started: {0}")]
+    KeeperSilent(#[from] KeeperSilent),
     #[error("{0}")]
     NoTmux(String),
     #[error("it was ended before it had started")]
@@ -238,6 +244,11 @@ pub(crate) enum SettingError {
     TmuxBusy,
 }
 
+/// Why the keeper did not take a request. The request is not carried out later either.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct KeeperSilent(pub(crate) String);
+
 #[derive(Debug)]
 pub(crate) struct Deleted {
     /// Processes that could not be ended.
@@ -248,6 +259,8 @@ pub(crate) struct Deleted {
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) running: Vec<View>,
+    /// The keeper did not answer when it was told that the daemon leaves.
+    pub(crate) keeper_silent: Option<KeeperSilent>,
 }
 
 #[derive(Debug, Clone)]

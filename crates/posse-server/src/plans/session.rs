@@ -142,7 +142,7 @@ impl Sessions {
     /// All it started is ended with it, and `ls` forgets it.
     async fn end(&self, terminal: TerminalId, ended: &Ended) {
         let grace_ms = if matches!(ended, Ended::Exited(_) | Ended::Killed(_)) { 0 } else { GRACE_MS };
-        let _ = self.app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms, reply }).await;
+        self.app.end_terminal(terminal, grace_ms).await;
     }
 
     async fn find(&self, name: &Name) -> Option<TerminalId> {

@@ -93,6 +93,7 @@ impl Pump {
                     InputError::Off => "off",
                     InputError::NotTyped => "not_typed",
                     InputError::Lost => "lost",
+                    InputError::KeeperSilent => "keeper_silent",
                     InputError::Status(_) => "status",
                     InputError::MovedOn => "moved_on",
                     InputError::KeysFromTerminal => "from_terminal",

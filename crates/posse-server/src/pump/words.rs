@@ -36,6 +36,8 @@ pub(crate) enum InputError {
     NotTyped,
     #[error("the keeper is gone, and the terminal with it")]
     Lost,
+    #[error("nothing was typed: the keeper does not answer")]
+    KeeperSilent,
     #[error("the terminal is {0} now")]
     Status(StatusKind),
     #[error("the question has changed since this was typed, so it is not passed on")]

@@ -64,7 +64,7 @@ impl Doing {
                 && leaves
             {
                 // The run stopped meanwhile, and whoever it had has left.
-                let _ = app.ask(|reply| hub::Command::Delete { id, grace_ms: 0, reply }).await;
+                app.end_terminal(id, 0).await;
             }
         });
     }
@@ -186,7 +186,7 @@ impl Doing {
         let mine = |view: &&View| view.record.name.as_str() == name && view.record.session == self.spec.session;
         if let Some(view) = views.iter().filter(mine).find(|view| view.record.exit.is_none()) {
             let id = view.record.id;
-            let _ = self.app.ask(|reply| hub::Command::Delete { id, grace_ms: 0, reply }).await;
+            self.app.end_terminal(id, 0).await;
         }
     }
 
@@ -372,7 +372,7 @@ pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio:
         return true;
     }
     tracing::warn!("terminal {terminal} was being started when posse died, and never got ready; it is ended");
-    let _ = app.ask(|reply| hub::Command::Delete { id: terminal, grace_ms: 0, reply }).await;
+    app.end_terminal(terminal, 0).await;
     false
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Peer {
     pub(super) pid: u32,
     /// Waits to hear that a daemon is up.
     pub(super) awaits_daemon: bool,
+    /// The token and the time of the `Stamp` for the next request.
+    pub(super) stamp: Option<(u64, u64)>,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
@@ -74,6 +76,7 @@ impl Peer {
             daemon: false,
             pid,
             awaits_daemon: false,
+            stamp: None,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             written: 0,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::peer::Standing;
 use super::terminal::{Accepted, Receipt, Terminal};
 use super::{Ending, Keeper, unknown};
-use crate::wire::{self, Event, InputRefusal, Request, Stream};
+use crate::clock::monotonic_ms;
+use crate::wire::{self, Event, InputRefusal, LATE_AFTER, Request, Stream};
 
 /// What a process in a terminal is told that asks for something it may not have. `None`: it may.
 fn refused_inside(request: &Request, executable: Option<&OsString>) -> Option<Event> {
@@ -31,8 +32,23 @@ fn refused_inside(request: &Request, executable: Option<&OsString>) -> Option<Ev
 }
 
 impl Keeper {
-    /// Carries out one request. `Err` cuts the peer off.
+    /// Carries out one request, unless it is too old, and says which it was. `Err` cuts the peer off.
     pub(super) fn request(&mut self, number: u32, request: Request, now: Instant) -> Result<(), String> {
+        let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
+        if let Request::Stamp { token, sent } = request {
+            peer.stamp = Some((token, sent));
+            return Ok(());
+        }
+        let Some((token, sent)) = peer.stamp.take() else { return self.carry_out(number, request, now) };
+        let late = monotonic_ms().saturating_sub(sent) > LATE_AFTER.as_millis() as u64;
+        if !late {
+            self.carry_out(number, request, now)?;
+        }
+        self.tell(number, &Event::Taken { token, late });
+        Ok(())
+    }
+
+    fn carry_out(&mut self, number: u32, request: Request, now: Instant) -> Result<(), String> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
         if !peer.greeted && !matches!(request, Request::Hello { .. }) {
             return Err("it did not introduce itself".into());
@@ -45,6 +61,8 @@ impl Keeper {
             return Err("it runs in a terminal, and asked for what only the daemon and the user may do".into());
         }
         match request {
+            // Dealt with before the request that it belongs to.
+            Request::Stamp { .. } => {}
             Request::Hello { version, daemon } => {
                 peer.greeted = true;
                 let build = self.settings.build.clone().into_bytes();

@@ -35,6 +35,9 @@ struct Everything {
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<ExitCode, Error> {
     let mut client = Client::connect().await?;
     let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
+    if let Some(problem) = client.problem() {
+        ui.warn(problem);
+    }
     if let Some(session) = &args.session {
         let of_session = |t: &Terminal| {
             let name = t.session_name.as_str();

@@ -28,10 +28,14 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         (None, _) => None,
     };
     let Some(mut client) = client else {
-        ui.done(&Stopped { running: vec![] }, || "no daemon is running\n".into());
+        ui.done(&Stopped { running: vec![], problem: None }, || "no daemon is running\n".into());
         return Ok(Exit::Ok);
     };
     let stopped = client.stop(args.all).await?;
+    if let Some(problem) = &stopped.problem {
+        let message = format!("the daemon has stopped, but {problem}");
+        return Err(Error::Failed { message, hint: Some("`posse stop --all` ends its terminals then".into()) });
+    }
     ui.done(&stopped, || {
         let mut text = "the daemon has stopped\n".to_owned();
         if !stopped.running.is_empty() {

@@ -4,9 +4,12 @@ use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use posse_core::ids::TerminalId;
 use posse_testkit::TestEnv;
+use posse_testkit::env::{Ran, on_tmux};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::env;
+use crate::{env, text_when};
 
 /// Puts something at `path` that is not a file of a sensible size. Gives what posse says about it.
 type MakeSpecial = fn(&Path) -> &'static str;
@@ -61,4 +64,106 @@ fn special_files_are_refused_at_once_wherever_text_is_read() {
     refuses_special_files(&env, &work.join("prompt.md"), &["loop", "--prompt-file", "prompt.md"]);
     refuses_special_files(&env, &env.places().providers().join("mine.toml"), &["provider", "check", "mine"]);
     refuses_special_files(&env, &env.places().profiles().join("mine.md"), &["profile", "show", "mine"]);
+}
+
+/// A keeper that is stopped by a signal as long as this value lives.
+struct StoppedKeeper(Pid);
+
+impl StoppedKeeper {
+    fn stop(env: &TestEnv) -> Self {
+        let pid = Pid::from_raw(env.keeper_pid().expect("a keeper").try_into().unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+
+    /// Checks that a command fails because of the keeper, and says so.
+    #[track_caller]
+    fn fails(&self, ran: &Ran) {
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        assert!(ran.stderr.contains("keeper"), "{ran:#?}");
+    }
+
+    /// The command that continues it.
+    fn advice(&self) -> String {
+        format!("kill -CONT {}", self.0.as_raw_nonzero())
+    }
+}
+
+impl Drop for StoppedKeeper {
+    fn drop(&mut self) {
+        kill_process(self.0, Signal::CONT).unwrap();
+    }
+}
+
+fn running(env: &TestEnv) -> Vec<TerminalId> {
+    let listed = env.run(["ls", "--json"]).json();
+    let running = listed.as_array().unwrap().iter().filter(|terminal| terminal["status"] != "error");
+    running.map(|terminal| terminal["id"].as_str().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
+    if on_tmux() {
+        return;
+    }
+    let env = env();
+    let typed_to = env.launch(&["cat"]);
+    let others = [env.launch(&["sleep", "1000"]), env.launch(&["sleep", "1000"])].map(|id| id.to_string());
+    let typed_to_name = typed_to.to_string();
+    let before = running(&env);
+    let keeper = StoppedKeeper::stop(&env);
+    let doctor = env.run(["doctor", "--quiet"]);
+    assert!(doctor.code == Some(1) && doctor.stdout.contains(&keeper.advice()), "{doctor:#?}");
+    let listed = env.run(["ls"]);
+    assert!(listed.code == Some(0) && listed.stderr.contains(&keeper.advice()), "{listed:#?}");
+    let commands: [&[&str]; 5] = [
+        &["launch", "--", "touch", "started-late"],
+        &["send", &typed_to_name, "typed late"],
+        &["send", &typed_to_name, "--key", "ctrl-c"],
+        &["kill", &others[0]],
+        &["exit", &others[1]],
+    ];
+    std::thread::scope(|scope| {
+        let env = &env;
+        let runs = commands.map(|command| scope.spawn(move || env.run(command)));
+        runs.into_iter().for_each(|run| keeper.fails(&run.join().unwrap()));
+    });
+    // By now it is known, and told at once.
+    keeper.fails(&env.run(["launch", "--", "touch", "started-late"]));
+    keeper.fails(&env.run(["stop", "--all"]));
+    let message = serde_json::json!({ "message": "typed late" });
+    let answer = env.http().post(&format!("/terminals/{typed_to}/input"), &message).unwrap();
+    assert_eq!((answer.status, &answer.json()["kind"]), (503, &"keeper_silent".into()), "{answer:?}");
+
+    drop(keeper);
+    env.run(["send", &typed_to_name, "typed in time"]).ok();
+    let text = text_when(&env, typed_to, |text| text.contains("typed in time"));
+    assert!(!text.contains("late"), "{text}");
+    assert!(!env.work().join("started-late").exists());
+    assert_eq!(running(&env), before);
+}
+
+#[test]
+fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
+    if on_tmux() {
+        return;
+    }
+    let env = env();
+    let id = env.launch(&["sleep", "1000"]);
+    let keeper = StoppedKeeper::stop(&env);
+    keeper.fails(&env.run(["stop", "--all"]));
+    assert_eq!(running(&env), [id], "the daemon goes on");
+    let stopped = env.run(["stop"]);
+    keeper.fails(&stopped);
+    assert!(stopped.stderr.contains("the daemon has stopped") && stopped.stderr.contains(&keeper.advice()));
+    // Without a daemon there is only the keeper to ask.
+    for command in [["ls"].as_slice(), &["stop", "--all"], &["serve"]] {
+        let ran = env.run(command);
+        keeper.fails(&ran);
+        assert!(ran.stderr.contains(&keeper.advice()), "{ran:#?}");
+    }
+    drop(keeper);
+    assert_eq!(running(&env), [id]);
+    env.run(["stop", "--all"]).ok();
+    assert!(env.processes().is_empty());
 }

@@ -11,6 +11,7 @@ mod greeting;
 mod input;
 mod inside;
 mod keeper;
+mod late;
 mod limits;
 mod output;
 mod peer;

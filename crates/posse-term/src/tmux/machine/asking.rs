@@ -32,7 +32,7 @@ impl Machine {
                 self.tell(Event::Forgotten { id });
             }
             // The screen can be taken from tmux at any time.
-            Request::Checkpoint { .. } => {}
+            Request::Checkpoint { .. } | Request::Stamp { .. } => {}
             Request::StartDaemon { .. } => self.problem("tmux starts no daemons"),
             // With nothing of ours left in it, a server of our own goes too, and its end is the answer. Killed: asked to
             // leave, tmux sometimes waits for ever for clients that are long gone.

@@ -112,6 +112,8 @@ pub(super) struct Limits {
 pub(super) enum Process {
     Off,
     Runs(Option<Holder>),
+    /// By a signal or a debugger.
+    Stopped(Holder),
     Unknown(String),
 }
 

@@ -14,6 +14,7 @@ use posse_server::api::types::Health;
 use posse_server::providers::{Listed, Providers};
 use posse_server::record::Backend;
 use posse_server::versions;
+use posse_term::client as keeper;
 use posse_term::lock::{self, Look};
 use posse_term::places::{Places, PlacesError};
 use posse_term::tmux;
@@ -196,6 +197,7 @@ async fn daemon(places: Option<&Places>) -> Daemon {
 fn keeper(places: &Places) -> Process {
     match lock::look(&places.keeper_lock()) {
         Ok(Look::Free) => Process::Off,
+        Ok(Look::Held(Some(holder))) if keeper::is_stopped(holder.pid as i32) => Process::Stopped(holder),
         Ok(Look::Held(holder)) => Process::Runs(holder),
         Err(error) => Process::Unknown(format!("cannot read {}: {error}", places.keeper_lock().display())),
     }

@@ -313,7 +313,7 @@ fn daemon(daemon: &Daemon, keeper: &Process, ours: &str) -> Line {
             bad(AREA, "daemon", format!("{pid}does not answer: {why}"), advice)
         }
         (Daemon::Unknown(why), _) => bad(AREA, "daemon", why, SEE_LOG),
-        (Daemon::Off, Process::Runs(_)) => {
+        (Daemon::Off, Process::Runs(_) | Process::Stopped(_)) => {
             line(AREA, "daemon", Verdict::Ok, "not running; terminals go on", Some("`posse ls` starts it".into()))
         }
         (Daemon::Off, _) => ok(AREA, "daemon", "not running; every command that needs it starts it"),
@@ -325,6 +325,10 @@ fn keeper(keeper: &Process) -> Line {
     match keeper {
         Process::Off => ok(AREA, "keeper", "not running; it is started with the first terminal"),
         Process::Runs(holder) => ok(AREA, "keeper", holder.as_ref().map_or_else(|| "runs".to_owned(), since)),
+        Process::Stopped(holder) => {
+            let says = format!("process {} is stopped: no terminal can be started, typed to or ended", holder.pid);
+            bad(AREA, "keeper", says, format!("`kill -CONT {}` continues it", holder.pid))
+        }
         Process::Unknown(why) => bad(AREA, "keeper", why, SEE_LOG),
     }
 }

@@ -1,0 +1,74 @@
+//! A keeper that is there and does not answer: it was stopped, or the machine is overloaded. What it did not take in time
+//! is given up and told so; its terminals stay as they are.
+
+use posse_core::ids::TerminalId;
+use posse_term::client::{self, Untaken};
+use posse_term::wire::Request;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::{Hub, KeeperSilent};
+use crate::record::Backend;
+
+impl Hub {
+    /// A request was given up.
+    pub(super) fn untaken(&mut self, untaken: Untaken, why: KeeperSilent) {
+        match untaken {
+            Untaken::Spawn { id } => self.spawn_failed(id, why.into()),
+            Untaken::End { id } => self.not_ended(id, &why),
+            Untaken::Rest => {
+                if let Some(stopping) = &mut self.stopping {
+                    stopping.keeper_silent = Some(why);
+                }
+                self.rested(Backend::Embedded);
+            }
+            // The pump hears of its input, who asked for a hang-up has a reply, and the daemon starts no daemon.
+            Untaken::Input { .. } | Untaken::HangUp { .. } | Untaken::StartDaemon => {}
+        }
+    }
+
+    /// Nobody ends this terminal now: who wanted it deleted, or everything stopped, may ask again.
+    fn not_ended(&mut self, id: TerminalId, why: &KeeperSilent) {
+        for reply in self.deleting.remove(&id).into_iter().flatten() {
+            let _ = reply.send(Err(why.clone()));
+        }
+        let stops = self.stopping.as_ref().is_some_and(|stopping| stopping.ending.contains(&id));
+        if let Some(stopping) = self.stopping.take_if(|_| stops) {
+            for reply in stopping.replies {
+                let _ = reply.send(Err(why.clone()));
+            }
+        }
+    }
+
+    /// Whether the keeper answers has changed.
+    pub(super) fn keeper_silence(&mut self, why: Option<String>) {
+        match &why {
+            Some(why) => {
+                tracing::error!("{why}");
+                self.emit("keeper_silent", None, json!({ "reason": why }), vec![]);
+            }
+            None => self.emit("keeper_answers", None, json!({}), vec![]),
+        }
+        self.keeper_silent = why;
+    }
+
+    /// Also where nobody has asked it for anything since it was stopped.
+    pub(super) fn why_keeper_is_silent(&self) -> Option<String> {
+        let stopped = || {
+            let keeper = self.links.get(&Backend::Embedded)?.keeper()?;
+            client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
+        };
+        self.keeper_silent.clone().or_else(stopped)
+    }
+
+    pub(super) fn hang_up(&mut self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
+        let Some(link) = self.link_of(id) else { return drop(reply.send(Ok(()))) };
+        let keeper = link.keeper();
+        let taken = link.confirm(Request::HangUp { id });
+        self.emit("hang_up", Some(id), json!({}), vec![]);
+        tokio::spawn(async move {
+            let answer = if taken.await.unwrap_or(false) { Ok(()) } else { Err(KeeperSilent(client::silence(keeper))) };
+            let _ = reply.send(answer);
+        });
+    }
+}

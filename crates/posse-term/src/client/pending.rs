@@ -1,0 +1,214 @@
+//! Requests that the keeper has not taken yet. A keeper that is stopped takes none; then the requests are given up one by
+//! one, and the keeper, when it runs again, does not carry them out (see `wire::Request::Stamp`).
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use posse_core::ids::{TerminalId, WriterId};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::monotonic_ms;
+use crate::wire::{LATE_AFTER, NEVER_LATE, Request};
+
+/// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so what is given up is too old to be carried
+/// out. Every command answers within 10 s.
+pub(super) const PATIENCE: Duration = LATE_AFTER.saturating_add(Duration::from_secs(2));
+
+/// A request that was given up: the keeper did not take it in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untaken {
+    Spawn {
+        id: TerminalId,
+    },
+    Input {
+        id: TerminalId,
+        writer: WriterId,
+        sequence: u64,
+    },
+    HangUp {
+        id: TerminalId,
+    },
+    End {
+        id: TerminalId,
+    },
+    StartDaemon,
+    /// The only one that is carried out however late: the daemon leaves without an answer.
+    Rest,
+}
+
+impl Untaken {
+    /// `None` for requests that do nothing by themselves, which nobody gives up.
+    pub(super) fn of(request: &Request) -> Option<Self> {
+        Some(match request {
+            Request::Spawn { id, .. } => Self::Spawn { id: *id },
+            Request::Input { id, writer, sequence, .. } => {
+                Self::Input { id: *id, writer: *writer, sequence: *sequence }
+            }
+            Request::HangUp { id } => Self::HangUp { id: *id },
+            Request::End { id, .. } => Self::End { id: *id },
+            Request::StartDaemon { .. } => Self::StartDaemon,
+            Request::Rest => Self::Rest,
+            _ => return None,
+        })
+    }
+}
+
+/// What a request is sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) token: u64,
+    pub(super) sent: u64,
+}
+
+pub(super) struct Pending {
+    patience: Duration,
+    state: Mutex<State>,
+    added: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: u64,
+    /// By the time at which each is given up.
+    requests: VecDeque<PendingRequest>,
+    /// A request was given up, and nothing was heard since.
+    silent: bool,
+}
+
+/// A request that waits to be taken.
+struct PendingRequest {
+    token: u64,
+    due: Instant,
+    untaken: Untaken,
+    reply: Option<oneshot::Sender<bool>>,
+}
+
+impl PendingRequest {
+    fn tell(self, taken: bool) -> Untaken {
+        if let Some(reply) = self.reply {
+            let _ = reply.send(taken);
+        }
+        self.untaken
+    }
+}
+
+impl Pending {
+    /// Requests are given up when they were not taken within `patience`.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self { patience, state: Mutex::default(), added: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a request to be taken from now on. `None`: it is given up already, because the keeper is silent, and must
+    /// not be sent.
+    pub(super) fn add(&self, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) -> Option<Stamp> {
+        let mut state = self.state();
+        state.tokens += 1;
+        let token = state.tokens;
+        let silent = state.silent;
+        let now = Instant::now();
+        if silent {
+            state.requests.push_front(PendingRequest { token, due: now, untaken, reply });
+        } else {
+            state.requests.push_back(PendingRequest { token, due: now + self.patience, untaken, reply });
+        }
+        drop(state);
+        self.added.notify_one();
+        match untaken {
+            Untaken::Rest => Some(Stamp { token, sent: NEVER_LATE }),
+            _ if silent => None,
+            _ => Some(Stamp { token, sent: monotonic_ms() }),
+        }
+    }
+
+    /// The keeper has said something.
+    pub(super) fn keeper_spoke(&self) {
+        self.state().silent = false;
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.state().silent
+    }
+
+    /// The keeper has taken a request, or found it too old; the latter is given back.
+    pub(super) fn taken(&self, token: u64, late: bool) -> Option<Untaken> {
+        let mut state = self.state();
+        let place = state.requests.iter().position(|request| request.token == token)?;
+        let untaken = state.requests.remove(place)?.tell(!late);
+        late.then_some(untaken)
+    }
+
+    /// Waits for the next request that is not taken in time.
+    pub(super) async fn overdue(&self) -> Untaken {
+        loop {
+            let due = self.state().requests.front().map(|request| request.due);
+            match due {
+                None => self.added.notified().await,
+                Some(due) if due <= Instant::now() => {
+                    let mut state = self.state();
+                    if let Some(request) = state.requests.pop_front() {
+                        state.silent = true;
+                        return request.tell(false);
+                    }
+                }
+                Some(due) => tokio::select! {
+                    () = sleep_until(due) => {}
+                    () = self.added.notified() => {}
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> TerminalId {
+        TerminalId::from_random(7)
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_taken_is_not_given_up() {
+        let pending = Pending::new(Duration::from_millis(1));
+        let stamp = pending.add(Untaken::HangUp { id: id() }, None).unwrap();
+        assert_eq!(pending.taken(stamp.token, false), None);
+        let overdue = tokio::time::timeout(Duration::from_millis(20), pending.overdue()).await;
+        assert!(overdue.is_err(), "{overdue:?}");
+        assert!(!pending.is_silent());
+    }
+
+    #[tokio::test]
+    async fn requests_to_a_silent_keeper_are_given_up_and_later_ones_at_once() {
+        let pending = Pending::new(Duration::from_millis(1));
+        let (reply, taken) = oneshot::channel();
+        let first = pending.add(Untaken::End { id: id() }, Some(reply)).unwrap();
+        assert_eq!(pending.overdue().await, Untaken::End { id: id() });
+        assert!(!taken.await.unwrap());
+        assert!(PATIENCE > LATE_AFTER, "what is given up is too old to be carried out");
+        assert_eq!(pending.add(Untaken::Spawn { id: id() }, None), None, "not sent");
+        let rest = pending.add(Untaken::Rest, None).unwrap();
+        assert_eq!(rest.sent, NEVER_LATE, "sent all the same");
+        assert_eq!(pending.overdue().await, Untaken::Rest);
+        assert_eq!(pending.overdue().await, Untaken::Spawn { id: id() });
+        // Its answer to the first comes when it runs again.
+        assert!(pending.is_silent());
+        pending.keeper_spoke();
+        assert_eq!(pending.taken(first.token, true), None, "given up before");
+        assert!(pending.add(Untaken::Spawn { id: id() }, None).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_the_keeper_finds_too_old_is_given_up() {
+        let pending = Pending::new(Duration::from_millis(1));
+        let (reply, taken) = oneshot::channel();
+        let stamp = pending.add(Untaken::HangUp { id: id() }, Some(reply)).unwrap();
+        assert_eq!(pending.taken(stamp.token, true), Some(Untaken::HangUp { id: id() }));
+        assert!(!taken.await.unwrap());
+    }
+}

@@ -1,0 +1,48 @@
+//! Requests that are too old: whoever sent them has given up on them.
+
+use posse_term::clock::monotonic_ms;
+use posse_term::wire::{Event, LATE_AFTER, NEVER_LATE, Request};
+
+use crate::keeper::{Keeper, new_id};
+use crate::peer::Peer;
+
+/// The time of a request that has just become too old.
+fn too_old() -> u64 {
+    monotonic_ms() - LATE_AFTER.as_millis() as u64 - 1
+}
+
+/// Sends a request with this time, and says whether the keeper found it too old.
+fn is_late(peer: &mut Peer, token: u64, sent: u64, request: Request) -> bool {
+    peer.send_all(&[Request::Stamp { token, sent }, request]);
+    peer.wait("the keeper takes it", |event| match event {
+        Event::Taken { token: taken, late } if *taken == token => Some(*late),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_request_that_is_too_old_is_not_carried_out() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let (running, late) = (new_id(), new_id());
+    peer.follow(running, keeper.parrot(running));
+    peer.until_printed(running, "ready");
+    let input = |sequence, bytes: &[u8]| Request::Input {
+        id: running,
+        writer: posse_core::ids::WriterId(7),
+        sequence,
+        bytes: bytes.to_vec(),
+    };
+    assert!(is_late(&mut peer, 1, too_old(), Request::Spawn { id: late, program: keeper.parrot(late) }));
+    assert!(is_late(&mut peer, 2, too_old(), input(1, b"late ")));
+    assert!(is_late(&mut peer, 3, too_old(), Request::HangUp { id: running }));
+    assert!(is_late(&mut peer, 4, too_old(), Request::End { id: running, grace_ms: 0 }));
+    let held: Vec<_> = peer.list().into_iter().map(|summary| (summary.id, summary.exit)).collect();
+    assert_eq!(held, [(running, None)], "nothing was started, nothing was ended");
+    // The number of an input that was refused is free, and in time everything is carried out.
+    assert!(!is_late(&mut peer, 5, monotonic_ms(), input(1, b"in time")));
+    assert_eq!(peer.until_printed(running, "in time"), "readyin time");
+    assert!(!is_late(&mut peer, 6, NEVER_LATE, input(2, b", always")));
+    assert_eq!(peer.until_printed(running, "always"), "readyin time, always");
+    assert!(!is_late(&mut peer, 7, monotonic_ms(), Request::End { id: running, grace_ms: 0 }));
+}
