@@ -453,8 +453,36 @@ pub(crate) fn words(ended: &Ended) -> String {
     let said = said.trim();
     match said {
         "" => ended.status.to_string(),
-        _ => said[said.ceil_char_boundary(said.len().saturating_sub(WORDS))..].to_owned(),
+        _ => {
+            let end = &said[said.ceil_char_boundary(said.len().saturating_sub(WORDS))..];
+            let advice = if speaks_of_missing_objects(said) { MISSING_OBJECTS } else { "" };
+            format!("{end}{advice}")
+        }
     }
+}
+
+/// What to do about a repository that has lost some of what was committed. Git itself only names an object.
+const MISSING_OBJECTS: &str = "\nobjects are missing from this repository, or damaged: `git fsck --full` names them. \
+    `git fetch --refetch` gets them from the remote; or copy .git/objects from another clone, or clone anew";
+
+/// Whether git failed because it could not read an object that should be there. Its own words, as `LC_ALL=C` makes them.
+fn speaks_of_missing_objects(said: &str) -> bool {
+    const SIGNS: [&str; 12] = [
+        "unable to read sha1 file",
+        "unable to read tree",
+        "unable to read commit",
+        "could not read tree",
+        "bad object",
+        "missing object",
+        "missing blob",
+        "missing tree",
+        "missing commit",
+        "invalid object",
+        "is corrupt",
+        "unable to find all commit-graph files",
+    ];
+    let empty_object = said.contains("object file") && said.contains("is empty");
+    empty_object || SIGNS.iter().any(|sign| said.contains(sign))
 }
 
 fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
@@ -526,3 +554,6 @@ fn command(environment: &Environment, directory: &Path, index: Option<&Path>) ->
     }
     command
 }
+
+#[cfg(test)]
+mod damage_tests;

@@ -10,6 +10,7 @@ pub mod auto;
 mod backends;
 pub mod backlog;
 mod child;
+pub mod database;
 mod driven;
 mod environment;
 mod event_files;

@@ -19,14 +19,15 @@ use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row};
 
+use crate::database;
 use crate::record::{LogEvent, Record};
-pub(crate) use audit::{AuditSlice, Checked, read_audit, verify_audit};
+pub(crate) use audit::{AuditSlice, Checked, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
 pub(crate) use usage::{UsageOf, usage};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
-const STEPS: &[&str] = &[
+pub(crate) const STEPS: &[&str] = &[
     include_str!("store/schema/001.sql"),
     include_str!("store/schema/002.sql"),
     include_str!("store/schema/003.sql"),
@@ -41,6 +42,10 @@ const STEPS: &[&str] = &[
 pub enum StoreError {
     #[error("cannot use the database {path}: {error}")]
     Sqlite { path: PathBuf, error: rusqlite::Error },
+    #[error("the database {path} is damaged: {why}")]
+    Damaged { path: PathBuf, why: String },
+    #[error("the database {0} is not a file: move it away")]
+    NotAFile(PathBuf),
     #[error(
         "the database {path} was written by a newer posse (schema {found}, this one knows {known}); \
          use that one, or set POSSE_HOME to another directory"
@@ -49,6 +54,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    pub(crate) fn of(path: &Path, error: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        if database::is_damage(&error) {
+            Self::Damaged { path, why: error.to_string() }
+        } else {
+            Self::Sqlite { path, error }
+        }
+    }
+
     /// The database can be read, but not what stands in it.
     pub(crate) fn is_of_content(&self) -> bool {
         matches!(self, Self::Sqlite { error: rusqlite::Error::FromSqlConversionFailure(..), .. })
@@ -114,7 +128,8 @@ pub(crate) struct KnownInput {
 
 /// Opens the database, making or upgrading it, and reads what is in it.
 pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
-    let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
+    let wrap = |error| StoreError::of(path, error);
+    require_file(path)?;
     // Made private before SQLite opens it; its side files take over the mode.
     let _ = fs_err::OpenOptions::new().create(true).append(true).open(path).map(|file| {
         let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
@@ -127,31 +142,46 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
     connection.pragma_update(None, "journal_size_limit", 4 << 20).map_err(wrap)?;
     // With WAL this loses nothing but the last moments before a power cut, never consistency.
     connection.pragma_update(None, "synchronous", "normal").map_err(wrap)?;
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
-    let (found, known) = (found as usize, STEPS.len());
-    if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
-    }
-    for (version, step) in STEPS.iter().enumerate().skip(found) {
+    for (version, step) in STEPS.iter().enumerate().skip(version(&connection, path)?) {
         let transaction = connection.transaction().map_err(wrap)?;
         transaction.execute_batch(step).map_err(wrap)?;
         transaction.pragma_update(None, "user_version", version as u32 + 1).map_err(wrap)?;
         transaction.commit().map_err(wrap)?;
     }
-    let terminals = read_terminals(&connection).map_err(wrap)?;
-    let newest =
-        connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0)).map_err(wrap)?;
-    let settings = read_settings(&connection).map_err(wrap)?;
-    let inputs = read_inputs(&connection).map_err(wrap)?;
-    let runs = runs::unfinished(&connection, Kind::Loop).map_err(wrap)?;
-    let plans = runs::unfinished(&connection, Kind::Plan).map_err(wrap)?;
-    let autos = runs::unfinished(&connection, Kind::Auto).map_err(wrap)?;
-    let unfinished = audit::unfinished(&connection).map_err(wrap)?;
+    let found = read_everything(&connection).map_err(wrap)?;
     let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
-    Ok((
-        Writer::start(connection, ledger),
-        Found { terminals, newest, settings, inputs, runs, plans, autos, unfinished },
-    ))
+    Ok((Writer::start(connection, ledger), found))
+}
+
+/// Anything but a file could keep SQLite waiting.
+pub(crate) fn require_file(path: &Path) -> Result<(), StoreError> {
+    let is_something_else = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    if is_something_else { Err(StoreError::NotAFile(path.to_owned())) } else { Ok(()) }
+}
+
+/// The version of the schema, which must be one that this build knows.
+pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
+    let found = found.map_err(|error| StoreError::of(path, error))? as usize;
+    let known = STEPS.len();
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}
+
+/// All that a daemon needs to go on.
+pub(crate) fn read_everything(connection: &Connection) -> rusqlite::Result<Found> {
+    Ok(Found {
+        terminals: read_terminals(connection)?,
+        newest: connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?,
+        settings: read_settings(connection)?,
+        inputs: read_inputs(connection)?,
+        runs: runs::unfinished(connection, Kind::Loop)?,
+        plans: runs::unfinished(connection, Kind::Plan)?,
+        autos: runs::unfinished(connection, Kind::Auto)?,
+        unfinished: audit::unfinished(connection)?,
+    })
 }
 
 fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {
@@ -211,7 +241,7 @@ pub(crate) fn figures(path: &Path) -> Result<Figures, StoreError> {
     count().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
-fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;

@@ -2,6 +2,7 @@
 
 mod pending;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -12,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use posse_core::ids::TerminalId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -341,6 +343,33 @@ fn inherited(places: &Places) -> Vec<(&'static str, std::ffi::OsString)> {
 
 fn log_file(places: &Places) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(places.log())
+}
+
+/// Ends every terminal that the keeper holds, where no daemon can do it, and lets the keeper go. Gives how many terminals
+/// there were, and how many processes could not be ended.
+pub async fn end_all(places: &Places, grace_ms: u32) -> Result<(usize, u32), KeeperError> {
+    let (link, mut events) = connect(&places.keeper_socket(), false).await?;
+    let held: Vec<TerminalId> = list(&link, &mut events).await?.into_iter().map(|summary| summary.id).collect();
+    held.iter().for_each(|id| link.send(Request::End { id: *id, grace_ms }));
+    let mut ending: BTreeSet<TerminalId> = held.iter().copied().collect();
+    let mut left = 0;
+    while !ending.is_empty() {
+        match events.next().await? {
+            Heard::Event(Event::Ended { id, left: of_it }) if ending.remove(&id) => left += of_it,
+            Heard::Event(_) => {}
+            Heard::Untaken(_) => return Err(KeeperError::Silent(events.why_untaken())),
+        }
+    }
+    held.iter().for_each(|id| link.send(Request::Forget { id: *id }));
+    link.send(Request::Rest);
+    loop {
+        match events.next().await {
+            Ok(Heard::Event(Event::Resting)) | Err(KeeperError::Closed) => return Ok((held.len(), left)),
+            Ok(Heard::Event(_)) => {}
+            Ok(Heard::Untaken(_)) => return Err(KeeperError::Silent(events.why_untaken())),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Makes sure that a daemon is connected to the keeper and returns its process id.

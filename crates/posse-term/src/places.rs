@@ -1,8 +1,9 @@
 //! Where things are. The only module that turns environment variables into paths.
 //!
 //! Configuration lives in `$POSSE_HOME`, or `$XDG_CONFIG_HOME/posse`. State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
-//! socket paths are limited to about 100 bytes, and a logout must not remove them. Everything is private
-//! to the user, and a directory that is not is refused rather than used.
+//! socket paths are limited to about 100 bytes, and a logout must not remove them. If another user has taken that name, they live in
+//! `$XDG_RUNTIME_DIR/posse`, or in `/tmp/posse-UID-N`; the file `runtime` in the home says where, so that everyone agrees. Everything is
+//! private to the user, and a directory that is not is refused rather than used.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -12,6 +13,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+
+use crate::text_file;
 
 /// Set for the keeper and the daemon, which are given `POSSE_HOME` and could not tell from it where the user's
 /// configuration is.
@@ -67,7 +70,13 @@ impl Places {
         };
         let hash = Sha256::digest(home.as_os_str().as_bytes());
         let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let runtime = common_runtime().join(hash);
+        let runtime = RuntimeSearch {
+            temporary: Path::new("/tmp"),
+            user: rustix::process::getuid().as_raw(),
+            noted: noted_runtime(&home),
+            session: given("XDG_RUNTIME_DIR"),
+        };
+        let runtime = runtime.find().join(hash);
         Ok(Self { home, runtime, config })
     }
 
@@ -77,8 +86,9 @@ impl Places {
             fs::create_dir_all(parent).map_err(|error| PlacesError::Io { path: parent.to_owned(), error })?;
         }
         private_directory(&self.home)?;
-        private_directory(&common_runtime())?;
+        private_directory(self.common_runtime())?;
         private_directory(&self.runtime)?;
+        self.note_runtime().map_err(|error| PlacesError::Io { path: self.home.join(RUNTIME_NOTE), error })?;
         private_directory(&self.recordings())?;
         private_directory(&self.plans())?;
         private_directory(&self.events())?;
@@ -95,7 +105,28 @@ impl Places {
             };
             (path, found)
         };
-        vec![look(self.home.clone()), look(common_runtime()), look(self.runtime.clone())]
+        vec![look(self.home.clone()), look(self.common_runtime().to_owned()), look(self.runtime.clone())]
+    }
+
+    /// The directory for the sockets of all homes of this user.
+    fn common_runtime(&self) -> &Path {
+        self.runtime.parent().unwrap_or(&self.runtime)
+    }
+
+    /// Writes down where the sockets are, if it is not where everyone looks first.
+    fn note_runtime(&self) -> io::Result<()> {
+        let common = self.common_runtime();
+        let note = self.home.join(RUNTIME_NOTE);
+        let noted = noted_runtime(&self.home);
+        if common == usual_runtime(Path::new("/tmp"), rustix::process::getuid().as_raw()) {
+            return if noted.is_some() { fs::remove_file(note) } else { Ok(()) };
+        }
+        if noted.as_deref() == Some(common) {
+            return Ok(());
+        }
+        let new = self.home.join(format!("{RUNTIME_NOTE}.{}", std::process::id()));
+        fs::write(&new, common.as_os_str().as_bytes())?;
+        fs::rename(new, note)
     }
 
     pub fn keeper_socket(&self) -> PathBuf {
@@ -192,8 +223,60 @@ impl Places {
     }
 }
 
-fn common_runtime() -> PathBuf {
-    PathBuf::from(format!("/tmp/posse-{}", rustix::process::getuid().as_raw()))
+/// The file in the home that says where the sockets are.
+const RUNTIME_NOTE: &str = "runtime";
+/// Names that are tried when others have taken the usual one.
+const OTHER_NAMES: u32 = 64;
+/// The longest path of a socket that works everywhere.
+const LONGEST_SOCKET: usize = 100;
+
+fn usual_runtime(temporary: &Path, user: u32) -> PathBuf {
+    temporary.join(format!("posse-{user}"))
+}
+
+fn noted_runtime(home: &Path) -> Option<PathBuf> {
+    let noted = text_file::read(&home.join(RUNTIME_NOTE)).ok()?;
+    Some(PathBuf::from(noted)).filter(|noted| noted.is_absolute())
+}
+
+/// Where the directory for sockets may be.
+struct RuntimeSearch<'a> {
+    temporary: &'a Path,
+    user: u32,
+    /// As the home says.
+    noted: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    session: Option<PathBuf>,
+}
+
+impl RuntimeSearch<'_> {
+    /// The first that nobody else has taken. If all are taken the usual one, which is then refused.
+    fn find(&self) -> PathBuf {
+        let usual = usual_runtime(self.temporary, self.user);
+        if let Some(noted) = self.noted.as_ref().filter(|noted| self.is_ours(noted)) {
+            return noted.clone();
+        }
+        if !self.is_taken(&usual) {
+            return usual;
+        }
+        let socket = |common: &Path| common.join("0123456789ab").join("daemon").as_os_str().len();
+        let session = self.session.as_ref().filter(|session| session.is_absolute() && self.is_ours(session));
+        let session = session.map(|session| session.join("posse")).filter(|common| socket(common) <= LONGEST_SOCKET);
+        let others = (1..=OTHER_NAMES).map(|n| self.temporary.join(format!("posse-{}-{n}", self.user)));
+        session.into_iter().chain(others).find(|common| !self.is_taken(common)).unwrap_or(usual)
+    }
+
+    /// Whether it is a directory that only the user may enter.
+    fn is_ours(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path)
+            .is_ok_and(|found| found.is_dir() && found.uid() == self.user && found.permissions().mode() & 0o077 == 0)
+    }
+
+    /// Whether somebody else is there. A directory of the user that others may enter is not taken: it is refused later, with
+    /// what to do about it.
+    fn is_taken(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir() || found.uid() != self.user)
+    }
 }
 
 fn private_directory(path: &Path) -> Result<(), PlacesError> {
@@ -246,6 +329,49 @@ mod tests {
             (resolve(&[("POSSE_HOME", "/nowhere/a")]).unwrap(), resolve(&[("POSSE_HOME", "/nowhere/b")]).unwrap());
         assert_ne!(a.runtime, b.runtime);
         assert!(a.keeper_socket().as_os_str().len() < 60);
+    }
+
+    #[test]
+    fn sockets_go_elsewhere_if_another_user_has_taken_the_usual_name() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        let user = rustix::process::getuid().as_raw();
+        let (usual, session) = (at(&format!("posse-{user}")), at("session"));
+        let find = |user, noted: Option<&Path>, session: Option<&Path>| {
+            let (noted, session) = (noted.map(Path::to_owned), session.map(Path::to_owned));
+            RuntimeSearch { temporary: temp.path(), user, noted, session }.find()
+        };
+        private_directory(&session).unwrap();
+        assert_eq!(find(user, None, Some(&session)), usual, "nobody has it");
+        private_directory(&usual).unwrap();
+        assert_eq!(find(user, None, Some(&session)), usual, "it is ours");
+
+        // For somebody else our directories are those of another user.
+        let other = user + 1;
+        let name = |n| at(&format!("posse-{other}{n}"));
+        private_directory(&name("")).unwrap();
+        assert_eq!(find(other, None, None), name("-1"));
+        assert_eq!(find(other, None, Some(&session)), name("-1"), "a session directory of another user is not used");
+        private_directory(&name("-1")).unwrap();
+        assert_eq!(find(other, None, None), name("-2"));
+
+        fs::remove_dir(&usual).unwrap();
+        std::os::unix::fs::symlink(&session, &usual).unwrap();
+        assert_eq!(find(user, None, Some(&session)), session.join("posse"), "a link may lead anywhere");
+        assert_eq!(find(user, None, Some(Path::new("session"))), at(&format!("posse-{user}-1")));
+        let deep = at(&"x".repeat(100));
+        private_directory(&deep).unwrap();
+        assert_eq!(find(user, None, Some(&deep)), at(&format!("posse-{user}-1")), "too long for a socket");
+        fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(find(user, None, Some(&session)), at(&format!("posse-{user}-1")), "open to others");
+
+        // What was chosen stays chosen as long as it is there, for everyone, whatever their environment.
+        let chosen = at("chosen");
+        fs::remove_file(&usual).unwrap();
+        private_directory(&chosen).unwrap();
+        assert_eq!(find(user, Some(&chosen), None), chosen);
+        fs::remove_dir(&chosen).unwrap();
+        assert_eq!(find(user, Some(&chosen), None), usual);
     }
 
     #[test]

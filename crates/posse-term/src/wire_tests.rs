@@ -59,6 +59,7 @@ fn request() -> impl Strategy<Value = Request> {
         (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| Request::Checkpoint { id, offset, blob }),
         blob().prop_map(|executable| Request::StartDaemon { executable }),
         Just(Request::Rest),
+        (any::<u64>(), any::<u64>()).prop_map(|(token, sent)| Request::Stamp { token, sent }),
     ]
 }
 
@@ -93,7 +94,8 @@ fn event() -> impl Strategy<Value = Event> {
         Just(InputRefusal::NotReading),
         Just(InputRefusal::Full),
         Just(InputRefusal::Off),
-        Just(InputRefusal::Failed)
+        Just(InputRefusal::Failed),
+        Just(InputRefusal::Untaken)
     ];
     prop_oneof![
         (any::<u16>(), any::<u32>(), blob()).prop_map(|(version, pid, build)| Event::Hello { version, pid, build }),
@@ -128,6 +130,7 @@ fn event() -> impl Strategy<Value = Event> {
         any::<u32>().prop_map(|pid| Event::DaemonUp { pid }),
         blob().prop_map(|message| Event::DaemonFailed { message }),
         Just(Event::Resting),
+        (any::<u64>(), any::<bool>()).prop_map(|(token, late)| Event::Taken { token, late }),
     ]
 }
 

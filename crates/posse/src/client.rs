@@ -14,7 +14,8 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use posse_core::ids::TerminalId;
 use posse_server::api::types::{Health, Problem, Stop, Stopped, Terminal};
-use posse_term::client as keeper;
+use posse_server::database::{self, Condition};
+use posse_term::client::{self as keeper, KeeperError};
 use posse_term::lock;
 use posse_term::places::Places;
 use serde::Serialize;
@@ -176,7 +177,7 @@ impl Client {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(refused(error)),
             Err(error) if self.absence == Absence::Wait => return Err(Error::Lost(error.to_string())),
             Err(_) => {
-                keeper::start_daemon(&self.places, &self.executable).await?;
+                start_daemon(&self.places, &self.executable).await?;
                 self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
             }
         }
@@ -309,6 +310,20 @@ impl Client {
     pub(crate) async fn find(&mut self, name: &str) -> Result<Terminal, Error> {
         let terminals: Vec<Terminal> = self.get("/terminals").await?;
         choose(terminals, name)
+    }
+}
+
+/// Makes sure that a daemon runs. If a damaged database keeps it from starting, the error says so.
+pub(crate) async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, Error> {
+    let failed = match keeper::start_daemon(places, executable).await {
+        Err(KeeperError::Start(why)) => KeeperError::Start(why),
+        other => return Ok(other?),
+    };
+    let path = places.database();
+    let inspected = tokio::task::spawn_blocking(move || (database::inspect(&path), path)).await;
+    match inspected {
+        Ok((Condition::Damaged(why), path)) => Err(Error::Database { path, why }),
+        _ => Err(failed.into()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! code. Errors of the libraries are turned into these once, here.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use posse_core::ids::TerminalId;
@@ -65,6 +66,8 @@ pub(crate) enum Error {
     Places(#[from] PlacesError),
     #[error(transparent)]
     Keeper(#[from] KeeperError),
+    #[error("the daemon does not start: the database {} is damaged: {why}", .path.display())]
+    Database { path: PathBuf, why: String },
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(transparent)]
@@ -124,6 +127,11 @@ impl Error {
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
+            Error::Database { .. } => Some(
+                "`posse doctor --repair` sets it aside and goes on with a new one; terminals go on meanwhile, and \
+                 `posse stop --all` ends them"
+                    .into(),
+            ),
             Error::Lost(_) | Error::Stopped => Some("`posse ls` starts it again; terminals go on without it".into()),
             Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
             _ => None,
@@ -141,6 +149,7 @@ impl Error {
             Error::Ambiguous { .. } => "ambiguous",
             Error::Places(_) => "places",
             Error::Keeper(_) => "keeper",
+            Error::Database { .. } => "database",
             Error::Serve(_) => "serve",
             Error::Lock(_) => "locked",
             Error::Lost(_) => "lost_connection",

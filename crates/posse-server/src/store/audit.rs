@@ -14,7 +14,7 @@ use super::{StoreError, read_only};
 /// How often a check is begun anew because something was written meanwhile.
 const TRIES: usize = 20;
 
-fn head_path(database: &Path) -> PathBuf {
+pub(crate) fn head_path(database: &Path) -> PathBuf {
     database.with_file_name("audit.head")
 }
 

@@ -99,7 +99,7 @@ fn what_is_no_database_is_reported_and_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
     std::fs::write(&path, "precious notes, not a database".repeat(100)).unwrap();
-    assert!(matches!(open(&path), Err(StoreError::Sqlite { .. })));
+    assert!(matches!(open(&path), Err(StoreError::Damaged { .. })));
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("precious"));
 }
 

@@ -5,6 +5,7 @@ mod gather;
 mod judge;
 #[cfg(test)]
 mod judge_tests;
+mod repair;
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ use judge::{Line, Verdict};
 /// Look over this machine: agents, accounts, programs, directories, limits, the daemon
 ///
 /// Every line says whether something is in order (`ok`), worth a look (`warn`) or in the way (`bad`), and what to do about
-/// it. Nothing is started, changed or sent anywhere; of accounts only signs are looked for (a file that is there, a variable
+/// it. Without --repair nothing is started, changed or sent anywhere; of accounts only signs are looked for (a file that is there, a variable
 /// that is set), never what is in them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,9 +25,14 @@ Examples:
   posse doctor              everything
   posse doctor --quiet      only what is not in order
   posse doctor --json       for programs
+  posse doctor --repair     set a damaged database aside, then look at everything
 
 Exit codes: 0 nothing is in the way, 1 something is `bad`.")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Set a damaged database aside and go on with a new one; running terminals are kept
+    #[arg(long)]
+    repair: bool,
+}
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -34,7 +40,10 @@ struct Report<'a> {
     lines: &'a [Line],
 }
 
-pub(crate) async fn run(_: Args, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.repair {
+        repair::repair(ui).await?;
+    }
     let mut lines = judge::judge(&gather::gather(ui).await);
     let verdict = lines.iter().map(|line| line.verdict).max().unwrap_or(Verdict::Ok);
     if ui.quiet() {

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use posse_server::api::types::{Listen, Listening, Settings, Success};
 use posse_server::tmux_server::TmuxServer;
-use posse_term::client as keeper;
 use tracing_subscriber::EnvFilter;
 
 use super::launch;
@@ -76,7 +75,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         return Ok(Exit::Ok);
     }
     super::on_runtime(async {
-        let pid = keeper::start_daemon(&places, &executable).await?;
+        let pid = client::start_daemon(&places, &executable).await?;
         let listening = match args.listen {
             Some(address) => Some(listen(address, !args.no_auth).await?),
             None => None,

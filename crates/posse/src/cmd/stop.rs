@@ -2,6 +2,7 @@
 
 use posse_server::api::types::Stopped;
 use posse_server::record::COMMAND;
+use posse_term::client::{self as keeper, KeeperError};
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
@@ -24,7 +25,12 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let client = match (running, args.all) {
         (Some(client), _) => Some(client),
         // Terminals may go on without a daemon; to end them one is needed.
-        (None, true) if crate::client::places()?.holds_terminals() => Some(Client::connect().await?),
+        (None, true) if crate::client::places()?.holds_terminals() => match Client::connect().await {
+            Err(error @ (Error::Database { .. } | Error::Keeper(KeeperError::Start(_)))) => {
+                return end_without_daemon(&error, ui).await;
+            }
+            connected => Some(connected?),
+        },
         (None, _) => None,
     };
     let Some(mut client) = client else {
@@ -49,6 +55,27 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             text.push_str(&format!("  {}  {}  {}\n", terminal.id, terminal.name, plain(&what)));
         }
         text
+    });
+    Ok(Exit::Ok)
+}
+
+/// How long programs have to end by themselves.
+const GRACE_MS: u32 = 3_000;
+
+/// Ends all terminals by the keeper alone.
+async fn end_without_daemon(why: &Error, ui: &Ui) -> Result<Exit, Error> {
+    let places = crate::client::places()?;
+    ui.warn(&format!("{why}; the keeper ends the terminals by itself"));
+    let (ended, left) = match keeper::end_all(&places, GRACE_MS).await {
+        // It has left meanwhile, because nothing was left to keep.
+        Err(KeeperError::NotRunning | KeeperError::Closed) => (0, 0),
+        other => other?,
+    };
+    if left > 0 {
+        return Err(Error::failed(format!("{left} processes could not be ended")));
+    }
+    ui.done(&Stopped { running: vec![], problem: Some(why.to_string()) }, || {
+        format!("no daemon is running; terminals ended: {ended}\n")
     });
     Ok(Exit::Ok)
 }

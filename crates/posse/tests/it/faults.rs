@@ -167,3 +167,60 @@ fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
     env.run(["stop", "--all"]).ok();
     assert!(env.processes().is_empty());
 }
+
+/// Damages the database of a daemon that has stopped. Gives its bytes.
+fn damage_database(env: &TestEnv, damage: impl Fn(&Path)) -> Vec<u8> {
+    env.run(["stop"]).ok();
+    damage(&env.places().database());
+    std::fs::read(env.places().database()).unwrap()
+}
+
+fn garbage(path: &Path) {
+    std::fs::write(path, "this was a database").unwrap();
+}
+
+fn half_of_it(path: &Path) {
+    let length = std::fs::metadata(path).unwrap().len();
+    File::options().write(true).open(path).unwrap().set_len(length / 2).unwrap();
+}
+
+#[test]
+fn a_damaged_database_is_named_and_set_aside_and_terminals_go_on() {
+    let env = env();
+    let id = env.launch(&["cat"]);
+    for damage in [garbage, half_of_it] {
+        let bytes = damage_database(&env, damage);
+        for command in [["ls"].as_slice(), &["launch", "--", "true"], &["serve"]] {
+            let ran = env.run(command);
+            assert_eq!(ran.code, Some(1), "{command:?}: {ran:#?}");
+            assert!(ran.stderr.contains("is damaged") && ran.stderr.contains("posse doctor --repair"), "{ran:#?}");
+        }
+        let doctor = env.run(["doctor", "--quiet"]);
+        assert!(doctor.code == Some(1) && doctor.stdout.contains("posse doctor --repair"), "{doctor:#?}");
+
+        env.run(["doctor", "--repair", "--quiet"]);
+        let aside = std::fs::read_dir(&env.places().home).unwrap().flatten().map(|entry| entry.path());
+        let aside = aside.filter(|path| path.to_string_lossy().contains("posse.db.damaged-"));
+        assert!(aside.into_iter().any(|path| std::fs::read(path).unwrap() == bytes), "it is kept as it was");
+        assert_eq!(running(&env), [id]);
+        env.run(["send", &id.to_string(), "still here"]).ok();
+        text_when(&env, id, |text| text.contains("still here"));
+    }
+    let nothing = env.run(["doctor", "--repair"]);
+    assert!(nothing.stderr.contains("nothing to repair"), "{nothing:#?}");
+}
+
+#[test]
+fn stop_all_ends_every_program_although_the_database_is_damaged() {
+    if on_tmux() {
+        return;
+    }
+    let env = env();
+    env.launch(&["cat"]);
+    env.launch(&["sh", "-c", "trap '' TERM HUP; sleep 1000"]);
+    damage_database(&env, garbage);
+    let stopped = env.run(["stop", "--all"]);
+    assert!(stopped.stderr.contains("is damaged"), "{stopped:#?}");
+    assert!(stopped.ok().contains("terminals ended: 2"));
+    assert!(env.processes().is_empty(), "{:#?}", env.processes());
+}

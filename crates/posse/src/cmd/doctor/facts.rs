@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use posse_agents::account::Sign;
 use posse_agents::version::Version;
+use posse_server::database::Condition;
 use posse_term::lock::Holder;
 
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Facts {
     pub(super) limits: Limits,
     pub(super) daemon: Daemon,
     pub(super) keeper: Process,
+    pub(super) database: Condition,
     pub(super) disk: Disk,
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use posse_agents::Manifest;
 use posse_server::api::types::Health;
+use posse_server::database::{self, Condition};
 use posse_server::providers::{Listed, Providers};
 use posse_server::record::Backend;
 use posse_server::versions;
@@ -56,6 +57,7 @@ pub(super) async fn gather(ui: &Ui) -> Facts {
         limits: limits(),
         daemon,
         keeper: places.as_ref().map_or(Process::Off, keeper),
+        database: places.as_ref().map_or(Condition::Absent, |places| database::inspect(&places.database())),
         disk: places.as_ref().map(disk).unwrap_or_default(),
         places: places.map(|places| directories(&places)).map_err(|error| error.to_string()),
     }

@@ -2,6 +2,7 @@
 
 use posse_agents::account::Sign;
 use posse_agents::version::Version;
+use posse_server::database::Condition;
 use posse_term::lock::Holder;
 use serde::Serialize;
 
@@ -62,6 +63,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Line> {
     let mut lines = vec![ok("posse", "version", facts.version.clone())];
     lines.push(daemon(&facts.daemon, &facts.keeper, &facts.version));
     lines.push(keeper(&facts.keeper));
+    lines.push(database(&facts.database));
     lines.extend(agents(&facts.agents));
     lines.push(tmux(&facts.tmux, facts.tmux_is_wanted));
     lines.push(git(facts.git.as_deref()));
@@ -330,6 +332,21 @@ fn keeper(keeper: &Process) -> Line {
             bad(AREA, "keeper", says, format!("`kill -CONT {}` continues it", holder.pid))
         }
         Process::Unknown(why) => bad(AREA, "keeper", why, SEE_LOG),
+    }
+}
+
+fn database(condition: &Condition) -> Line {
+    const AREA: &str = "posse";
+    match condition {
+        Condition::Absent => ok(AREA, "database", "not there yet"),
+        Condition::Sound => ok(AREA, "database", "can be read from end to end"),
+        Condition::Damaged(why) => bad(
+            AREA,
+            "database",
+            format!("damaged: {why}"),
+            "`posse doctor --repair` sets it aside and goes on with a new one; running terminals are kept",
+        ),
+        Condition::Unusable(why) => bad(AREA, "database", why, "nothing is lost: put that right, and posse goes on"),
     }
 }
 

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use posse_agents::account::Sign;
+use posse_server::database::Condition;
 use posse_term::lock::Holder;
 
 use super::facts::{
@@ -30,6 +31,7 @@ fn well() -> Facts {
         limits: Limits { open_files: Some(1024), processes: None, terminals: Some((12, 4096)) },
         daemon: Daemon::Answers { pid: 7, version: "0.1.0".into(), problem: None },
         keeper: Process::Runs(Some(holder())),
+        database: Condition::Sound,
         disk: Disk { parts: vec![("recordings", 81_000_000)], free: Some(40 << 30) },
     }
 }

@@ -1,0 +1,165 @@
+//! Whether the database can be used, and how to go on without it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::store::{self, StoreError};
+
+/// The state of a database that nobody has open for writing, or that a daemon uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// There is none; the next daemon makes one.
+    Absent,
+    Sound,
+    /// What is in it cannot be read. Without it posse works.
+    Damaged(String),
+    /// It cannot be used for a reason that setting it aside would not remove: permissions, the disk, a newer posse.
+    Unusable(String),
+}
+
+/// Looks through the whole database. Blocking: takes as long as reading it does.
+pub fn inspect(path: &Path) -> Condition {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Condition::Absent,
+        Err(error) => return Condition::Unusable(format!("cannot use the database {}: {error}", path.display())),
+        Ok(found) if found.is_file() && found.len() == 0 => return Condition::Absent,
+        Ok(_) => {}
+    }
+    match check(path) {
+        Ok(()) => Condition::Sound,
+        Err(StoreError::Damaged { why, .. }) => Condition::Damaged(why),
+        Err(error) => Condition::Unusable(error.to_string()),
+    }
+}
+
+fn check(path: &Path) -> Result<(), StoreError> {
+    store::require_file(path)?;
+    let wrap = |error| StoreError::of(path, error);
+    let connection = store::read_only(path).map_err(wrap)?;
+    let is_current = store::version(&connection, path)? == store::STEPS.len();
+    let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(wrap)?;
+    if said != "ok" {
+        return Err(StoreError::Damaged { path: path.to_owned(), why: said });
+    }
+    // An older one is brought up to date by the daemon that opens it.
+    if is_current {
+        store::read_everything(&connection).map_err(wrap)?;
+    }
+    Ok(())
+}
+
+/// Whether an error says that the content of the database is at fault, not the disk or the permissions.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    match error {
+        // `Unknown` is SQLite's general error: a table or column that should be there is not.
+        E::SqliteFailure(failure, _) | E::SqlInputError { error: failure, .. } => {
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
+        }
+        E::FromSqlConversionFailure(..)
+        | E::InvalidColumnType(..)
+        | E::InvalidColumnName(_)
+        | E::IntegralValueOutOfRange(..) => true,
+        _ => false,
+    }
+}
+
+/// Renames the database with all that belongs to it, so that the next daemon makes a new one. Nobody may have it open.
+/// Gives its new name.
+pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let with = |end: &str| {
+        let mut name = OsString::from(path);
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let names = (1..).map(|n| if n == 1 { format!(".damaged-{stamp}") } else { format!(".damaged-{stamp}-{n}") });
+    let free = |end: &String| !with(end).exists();
+    let ending = names.into_iter().find(free).unwrap_or_default();
+    // The log of SQLite goes first: a new database must never meet the log of another one.
+    for part in ["-wal", "-shm", ""] {
+        match fs::rename(with(part), with(&format!("{ending}{part}"))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+    }
+    // The head of the audit is that of the audit in there.
+    let head = store::audit_head(path);
+    if head.exists() {
+        let name = head.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        fs::rename(&head, head.with_file_name(format!("{name}{ending}")))?;
+    }
+    if let Some(directory) = path.parent() {
+        fs::File::open(directory)?.sync_all()?;
+    }
+    Ok(with(&ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// A database in which something was written, that nobody has open.
+    fn database() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("posse.db");
+        drop(store::open(&path).unwrap());
+        assert_eq!(inspect(&path), Condition::Sound);
+        (directory, path)
+    }
+
+    #[track_caller]
+    fn is_damaged(path: &Path) {
+        assert!(matches!(inspect(path), Condition::Damaged(_)), "{:?}", inspect(path));
+        assert!(matches!(store::open(path), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn damage_is_told_from_what_is_only_in_the_way() {
+        let (directory, path) = database();
+        assert_eq!(inspect(&directory.path().join("none")), Condition::Absent);
+        fs::write(&path, "this was a database").unwrap();
+        is_damaged(&path);
+        let (_directory, path) = database();
+        let length = fs::metadata(&path).unwrap().len();
+        fs::File::options().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
+        is_damaged(&path);
+        let (_directory, path) = database();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&vec![0xaa; length as usize - 100], 100).unwrap();
+        is_damaged(&path);
+        let (_directory, path) = database();
+        Connection::open(&path).unwrap().execute_batch("DROP TABLE terminals").unwrap();
+        is_damaged(&path);
+
+        let (_directory, path) = database();
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
+        assert!(matches!(inspect(&path), Condition::Unusable(why) if why.contains("newer posse")));
+        assert!(matches!(inspect(directory.path()), Condition::Unusable(why) if why.contains("not a file")));
+    }
+
+    #[test]
+    fn a_database_that_is_set_aside_keeps_its_parts_and_makes_room() {
+        let (directory, path) = database();
+        for part in ["posse.db-wal", "posse.db-shm", "audit.head"] {
+            fs::write(directory.path().join(part), part).unwrap();
+        }
+        fs::write(&path, "damaged").unwrap();
+        let aside = set_aside(&path).unwrap();
+        assert_eq!(fs::read_to_string(&aside).unwrap(), "damaged");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing was deleted");
+        assert_eq!(inspect(&path), Condition::Absent);
+        fs::write(&path, "again").unwrap();
+        let again = set_aside(&path).unwrap();
+        assert_ne!(aside, again);
+        assert_eq!(fs::read_to_string(&again).unwrap(), "again");
+    }
+}
