@@ -100,7 +100,7 @@ pub(crate) struct Hub {
     executable: PathBuf,
     /// To be ended when their backend is connected.
     end_later: Vec<(TerminalId, u32)>,
-    deleting: HashMap<TerminalId, Vec<oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>>>,
+    deleting: HashMap<TerminalId, Vec<DeleteReply>>,
     stopping: Option<Stopping>,
     done: bool,
     /// Events since things were last tidied up.

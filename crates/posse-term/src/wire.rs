@@ -160,8 +160,9 @@ pub enum Request {
     },
     /// I am leaving on purpose: do not restart me. Without terminals the keeper leaves too.
     Rest,
-    /// The next request was sent at this time of `clock::monotonic_ms`. It is answered with `Taken`. A request that is
-    /// older than `LATE_AFTER` is not carried out: its sender has given up on it.
+    /// The next request was sent at this time of `clock::monotonic_ns`. It is answered with `Taken`. A request that is
+    /// older than `LATE_AFTER` is not carried out: its sender has given up on it. Nor is what this peer sent before it could
+    /// know that: the end of a line must not be typed without its beginning.
     Stamp {
         token: u64,
         sent: u64,

@@ -8,9 +8,8 @@ use posse_term::client::Link;
 use posse_term::emulator::Emulator;
 use posse_term::wire::{Request, Summary, Wiring};
 use serde_json::json;
-use tokio::sync::oneshot;
 
-use super::{Change, CreateError, Deleted, Entry, GRACE_MS, Hub, KeeperSilent};
+use super::{Change, CreateError, DeleteReply, Deleted, Entry, GRACE_MS, Hub};
 use crate::backends::Want;
 use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
@@ -274,12 +273,7 @@ impl Hub {
         self.rested(backend);
     }
 
-    pub(super) fn delete(
-        &mut self,
-        id: TerminalId,
-        grace_ms: u32,
-        reply: oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>,
-    ) {
+    pub(super) fn delete(&mut self, id: TerminalId, grace_ms: u32, reply: DeleteReply) {
         if !self.terminals.contains_key(&id) {
             let _ = reply.send(Ok(None));
             return;

@@ -7,7 +7,7 @@ use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Hub, KeeperSilent};
+use super::{Change, Hub, KeeperSilent, Message};
 use crate::record::Backend;
 
 impl Hub {
@@ -65,9 +65,14 @@ impl Hub {
         let Some(link) = self.link_of(id) else { return drop(reply.send(Ok(()))) };
         let keeper = link.keeper();
         let taken = link.confirm(Request::HangUp { id });
-        self.emit("hang_up", Some(id), json!({}), vec![]);
+        let messages = self.messages.clone();
         tokio::spawn(async move {
-            let answer = if taken.await.unwrap_or(false) { Ok(()) } else { Err(KeeperSilent(client::silence(keeper))) };
+            let answer = if taken.await.unwrap_or(false) {
+                let _ = messages.send(Message::Change(id, Change::Note("hang_up", json!({}))));
+                Ok(())
+            } else {
+                Err(KeeperSilent(client::silence(keeper)))
+            };
             let _ = reply.send(answer);
         });
     }

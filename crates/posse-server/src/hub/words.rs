@@ -167,7 +167,7 @@ pub(crate) enum Command {
     Delete {
         id: TerminalId,
         grace_ms: u32,
-        reply: oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>,
+        reply: DeleteReply,
     },
     Stop {
         all: bool,
@@ -248,6 +248,9 @@ pub(crate) enum SettingError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct KeeperSilent(pub(crate) String);
+
+/// How a deletion is answered; `None` if there is no such terminal.
+pub(crate) type DeleteReply = oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>;
 
 #[derive(Debug)]
 pub(crate) struct Deleted {

@@ -9,7 +9,7 @@ use posse_core::ids::{TerminalId, WriterId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use crate::clock::monotonic_ms;
+use crate::clock::monotonic_ns;
 use crate::wire::{LATE_AFTER, NEVER_LATE, Request};
 
 /// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so what is given up is too old to be carried
@@ -122,7 +122,7 @@ impl Pending {
         match untaken {
             Untaken::Rest => Some(Stamp { token, sent: NEVER_LATE }),
             _ if silent => None,
-            _ => Some(Stamp { token, sent: monotonic_ms() }),
+            _ => Some(Stamp { token, sent: monotonic_ns() }),
         }
     }
 

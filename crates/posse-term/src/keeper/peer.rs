@@ -56,6 +56,8 @@ pub(super) struct Peer {
     pub(super) awaits_daemon: bool,
     /// The token and the time of the `Stamp` for the next request.
     pub(super) stamp: Option<(u64, u64)>,
+    /// What was sent before this time is too old, because something was.
+    pub(super) refuse_before: u64,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
@@ -77,6 +79,7 @@ impl Peer {
             pid,
             awaits_daemon: false,
             stamp: None,
+            refuse_before: 0,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             written: 0,

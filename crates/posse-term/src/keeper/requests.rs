@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::peer::Standing;
 use super::terminal::{Accepted, Receipt, Terminal};
 use super::{Ending, Keeper, unknown};
-use crate::clock::monotonic_ms;
+use crate::clock::monotonic_ns;
 use crate::wire::{self, Event, InputRefusal, LATE_AFTER, Request, Stream};
 
 /// What a process in a terminal is told that asks for something it may not have. `None`: it may.
@@ -40,7 +40,11 @@ impl Keeper {
             return Ok(());
         }
         let Some((token, sent)) = peer.stamp.take() else { return self.carry_out(number, request, now) };
-        let late = monotonic_ms().saturating_sub(sent) > LATE_AFTER.as_millis() as u64;
+        let at = monotonic_ns();
+        if at.saturating_sub(sent) > LATE_AFTER.as_nanos() as u64 {
+            peer.refuse_before = at;
+        }
+        let late = sent < peer.refuse_before;
         if !late {
             self.carry_out(number, request, now)?;
         }

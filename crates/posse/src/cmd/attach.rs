@@ -237,6 +237,12 @@ async fn session(
                             paint_at.get_or_insert(Instant::now() + FRAME);
                         }
                         Ok(StreamMessage::InputDone { sequence }) => look.unconfirmed.retain(|(number, _)| *number > sequence),
+                        Ok(StreamMessage::InputRefused { why, .. }) if why == "keeper_silent" => {
+                            return Err(Error::Failed {
+                                message: "what you typed was not typed: the keeper does not answer".into(),
+                                hint: Some("it is not typed later either; `posse doctor` says what is wrong".into()),
+                            });
+                        }
                         Ok(StreamMessage::InputRefused { sequence, why }) => {
                             look.refused_inside |= why == "from_terminal";
                             // Not taken: the user hears it as one hears a full keyboard buffer.

@@ -1,8 +1,11 @@
 //! `posse stop`: the daemon leaves. Terminals go on, unless they are to end too.
 
+use std::time::Duration;
+
 use posse_server::api::types::Stopped;
 use posse_server::record::COMMAND;
 use posse_term::client::{self as keeper, KeeperError};
+use posse_term::lock;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
@@ -61,6 +64,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 /// How long programs have to end by themselves.
 const GRACE_MS: u32 = 3_000;
+/// How long a keeper with nothing to keep may take to be gone.
+const LEAVING: Duration = Duration::from_secs(10);
 
 /// Ends all terminals by the keeper alone.
 async fn end_without_daemon(why: &Error, ui: &Ui) -> Result<Exit, Error> {
@@ -71,6 +76,9 @@ async fn end_without_daemon(why: &Error, ui: &Ui) -> Result<Exit, Error> {
         Err(KeeperError::NotRunning | KeeperError::Closed) => (0, 0),
         other => other?,
     };
+    // Its process is gone when its lock is free.
+    let lock = places.keeper_lock();
+    let _ = tokio::task::spawn_blocking(move || lock::acquire(&lock, LEAVING)).await;
     if left > 0 {
         return Err(Error::failed(format!("{left} processes could not be ended")));
     }

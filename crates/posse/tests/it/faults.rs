@@ -157,11 +157,15 @@ fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
     keeper.fails(&stopped);
     assert!(stopped.stderr.contains("the daemon has stopped") && stopped.stderr.contains(&keeper.advice()));
     // Without a daemon there is only the keeper to ask.
-    for command in [["ls"].as_slice(), &["stop", "--all"], &["serve"]] {
-        let ran = env.run(command);
-        keeper.fails(&ran);
-        assert!(ran.stderr.contains(&keeper.advice()), "{ran:#?}");
-    }
+    std::thread::scope(|scope| {
+        let env = &env;
+        let commands: [&[&str]; 3] = [&["ls"], &["stop", "--all"], &["serve"]];
+        for run in commands.map(|command| scope.spawn(move || env.run(command))) {
+            let ran = run.join().unwrap();
+            keeper.fails(&ran);
+            assert!(ran.stderr.contains(&keeper.advice()), "{ran:#?}");
+        }
+    });
     drop(keeper);
     assert_eq!(running(&env), [id]);
     env.run(["stop", "--all"]).ok();

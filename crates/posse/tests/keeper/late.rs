@@ -1,6 +1,6 @@
 //! Requests that are too old: whoever sent them has given up on them.
 
-use posse_term::clock::monotonic_ms;
+use posse_term::clock::monotonic_ns;
 use posse_term::wire::{Event, LATE_AFTER, NEVER_LATE, Request};
 
 use crate::keeper::{Keeper, new_id};
@@ -8,7 +8,7 @@ use crate::peer::Peer;
 
 /// The time of a request that has just become too old.
 fn too_old() -> u64 {
-    monotonic_ms() - LATE_AFTER.as_millis() as u64 - 1
+    monotonic_ns() - LATE_AFTER.as_nanos() as u64 - 1
 }
 
 /// Sends a request with this time, and says whether the keeper found it too old.
@@ -40,9 +40,40 @@ fn a_request_that_is_too_old_is_not_carried_out() {
     let held: Vec<_> = peer.list().into_iter().map(|summary| (summary.id, summary.exit)).collect();
     assert_eq!(held, [(running, None)], "nothing was started, nothing was ended");
     // The number of an input that was refused is free, and in time everything is carried out.
-    assert!(!is_late(&mut peer, 5, monotonic_ms(), input(1, b"in time")));
+    assert!(!is_late(&mut peer, 5, monotonic_ns(), input(1, b"in time")));
     assert_eq!(peer.until_printed(running, "in time"), "readyin time");
     assert!(!is_late(&mut peer, 6, NEVER_LATE, input(2, b", always")));
     assert_eq!(peer.until_printed(running, "always"), "readyin time, always");
-    assert!(!is_late(&mut peer, 7, monotonic_ms(), Request::End { id: running, grace_ms: 0 }));
+    assert!(!is_late(&mut peer, 7, monotonic_ns(), Request::End { id: running, grace_ms: 0 }));
+}
+
+#[test]
+fn the_end_of_a_line_is_not_typed_without_its_beginning() {
+    let keeper = Keeper::start();
+    let mut peer = keeper.peer();
+    let id = new_id();
+    peer.follow(id, keeper.parrot(id));
+    peer.until_printed(id, "ready");
+    let typed = |sequence, text: &str| {
+        let writer = posse_core::ids::WriterId(7);
+        Request::Input { id, writer, sequence, bytes: text.as_bytes().to_vec() }
+    };
+    // Typed while the keeper was stopped: the first key is too old, the second one is not.
+    let (first, second) = (too_old(), monotonic_ns());
+    peer.send_all(&[
+        Request::Stamp { token: 1, sent: first },
+        typed(1, "rm -r ./build"),
+        Request::Stamp { token: 2, sent: second },
+        typed(2, "/../src"),
+    ]);
+    let mut taken = Vec::new();
+    while taken.len() < 2 {
+        taken.extend(match peer.next() {
+            Event::Taken { token, late } => Some((token, late)),
+            _ => None,
+        });
+    }
+    assert_eq!(taken, [(1, true), (2, true)]);
+    assert!(!is_late(&mut peer, 3, monotonic_ns(), typed(3, "anew")), "its sender knows by now");
+    assert_eq!(peer.until_printed(id, "anew"), "readyanew");
 }
