@@ -119,6 +119,38 @@ fn qwen_0_15_10() {
 }
 
 #[test]
+fn qwen_0_24_4() {
+    check("qwen", "qwen/0.24.4", &[]);
+}
+
+/// Qwen Code 0.24 draws a scrollbar beside a conversation that moves, also beside the options of a dialog.
+#[test]
+fn a_scrollbar_is_no_part_of_an_option() {
+    let folder = Folder::open("qwen/0.24.4");
+    let provider = built_in("qwen").unwrap().unwrap();
+    let bare = folder.rows("wait_bash_confirm.txt");
+    let with_bar = |(at, row): (usize, &String)| match at {
+        0..29 => format!("{row}{}{}", " ".repeat(99 - row.chars().count().min(99)), if at < 4 { '│' } else { '█' }),
+        _ => row.clone(),
+    };
+    let scrolled: Vec<String> = bare.iter().enumerate().map(with_bar).collect();
+    for rows in [bare, scrolled] {
+        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+        let dialog = reading.dialog.unwrap();
+        assert_eq!(
+            in_short(&dialog),
+            [
+                ">Yes, allow once 1 Accept",
+                "Always allow run 'touch *' commands in this project 2 Widen",
+                "Always allow run 'touch *' commands for this user 3 Widen",
+                "No, suggest changes esc Deny"
+            ]
+        );
+        assert_eq!((dialog.tool.as_deref(), dialog.subject.as_deref()), (Some("Shell"), Some("touch q3.txt")));
+    }
+}
+
+#[test]
 fn an_option_that_needs_two_rows_is_one() {
     let folder = Folder::open("claude_code/2.1.197");
     let rows = folder.rows("perm_bash_60x20_wrapped_option.txt");

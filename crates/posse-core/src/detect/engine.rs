@@ -165,10 +165,11 @@ impl Detector {
     }
 
     fn match_rows(&self, look: Look<'_>, memo: &mut Memo) {
-        let filled = look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
+        let rows = self.without_scrollbar(look.rows);
+        let filled = rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
         memo.rows.truncate(filled);
         memo.matched = 0;
-        for (at, row) in look.rows[..filled].iter().enumerate() {
+        for (at, row) in rows[..filled].iter().enumerate() {
             if memo.rows.get(at).is_some_and(|(known, _)| known == row) {
                 continue;
             }

@@ -361,6 +361,17 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
         ],
         &[turned, (2_040, Completed, "rule quiet")],
     );
+    // A view of the user's hides how it ended.
+    check_idle(
+        &[
+            (2_000, Said(Title, Working)),
+            busy(2_005),
+            (2_010, Prompted),
+            (5_000, Said(Title, Ready)),
+            (5_030, nothing()),
+        ],
+        &[turned, (5_150, Completed, "the agent said ready (title)")],
+    );
     // The end of the turn before is not the end of this one.
     check_idle(
         &[

@@ -21,6 +21,9 @@ pub(super) const EMPTY: Duration = Duration::from_millis(2000);
 /// The screen follows the word after at most this long: Claude Code repaints 38 to 180 ms after its `Stop` hook, and a
 /// look is taken up to 30 ms after that. Hooks of one turn come up to 121 ms late, too (Codex).
 pub(super) const LAG: Duration = Duration::from_millis(300);
+/// A title comes with the frame that shows why it changed: Codex draws it within 10 ms, and a look is taken up to 30 ms
+/// after that. A few times that for a busy machine.
+pub(super) const FRAME: Duration = Duration::from_millis(150);
 /// A word that the screen does not bear out holds for this long. A wrong status must not stand for more than 2 s
 /// whatever one source does; this leaves half a second for the look. Codex says that it asks about 0.92 s before it
 /// draws the question.
