@@ -26,3 +26,4 @@ pub mod status;
 pub mod time;
 pub mod turn;
 pub mod variables;
+pub mod visible;
