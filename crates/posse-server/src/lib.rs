@@ -5,6 +5,7 @@
 //! screens stay in the pumps; only changes travel.
 
 pub mod aftermath;
+pub mod anchor;
 pub mod api;
 pub mod auto;
 mod backends;

@@ -14,6 +14,7 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::anchor::Anchor;
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
@@ -73,7 +74,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
     let (places, executable) = (settings.places.clone(), settings.executable.clone());
-    let (store, found) = store::open(&places.database())?;
+    let (store, found) = store::open(&places.database(), Anchor::new(places.clone()))?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
