@@ -4,9 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use posse_agents::manifest::built_in;
+use posse_core::audit::By;
+use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};
 use posse_core::detect::dialog::Meaning;
 use posse_core::detect::{Detector, Dialog, Look, Memo, Reading};
 use posse_core::screen::{Painted, Size};
+use posse_core::time::Mono;
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 #[derive(serde::Deserialize)]
@@ -116,6 +119,62 @@ fn opencode_1_18_33() {
 #[test]
 fn qwen_0_15_10() {
     check("qwen", "qwen/0.15.10", &[]);
+}
+
+/// What `posse ls`, `posse show` and a run suggest for an open question can be carried out.
+#[test]
+fn hints_name_only_commands_that_can_answer() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (provider, folder) in [
+        ("claude_code", "claude_code/2.1.197"),
+        ("claude_code", "claude_code/2.1.325"),
+        ("codex", "codex/0.166.0"),
+        ("codex", "codex/0.145.0"),
+        ("qwen", "qwen/0.15.10"),
+    ] {
+        let provider = built_in(provider).unwrap().unwrap();
+        let folder = Folder::open(folder);
+        for screen in &folder.labelled {
+            let rows = folder.rows(&screen.screen);
+            let look = Look { rows: &rows, title: screen.title.as_deref(), ..Look::default() };
+            let reading = provider.detector.read(look, &mut Memo::default());
+            let Some(question) = question(&reading) else { continue };
+            let suggested = Suggested::on(&reading);
+            seen.insert(format!("{suggested:?}"));
+            let wishes = match suggested {
+                Suggested::ApproveOrDeny => vec![Wish::Accept, Wish::Deny],
+                Suggested::Approve => vec![Wish::Accept],
+                Suggested::Choose => {
+                    let options = &reading.dialog.as_ref().unwrap().options;
+                    vec![Wish::Option(options.iter().position(|one| one.meaning != Meaning::Widen).unwrap())]
+                }
+                Suggested::Keyboard => continue,
+            };
+            for wish in wishes {
+                let also = By::Person.also_answers();
+                let decision = Decision { also, ..Decision::new(question.clone(), wish) };
+                assert_eq!(decision.check(&reading), Ok(()), "{}: {wish:?}", screen.screen);
+                let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+                assert!(!keys.is_empty(), "{}: {wish:?} has no keys", screen.screen);
+            }
+        }
+    }
+    assert!(seen.contains("ApproveOrDeny") && seen.contains("Choose"), "{seen:?}");
+}
+
+/// In the dialog about the folder a number only moves the cursor: Enter confirms it.
+#[test]
+fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
+    let provider = built_in("codex").unwrap().unwrap();
+    let rows = Folder::open("codex/0.166.0").rows("startup_trust_git_nodaemon.txt");
+    let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+    let also = By::Person.also_answers();
+    for (wish, expected) in [(Wish::Accept, vec!["enter"]), (Wish::Deny, vec!["down", "enter"])] {
+        let decision = Decision { also: also.clone(), ..Decision::new(question(&reading).unwrap(), wish) };
+        let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+        let names: Vec<String> = keys.iter().map(|key| posse_core::keys::name(key)).collect();
+        assert_eq!(names, expected, "{wish:?}");
+    }
 }
 
 #[test]

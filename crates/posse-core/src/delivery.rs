@@ -33,6 +33,7 @@ mod order;
 mod prompt;
 mod rules;
 mod shown;
+mod suggest;
 #[cfg(test)]
 mod testing;
 mod translate;
@@ -46,6 +47,7 @@ pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
 pub use prompt::Prompt;
 pub use rules::{BadKeys, DialogKeys, Keys, Submit, SubmitRules, WhileBusy};
 pub use shown::{Recognised, clean, paste};
+pub use suggest::Suggested;
 pub use translate::{Meant, Showing, identity, question, translate};
 pub use typist::KeyId;
 

@@ -39,6 +39,11 @@ enum Step {
         before: String,
         answer: Vec<u8>,
     },
+    /// Words were typed into the option under the cursor.
+    Writing {
+        at: usize,
+        text: String,
+    },
     /// The answering key was pressed when so much had been printed.
     Pressed {
         printed: u64,
@@ -111,6 +116,7 @@ impl Answer {
             let arrow = if to > from { &self.keys.down } else { &self.keys.up };
             keys.extend(std::iter::repeat_n(arrow.clone(), to.abs_diff(from)));
         }
+        keys.extend(self.decision.words.as_ref().map(|words| words.text.clone().into_bytes()));
         keys.push(press);
         keys
     }
@@ -151,6 +157,10 @@ impl Answer {
             let (before, answer) = (before.clone(), answer.clone());
             return self.echoed(&before, &answer, seen, now);
         }
+        if let Step::Writing { at, text } = &self.step {
+            let (at, text) = (*at, text.clone());
+            return self.written(at, &text, seen, now);
+        }
         match self.decision.check(seen.reading) {
             Ok(()) => {}
             // The key that seemed lost was only slow.
@@ -179,7 +189,7 @@ impl Answer {
                 }
                 _ => Vec::new(),
             },
-            Step::Echoing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
+            Step::Echoing { .. } | Step::Writing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
         }
     }
 
@@ -215,6 +225,9 @@ impl Answer {
             },
         };
         let option = dialog.options.get(at).ok_or(NotAnswered::NoSuchOption)?;
+        if self.decision.words.is_some() || self.keys.cursor_only.contains(&dialog.kind) {
+            return Ok(Way::Cursor(at));
+        }
         Ok(option.key.as_deref().and_then(key).map_or(Way::Cursor(at), Way::Key))
     }
 
@@ -237,7 +250,12 @@ impl Answer {
         while self.path.first() == Some(&at) {
             self.path.remove(0);
         }
-        let Some(&target) = self.path.first() else { return self.press(dialog, seen, now) };
+        let Some(&target) = self.path.first() else {
+            return match self.decision.words.as_ref().map(|words| words.text.clone()) {
+                Some(text) => self.write(at, text, now),
+                None => self.press(dialog, seen, now),
+            };
+        };
         // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
         let (arrow, to) = if target > at { (&self.keys.down, at + 1) } else { (&self.keys.up, at - 1) };
         let arrow = arrow.clone();
@@ -298,6 +316,9 @@ impl Answer {
     /// said something, this may be the next question in the same words: the caller decides anew.
     fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.missing = None;
+        if self.decision.words.is_some() {
+            return Vec::new();
+        }
         let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
         if !late || self.claimed || self.presses >= PRESSES || seen.printed != printed {
             return Vec::new();
@@ -313,6 +334,30 @@ impl Answer {
         self.step = Step::Echoing { before, answer: answer.clone() };
         self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
         vec![self.key(answer)]
+    }
+
+    /// Types words into the option under the cursor.
+    fn write(&mut self, at: usize, text: String, now: Mono) -> Vec<Effect> {
+        let bytes = text.clone().into_bytes();
+        self.step = Step::Writing { at, text };
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
+        vec![self.key(bytes)]
+    }
+
+    /// Confirms the words once they are seen in the option, under the cursor, and nothing else is.
+    fn written(&mut self, at: usize, text: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if let Err(why) = self.decision.check(seen.reading) {
+            return self.fail(why);
+        }
+        let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
+        // A long text is wrapped, and the rows are joined.
+        let squeezed = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        let shown = dialog.options.get(at).is_some_and(|option| squeezed(&option.label) == squeezed(text));
+        if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
+            return Vec::new();
+        }
+        let confirm = self.keys.confirm.clone();
+        self.answering(confirm, seen, now)
     }
 
     fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -337,7 +382,7 @@ impl Answer {
     fn give_up(&mut self) -> Vec<Effect> {
         self.fail(match self.step {
             Step::Moving { .. } => NotAnswered::Stuck,
-            Step::Echoing { .. } => NotAnswered::NotEchoed,
+            Step::Echoing { .. } | Step::Writing { .. } => NotAnswered::NotEchoed,
             Step::Pressed { .. } => NotAnswered::StillOpen,
             Step::Settling | Step::Over => NotAnswered::Unclear,
         })

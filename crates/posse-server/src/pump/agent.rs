@@ -38,7 +38,7 @@ pub(crate) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order, Answerer),
     /// The open question answered; if one is named (`identity`), only that one.
-    Answer { wish: Wish, question: Option<String>, answerer: Answerer },
+    Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
 }
 
 /// Who hears how it went.
@@ -267,7 +267,7 @@ impl Agent {
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
         let answerer = Answerer::allowed(Who::startup());
-        Some(Job { wanted: Wanted::Answer { wish, question, answerer }, by: By::Ourselves })
+        Some(Job { wanted: Wanted::Answer { wish, question, words: None, answerer }, by: By::Ourselves })
     }
 
     /// Takes on a job; one is done after the other.
@@ -350,13 +350,21 @@ impl Agent {
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
         let reading = self.reading.as_ref();
         let (decision, answerer) = match wanted {
-            Wanted::Answer { wish, question: named, answerer } => {
+            Wanted::Answer { wish, question: named, words, answerer } => {
                 let open = reading.and_then(question);
                 let also = answerer.who.by.also_answers();
                 // What is not the open question is left as it is, and refused.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
-                (Decision { also, ..Decision::new(question, wish) }, answerer)
+                let decision = Decision { also, ..Decision::new(question, wish) };
+                let in_words = |words: String| {
+                    let reading = reading.ok_or(NotAnswered::Vanished)?;
+                    decision.clone().in_words(&words, reading, &self.provider.keys)
+                };
+                match words.map(in_words) {
+                    Some(decision) => (decision.map_err(InputError::Question)?, answerer),
+                    None => (decision, answerer),
+                }
             }
             Wanted::Message(order, answerer) => match reading.map(|reading| translate(&order.text, reading)) {
                 Some(Meant::Refused(why)) => return Err(InputError::Question(why)),

@@ -47,7 +47,11 @@ impl Answering {
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
         let machine = Answer::new(self.decision.clone(), provider.keys.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
-        let answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
+        let mut answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
+        if let Some(words) = &self.decision.words {
+            answering.wish = "answer".into();
+            answering.chosen = Some(words.text.clone());
+        }
         (self.answerer.who.clone(), answering)
     }
 
@@ -142,6 +146,7 @@ mod tests {
         let note = audit::Note {
             at: Wall(0),
             terminal: posse_core::ids::TerminalId::from_random(1),
+            name: None,
             who,
             step: audit::Step::Answering(Box::new(entry)),
         };

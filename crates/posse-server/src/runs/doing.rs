@@ -215,7 +215,8 @@ impl Doing {
         let gone = || AcceptFailure::Gone("it was deleted".into());
         let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
         let answerer = Answerer::allowed(who);
-        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, answerer, reply });
+        let answer =
+            pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
