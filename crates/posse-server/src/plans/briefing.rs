@@ -80,7 +80,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
     let role = agent(&spec.agents, &launch.agent)?;
-    let policy = spec.policy(run.plan());
+    let policy = spec.policy();
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
     std::fs::DirBuilder::new()
