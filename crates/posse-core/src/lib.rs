@@ -11,6 +11,7 @@ pub mod backlog;
 pub mod delivery;
 pub mod detect;
 pub mod frame;
+pub mod git_config;
 pub mod ids;
 pub mod keys;
 pub mod nearest;

@@ -3,8 +3,6 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::event::{Event, Reason};
 use posse_agents::headless::{Dialect, Sandbox};
@@ -55,7 +53,9 @@ fn works_in_its_scope(agent: &Agent, dialect: Dialect) {
     let session = Session::start(&home, &spawn(&home, &wanted(dialect, "coder")));
     server.wait_for(|log| log.waits_at("a look"), PATIENCE);
     let stdin = std::fs::read_link(format!("/proc/{}/fd/0", session.pid())).unwrap();
-    assert_eq!(stdin, Path::new("/dev/null"));
+    assert!(stdin.ends_with("prompt.md"), "{}", stdin.display());
+    let arguments = std::fs::read(format!("/proc/{}/cmdline", session.pid())).unwrap();
+    assert!(!String::from_utf8_lossy(&arguments).contains(PROMPT), "everybody could read it");
     server.release("a look");
     let heard = session.hear(PATIENCE);
     let events = events(dialect, &heard);

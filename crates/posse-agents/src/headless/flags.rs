@@ -94,8 +94,6 @@ pub enum FlagError {
     Model(String),
     #[error("the prompt is empty")]
     NoPrompt,
-    #[error("the prompt has {0} bytes; more than {limit} go into a file", limit = super::command::PROMPT_LIMIT)]
-    LongPrompt(usize),
 }
 
 /// A flag with its values, and what it is for.

@@ -287,7 +287,7 @@ impl Doing {
 
     /// What is the user's own in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
-        aftermath::snapshot(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
+        aftermath::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
             None
         })
