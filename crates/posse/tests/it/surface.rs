@@ -83,6 +83,7 @@ const PLAN: &[Row] = &[
     ("plan run --dry-run PLAN", TheAnswer, 0),
     ("plan flags coder", TheAnswer, 0),
     ("plan config", TheAnswer, 0),
+    ("plan trust PLAN", TheAnswer, 0),
     ("plan run PLAN", TheEnd, 7),
     ("plan answer PLAN t blue", Nothing, 0),
     ("plan stop PLAN now", Nothing, 0),
