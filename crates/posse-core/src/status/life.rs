@@ -61,6 +61,8 @@ pub struct Life {
     started: Option<Mono>,
     /// It was seen or heard to be at what it was asked last.
     at_it: bool,
+    /// Its title has turned: some versions of an agent have one that never does.
+    title_turns: bool,
 }
 
 impl Life {
@@ -85,7 +87,20 @@ impl Life {
         let said = [const { None }; Source::ALL.len()];
         let said_at = [Mono::default(); Source::ALL.len()];
         let (seen, word, asking, border, started) = (None, None, None, None, None);
-        Self { status, phase, turns, seen, word, said, said_at, asking, border, started, at_it: true }
+        Self {
+            status,
+            phase,
+            turns,
+            seen,
+            word,
+            said,
+            said_at,
+            asking,
+            border,
+            started,
+            at_it: true,
+            title_turns: false,
+        }
     }
 
     pub fn status(&self) -> &Status {
@@ -176,6 +191,7 @@ impl Life {
         }
         let before_at = std::mem::replace(&mut self.said_at[source as usize], now);
         let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
+        self.title_turns |= source == Source::Title && *claim == Claim::Working;
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
         match claim {
             Claim::Nothing => {

@@ -372,6 +372,13 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
         ],
         &[turned, (5_150, Completed, "the agent said ready (title)")],
     );
+    // A question after the turn, as about a plan: when it is gone the title still says that nothing goes on.
+    let ended = [(2_000, Said(Title, Working)), busy(2_005), (2_010, Prompted), (5_000, Said(Title, Ready))];
+    let asked = (5_030, Event::Read(question("plan", WaitingKind::Plan)));
+    check_idle(
+        &[&ended[..], &[asked, (9_000, Denied), (9_020, quiet(2))]].concat(),
+        &[turned, (5_030, WaitingUserAnswer, "rule dialog"), (9_020, Completed, "rule quiet")],
+    );
     // The end of the turn before is not the end of this one.
     check_idle(
         &[

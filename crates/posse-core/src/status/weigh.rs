@@ -187,6 +187,8 @@ pub(super) struct Against<'a> {
     pub(super) starting: bool,
     /// We have sent a prompt, and it would have told that it works on it.
     pub(super) unheard: bool,
+    /// Its title, which turns while it works, does not.
+    pub(super) plain: bool,
 }
 
 /// When what the screen says is believed, if it stays; `None`: not on its own.
@@ -231,7 +233,7 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 }
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_>) -> Option<Mono> {
+fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, plain, .. }: Against<'_>) -> Option<Mono> {
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
@@ -248,6 +250,7 @@ fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_
         Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
         Some(Word { claim: Claim::Working, .. }) => SETTLE,
         _ if seen.closed.is_some() => return seen.closed,
+        _ if plain && standing == 0 => return Some(seen.since),
         _ => SETTLE,
     };
     let patience = match standing {

@@ -58,7 +58,8 @@ impl Life {
         let unheard = word.is_some_and(|word| word.by == Speaker::Us(PROMPTED))
             && self.said[Source::SessionFile as usize].is_some();
         let fresh = starting && self.turns == Turns::None;
-        let against = Against { word, standing, fresh, starting, unheard };
+        let plain = self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready);
+        let against = Against { word, standing, fresh, starting, unheard, plain };
         let due = weigh::due(seen, against);
         let rule = Why::Rule(&seen.rule);
         match seen.says {
