@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_agents::headless::{
+    Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, Stdin, check_flags,
+};
 use posse_agents::manifest::built_in;
 
 use crate::agents::AgentHome;
@@ -88,8 +90,7 @@ impl<'a> Session<'a> {
     /// Starts it in its home, with nothing of our own environment but the path.
     #[allow(clippy::unwrap_used)]
     pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
-        let prompt = home.home().join("prompt.md");
-        std::fs::write(&prompt, &spawn.prompt).unwrap();
+        let Stdin::Null = spawn.stdin;
         let mut child = Command::new(&spawn.argv[0])
             .args(&spawn.argv[1..])
             .env_clear()
@@ -97,7 +98,7 @@ impl<'a> Session<'a> {
             .envs(&home.env)
             .envs(&spawn.set)
             .current_dir(&spawn.directory)
-            .stdin(std::fs::File::open(&prompt).unwrap())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

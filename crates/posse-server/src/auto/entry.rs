@@ -61,7 +61,8 @@ impl Spec {
 
     /// What sessions may do at most.
     pub(crate) fn policy(&self) -> Policy {
-        Policy::configured(&self.config.sandbox)
+        let commands = self.config.checks().into_iter().map(|gate| gate.command).collect();
+        Policy::configured(&self.config.sandbox, commands)
     }
 }
 

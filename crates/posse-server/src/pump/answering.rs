@@ -47,11 +47,7 @@ impl Answering {
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
         let machine = Answer::new(self.decision.clone(), provider.keys.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
-        let mut answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
-        if let Some(words) = &self.decision.words {
-            answering.wish = "answer".into();
-            answering.chosen = Some(words.text.clone());
-        }
+        let answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
         (self.answerer.who.clone(), answering)
     }
 
@@ -146,7 +142,6 @@ mod tests {
         let note = audit::Note {
             at: Wall(0),
             terminal: posse_core::ids::TerminalId::from_random(1),
-            name: None,
             who,
             step: audit::Step::Answering(Box::new(entry)),
         };
@@ -161,6 +156,7 @@ mod tests {
             about_to_ask: false,
             echo: None,
             cursor_row: None,
+            plain: false,
             printed: 0,
         };
         assert_eq!(answering.handle(Event::Read(seen()), Mono::default()), [], "a dialog is given a moment");

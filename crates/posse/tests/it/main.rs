@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod agents;
-mod anchor;
 mod attach;
 mod audit;
 mod auto_items;
@@ -18,7 +17,6 @@ mod errors;
 mod faults;
 mod first_look;
 mod from_inside;
-mod invisible;
 mod loop_actor;
 mod loop_kills;
 mod loop_run;

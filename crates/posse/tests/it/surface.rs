@@ -44,7 +44,6 @@ const TERMINALS: &[Row] = &[
     ("logs", TheAnswer, 0),
     ("approve agent", Nothing, 0),
     ("deny agent", Nothing, 0),
-    ("answer agent --option 1", Nothing, 0),
     ("explain agent", TheAnswer, 0),
     ("audit show", TheAnswer, 0),
     ("audit verify", Nothing, 0),
@@ -83,7 +82,6 @@ const PLAN: &[Row] = &[
     ("plan run --dry-run PLAN", TheAnswer, 0),
     ("plan flags coder", TheAnswer, 0),
     ("plan config", TheAnswer, 0),
-    ("plan trust PLAN", TheAnswer, 0),
     ("plan run PLAN", TheEnd, 7),
     ("plan answer PLAN t blue", Nothing, 0),
     ("plan stop PLAN now", Nothing, 0),
@@ -237,9 +235,9 @@ fn terminals_and_what_is_around_them() {
         let env = env();
         let asks = "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \"ls\" } }]\n";
         actor(&env, "claude_code", asks);
-        env.run(["launch", "claude_code", "--trust", "--name", "agent"]).ok();
+        env.run(["launch", "claude_code", "--name", "agent"]).ok();
         walk(tone, TERMINALS, &env, &own_path(), |line| {
-            if matches!(leaf(line).as_str(), "approve" | "deny" | "answer") {
+            if matches!(leaf(line).as_str(), "approve" | "deny") {
                 env.run(["send", "agent", "go"]).ok();
                 wait(&env, "agent", "waiting_user_answer");
             }

@@ -286,13 +286,7 @@ fn limits(limits: &Limits) -> Vec<Line> {
             }
         }
     };
-    let input = if limits.types_into_itself {
-        let says = "a process in a terminal can type into it, and so answer what its agent asks (TIOCSTI)";
-        warn(AREA, "terminal input", says, "`sysctl dev.tty.legacy_tiocsti=0` as root, from Linux 6.2 on")
-    } else {
-        ok(AREA, "terminal input", "only from outside the terminal")
-    };
-    vec![files, processes, terminals, input]
+    vec![files, processes, terminals]
 }
 
 fn daemon(daemon: &Daemon, keeper: &Process, ours: &str) -> Line {
