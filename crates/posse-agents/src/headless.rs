@@ -1,7 +1,7 @@
 //! Agents without a terminal: `claude -p`, `codex exec`. What they may do, how they are called, and what their streams say.
 //!
 //! Two questions are answered before anything is started, and they are separate ones: which tools there are, and what
-//! happens when the use of one needs an approval. Nobody can answer a prompt here, stdin is the null device, so a session
+//! happens when the use of one needs an approval. Nobody can answer a prompt here, stdin is a file that ends, so a session
 //! whose second question is open does nothing at all. Everything headless gets its flags from
 //! [`build_permission_flags`]; [`check_flags`] looks at the finished command line once more before each start.
 //!
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use agent_file::{AgentFile, BadAgentFile};
 pub use check::{FailedCheck, check_flags};
-pub use command::{Spawn, Stdin, command_line};
+pub use command::{Spawn, command_line};
 pub use event::Event;
 pub use explain::explain_flags;
 pub use flags::{Abilities, FlagError, Request, Scope, build_permission_flags};

@@ -4,9 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use posse_agents::manifest::built_in;
+use posse_core::audit::By;
+use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};
 use posse_core::detect::dialog::Meaning;
 use posse_core::detect::{Detector, Dialog, Look, Memo, Reading};
 use posse_core::screen::{Painted, Size};
+use posse_core::time::Mono;
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 #[derive(serde::Deserialize)]
@@ -83,43 +86,6 @@ fn claude_code_2_1_325() {
 }
 
 #[test]
-fn claude_code_2_1_310() {
-    check("claude_code", "claude_code/2.1.310", &[]);
-}
-
-#[test]
-fn claude_code_2_1_120() {
-    check("claude_code", "claude_code/2.1.120", &[]);
-}
-
-/// The second option is drawn one column to the left, and without a blank after its number.
-#[test]
-fn options_of_a_narrow_terminal_are_read_and_answerable() {
-    let provider = built_in("claude_code").unwrap().unwrap();
-    let dialog = |version: &str, screen: &str| {
-        let rows = Folder::open(&format!("claude_code/{version}")).rows(screen);
-        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
-        reading.dialog.unwrap_or_else(|| panic!("{version} {screen}: no dialog, by {}", reading.rule))
-    };
-    for (screen, second) in [
-        ("perm_read_40x30.txt", "Yes, allow reading from etc/ during this session"),
-        ("perm_webfetch_40x30.txt", "Yes, and don't ask again for 127.0.0.1"),
-        ("perm_write_40x30.txt", "Yes, allow all edits during this session (shift+tab)"),
-    ] {
-        let dialog = dialog("2.1.120", screen);
-        assert_eq!(dialog.options.len(), 3, "{screen}");
-        assert_eq!(dialog.options[1].label, second);
-        let meanings = dialog.options.iter().map(|option| option.meaning).collect::<Vec<_>>();
-        assert_eq!(meanings, [Meaning::Accept, Meaning::Widen, Meaning::Deny], "{screen}");
-    }
-    let bash = dialog("2.1.120", "perm_bash_40x30.txt");
-    assert!(bash.options[1].label.starts_with("Yes, and don't ask again for touch made.txt"), "{bash:?}");
-    assert_eq!((bash.accepting(), bash.denying(), bash.selected()), (Some(0), Some(2), Some(0)));
-    assert_eq!(dialog("2.1.310", "perm_bash_40x30.txt").accepting(), Some(0));
-    assert_eq!(dialog("2.1.120", "ask_single_40x30.txt").options.len(), 4);
-}
-
-#[test]
 fn codex_0_166_0() {
     check("codex", "codex/0.166.0", &[]);
 }
@@ -153,6 +119,94 @@ fn opencode_1_18_33() {
 #[test]
 fn qwen_0_15_10() {
     check("qwen", "qwen/0.15.10", &[]);
+}
+
+/// What `posse ls`, `posse show` and a run suggest for an open question can be carried out.
+#[test]
+fn hints_name_only_commands_that_can_answer() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (provider, folder) in [
+        ("claude_code", "claude_code/2.1.197"),
+        ("claude_code", "claude_code/2.1.325"),
+        ("codex", "codex/0.166.0"),
+        ("codex", "codex/0.145.0"),
+        ("qwen", "qwen/0.15.10"),
+    ] {
+        let provider = built_in(provider).unwrap().unwrap();
+        let folder = Folder::open(folder);
+        for screen in &folder.labelled {
+            let rows = folder.rows(&screen.screen);
+            let look = Look { rows: &rows, title: screen.title.as_deref(), ..Look::default() };
+            let reading = provider.detector.read(look, &mut Memo::default());
+            let Some(question) = question(&reading) else { continue };
+            let suggested = Suggested::on(&reading);
+            seen.insert(format!("{suggested:?}"));
+            let wishes = match suggested {
+                Suggested::ApproveOrDeny => vec![Wish::Accept, Wish::Deny],
+                Suggested::Approve => vec![Wish::Accept],
+                Suggested::Choose => {
+                    let options = &reading.dialog.as_ref().unwrap().options;
+                    vec![Wish::Option(options.iter().position(|one| one.meaning != Meaning::Widen).unwrap())]
+                }
+                Suggested::Keyboard => continue,
+            };
+            for wish in wishes {
+                let also = By::Person.also_answers();
+                let decision = Decision { also, ..Decision::new(question.clone(), wish) };
+                assert_eq!(decision.check(&reading), Ok(()), "{}: {wish:?}", screen.screen);
+                let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+                assert!(!keys.is_empty(), "{}: {wish:?} has no keys", screen.screen);
+            }
+        }
+    }
+    assert!(seen.contains("ApproveOrDeny") && seen.contains("Choose"), "{seen:?}");
+}
+
+/// In the dialog about the folder a number only moves the cursor: Enter confirms it.
+#[test]
+fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
+    let provider = built_in("codex").unwrap().unwrap();
+    let rows = Folder::open("codex/0.166.0").rows("startup_trust_git_nodaemon.txt");
+    let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+    let also = By::Person.also_answers();
+    for (wish, expected) in [(Wish::Accept, vec!["enter"]), (Wish::Deny, vec!["down", "enter"])] {
+        let decision = Decision { also: also.clone(), ..Decision::new(question(&reading).unwrap(), wish) };
+        let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+        let names: Vec<String> = keys.iter().map(|key| posse_core::keys::name(key)).collect();
+        assert_eq!(names, expected, "{wish:?}");
+    }
+}
+
+#[test]
+fn qwen_0_24_4() {
+    check("qwen", "qwen/0.24.4", &[]);
+}
+
+/// Qwen Code 0.24 draws a scrollbar beside a conversation that moves, also beside the options of a dialog.
+#[test]
+fn a_scrollbar_is_no_part_of_an_option() {
+    let folder = Folder::open("qwen/0.24.4");
+    let provider = built_in("qwen").unwrap().unwrap();
+    let bare = folder.rows("wait_bash_confirm.txt");
+    let with_bar = |(at, row): (usize, &String)| match at {
+        0..29 => format!("{row}{}{}", " ".repeat(99 - row.chars().count().min(99)), if at < 4 { '│' } else { '█' }),
+        _ => row.clone(),
+    };
+    let scrolled: Vec<String> = bare.iter().enumerate().map(with_bar).collect();
+    for rows in [bare, scrolled] {
+        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+        let dialog = reading.dialog.unwrap();
+        assert_eq!(
+            in_short(&dialog),
+            [
+                ">Yes, allow once 1 Accept",
+                "Always allow run 'touch *' commands in this project 2 Widen",
+                "Always allow run 'touch *' commands for this user 3 Widen",
+                "No, suggest changes esc Deny"
+            ]
+        );
+        assert_eq!((dialog.tool.as_deref(), dialog.subject.as_deref()), (Some("Shell"), Some("touch q3.txt")));
+    }
 }
 
 #[test]

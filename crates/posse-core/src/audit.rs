@@ -3,6 +3,7 @@
 //! The values, and in `chain` how entries hang together so that none can be changed, dropped or moved unnoticed. Who
 //! writes them, and where, is for the shell.
 
+pub mod anchor;
 mod chain;
 
 use std::fmt;
@@ -192,6 +193,9 @@ pub enum Step {
 pub struct Note {
     pub at: Wall,
     pub terminal: TerminalId,
+    /// The name of the terminal: it is known here after the terminal is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     #[serde(flatten)]
     pub who: Who,
     #[serde(flatten)]

@@ -22,8 +22,8 @@
 //!   a harmless key must show that everything before it was read (`Prompt` types a character and takes it back, `Answer`
 //!   moves the cursor there and back).
 //!
-//! A question and the next one in the very same words that takes its place within one frame are two: once the key is known
-//! to have been read, what stands there is the next one.
+//! Not told apart: a question and the next one in the very same words that takes its place within one frame, if the program
+//! stalls for seconds in between and says nothing out of band.
 //!
 //! `posse-agents/tests/delivery` plays all of this against models of both agents, 40,000 times each.
 
@@ -33,6 +33,7 @@ mod order;
 mod prompt;
 mod rules;
 mod shown;
+mod suggest;
 #[cfg(test)]
 mod testing;
 mod translate;
@@ -46,6 +47,7 @@ pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
 pub use prompt::Prompt;
 pub use rules::{BadKeys, DialogKeys, Keys, Submit, SubmitRules, WhileBusy};
 pub use shown::{Recognised, clean, paste};
+pub use suggest::Suggested;
 pub use translate::{Meant, Showing, identity, question, translate};
 pub use typist::KeyId;
 
@@ -69,8 +71,6 @@ pub struct Seen<'a> {
     pub echo: Option<&'a str>,
     /// The row in which the terminal's cursor stands.
     pub cursor_row: Option<&'a str>,
-    /// The draft stands in a row of text that is an input field only because the cursor is in it.
-    pub plain: bool,
     /// How many bytes the program has printed in all. Says whether anything at all was drawn in between.
     pub printed: u64,
 }

@@ -257,7 +257,14 @@ impl Voice for Answer {
 
     fn call(&mut self, call_id: &str, call: &ToolCall) -> Vec<String> {
         let mut events = self.settle();
-        let tool = self.offered.iter().find(|tool| tool.name == call.name).cloned();
+        // Older versions offer a server's tools as a group, and the tool by its own name.
+        let in_group = |group: &str, name: &str| {
+            call.name.strip_prefix(group).is_some_and(|rest| rest.trim_start_matches('_') == name)
+        };
+        let is_meant = |tool: &&Offered| {
+            tool.name == call.name || tool.namespace.as_deref().is_some_and(|group| in_group(group, &tool.name))
+        };
+        let tool = self.offered.iter().find(is_meant).cloned();
         // Text for tools that take text; for the others JSON, written as text too.
         let input = call.input.as_str().map_or_else(|| call.input.to_string(), str::to_owned);
         self.output_tokens += tokens(&input);
@@ -269,7 +276,8 @@ impl Voice for Answer {
         };
         let id = self.id(prefix);
         let mut item = json!({
-            "id": id, "type": kind, "call_id": call_id, "name": call.name, "status": "in_progress", field: "",
+            "id": id, "type": kind, "call_id": call_id, "name": tool.as_ref().map_or(&call.name, |tool| &tool.name),
+            "status": "in_progress", field: "",
         });
         if let Some(group) = tool.filter(|tool| !tool.freeform).and_then(|tool| tool.namespace) {
             item["namespace"] = group.into();

@@ -124,7 +124,15 @@ fn open_changes(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-/// What is the user's own when a run begins; `None` outside of a repository. To be kept as long as the run.
+/// What is the user's own when a run begins, and what of the repository is not used; `None` outside of a repository.
+pub async fn begin(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
+    for what in git::begin(environment, directory).await? {
+        tracing::warn!("not used by posse's git in {}: {what}", directory.display());
+    }
+    snapshot(directory, environment).await
+}
+
+/// What is the user's own now; `None` outside of a repository. To be kept as long as the run.
 pub async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
     let Some(tree) = WorkTree::find_in(environment, directory).await? else { return Ok(None) };
     let (changes, ignored) = tree.status_and_ignored().await?;
@@ -157,7 +165,19 @@ pub async fn git_commit(
         Ok(None) => return Step::Skipped(format!("{} is not in a git repository", directory.display())),
         Err(error) => return Step::Failed(error.to_string()),
     };
-    commit_in(&tree, message, quarantine, before).await.step
+    let changed = match git::check(directory).await {
+        Ok(changed) => changed,
+        Err(error) => return Step::Failed(error.to_string()),
+    };
+    let told = |text: String| match changed.is_empty() {
+        true => text,
+        false => format!("{text}; changed in the repository during the run, and not used: {}", changed.join(", ")),
+    };
+    match commit_in(&tree, message, quarantine, before).await.step {
+        Step::Done(text) => Step::Done(told(text)),
+        Step::Skipped(text) => Step::Skipped(told(text)),
+        Step::Failed(text) => Step::Failed(told(text)),
+    }
 }
 
 /// What became of a commit, and where that leaves the work tree.

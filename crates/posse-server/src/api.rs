@@ -125,6 +125,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(terminals::input))
         .routes(routes!(terminals::question))
         .routes(routes!(terminals::approve))
+        .routes(routes!(terminals::answer_question))
         .routes(routes!(terminals::deny))
         .routes(routes!(terminals::explain))
         .routes(routes!(terminals::output))

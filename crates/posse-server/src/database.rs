@@ -106,12 +106,13 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+    use crate::anchor::Anchor;
 
     /// A database in which something was written, that nobody has open.
     fn database() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("posse.db");
-        drop(store::open(&path).unwrap());
+        drop(store::open(&path, Anchor::none()).unwrap());
         assert_eq!(inspect(&path), Condition::Sound);
         (directory, path)
     }
@@ -119,7 +120,7 @@ mod tests {
     #[track_caller]
     fn is_damaged(path: &Path) {
         assert!(matches!(inspect(path), Condition::Damaged(_)), "{:?}", inspect(path));
-        assert!(matches!(store::open(path), Err(StoreError::Damaged { .. })));
+        assert!(matches!(store::open(path, Anchor::none()), Err(StoreError::Damaged { .. })));
     }
 
     #[test]

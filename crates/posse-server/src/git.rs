@@ -1,6 +1,8 @@
-//! git, as the user has it: their program, configuration and hooks; for a run of the loop also their environment. Paths go in and out between NULs and are never
-//! patterns; nothing is asked on a terminal; no shell is involved.
+//! git, as the user has it: their program, configuration and hooks; for a run of the loop also their environment. Nothing that a
+//! session wrote into the repository is used (`guard`). Paths go in and out between NULs and are never patterns; nothing is
+//! asked on a terminal; no shell is involved.
 
+pub(crate) mod guard;
 pub(crate) mod outlived;
 mod places;
 
@@ -18,6 +20,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
 use crate::environment::Environment;
+use guard::{Found, Places};
 
 /// For what git does alone. A status of a large tree on a cold disk takes a while.
 const PLUMBING: Duration = Duration::from_secs(120);
@@ -28,7 +31,23 @@ const LOCKED: Duration = Duration::from_secs(3);
 /// The most of git's words, or of a hook's, that is passed on. What matters stands at the end.
 const WORDS: usize = 2000;
 
-const STATUS: [&str; 5] = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"];
+/// Git would look into a repository within this one by a git of its own, which obeys the configuration in there.
+pub(crate) const NOT_INSIDE: &str = "--ignore-submodules=dirty";
+const STATUS: [&str; 6] = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", NOT_INSIDE];
+
+/// Settings for every git of ours, whatever any configuration says.
+const SETTINGS: [(&str, &str); 7] = [
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("submodule.recurse", "false"),
+    ("log.showSignature", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("worktree.useRelativePaths", "false"),
+];
+
+/// Where no hooks are.
+const NO_HOOKS: &str = "/dev/null";
 
 /// Of the variables that are for git, these say who the user is and where their configuration lies. All others
 /// speak of some other repository or call.
@@ -64,6 +83,12 @@ pub enum GitError {
     Locked(PathBuf),
     #[error("somebody else committed at the same moment; try again")]
     Moved,
+    #[error("{} leads to a repository that does not know this directory; if it is yours, put it right with `git worktree repair`", .0.display())]
+    Elsewhere(PathBuf),
+    #[error("{} is gone, where the repository was when the run began", .0.display())]
+    Gone(PathBuf),
+    #[error("{} is not as it was when the run began: the repository would take objects from elsewhere; put it right, then try again", .0.display())]
+    Alternates(PathBuf),
 }
 
 impl From<ChildError> for GitError {
@@ -356,7 +381,7 @@ impl WorkTree {
         if self.head().await? != draft.base {
             return Err(GitError::Moved);
         }
-        let mut command = self::command(&self.environment, &self.root, Some(&draft.index()));
+        let mut command = self::command(&self.environment, &self.places(), Some(&draft.index()), Hooks::Users, false)?;
         // Hooks speak the user's language, and may use their own index.
         command.env_remove("GIT_OPTIONAL_LOCKS").env_remove("LC_ALL");
         let language = match self.environment.variables() {
@@ -375,13 +400,66 @@ impl WorkTree {
     }
 
     async fn git(&self, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
-        git(&self.environment, &self.root, index, arguments, input).await
+        git(&self.environment, &self.places(), index, arguments, input).await
     }
+
+    /// Whether the repository said, when the run began, that it has no files.
+    pub(crate) fn is_bare(&self) -> Result<bool, GitError> {
+        self.places().is_bare()
+    }
+
+    fn places(&self) -> Places {
+        Places { root: self.root.clone(), directory: self.directory.clone(), common: self.common.clone() }
+    }
+}
+
+/// Which hooks a git runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hooks {
+    None,
+    /// The user's, as they were when the run began.
+    Users,
+}
+
+/// The repository that a directory is in.
+fn places_of(directory: &Path) -> Result<Places, GitError> {
+    match guard::resolve(directory)? {
+        Found::Tree(places) => Ok(places),
+        Found::Bare | Found::Nothing => {
+            let words = format!("{} is not in a git repository", directory.display());
+            Err(GitError::Failed { command: "rev-parse".into(), words })
+        }
+    }
+}
+
+/// A run begins in this directory. Returns what in the repository is not used because a session can write or wrote it.
+pub(crate) async fn begin(environment: &Environment, directory: &Path) -> Result<Vec<String>, GitError> {
+    let (environment, directory) = (environment.clone(), directory.to_owned());
+    blocking(move || guard::begin(&environment, &directory)).await
+}
+
+/// A session is over. Returns what is different in the repository since its run began; none of it is used.
+pub(crate) async fn check(directory: &Path) -> Result<Vec<String>, GitError> {
+    let directory = directory.to_owned();
+    blocking(move || guard::check(&directory)).await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, GitError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(GitError::Child(error.to_string())))
+}
+
+/// Whether a directory is in a repository without files.
+pub(crate) fn is_bare(directory: &Path) -> bool {
+    matches!(guard::resolve(directory), Ok(Found::Bare))
 }
 
 /// What git says in one line. Ids, names of refs: text.
 pub(crate) async fn ask(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
-    Ok(line(git(&Environment::default(), directory, None, arguments, b"").await?)?.to_string_lossy().into_owned())
+    let places = places_of(directory)?;
+    Ok(line(git(&Environment::default(), &places, None, arguments, b"").await?)?.to_string_lossy().into_owned())
 }
 
 /// What git says, all of it; with an index of one's own, perhaps.
@@ -391,12 +469,12 @@ pub(crate) async fn hear(
     arguments: &[&str],
     input: &[u8],
 ) -> Result<Vec<u8>, GitError> {
-    success(git(&Environment::default(), directory, index, arguments, input).await?)
+    success(git(&Environment::default(), &places_of(directory)?, index, arguments, input).await?)
 }
 
 /// Whether it is so: git answers with its exit code.
 pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, GitError> {
-    let call = git(&Environment::default(), directory, None, arguments, b"").await?;
+    let call = git(&Environment::default(), &places_of(directory)?, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok(false);
     }
@@ -405,7 +483,7 @@ pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, 
 
 /// What git says, and whether it is well with it: exit code 1 means that it is not.
 pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
-    let call = git(&Environment::default(), directory, None, arguments, b"").await?;
+    let call = git(&Environment::default(), &places_of(directory)?, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok((false, call.ended.stdout));
     }
@@ -414,7 +492,8 @@ pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<
 
 /// Writes files into a work tree, with the hooks that the user has for that. Takes as long as a commit may.
 pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
-    let mut command = command(&Environment::default(), directory, None);
+    let of_worktrees = name(arguments) == "worktree";
+    let mut command = command(&Environment::default(), &places_of(directory)?, None, Hooks::Users, of_worktrees)?;
     command.args(arguments);
     success(Call { command: name(arguments), ended: run(command, b"", COMMIT).await? }).map(drop)
 }
@@ -491,14 +570,14 @@ fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
 
 async fn git(
     environment: &Environment,
-    directory: &Path,
+    places: &Places,
     index: Option<&Path>,
     arguments: &[&str],
     input: &[u8],
 ) -> Result<Call, GitError> {
-    let mut command = command(environment, directory, index);
-    command.args(arguments);
     let name = name(arguments);
+    let mut command = command(environment, places, index, Hooks::None, name == "worktree")?;
+    command.args(arguments);
     let ended = run(command, input, PLUMBING).await?;
     // Half a list would make the user's work look like the run's.
     if !ended.complete {
@@ -535,9 +614,18 @@ async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, G
     Ok(child::run(command, input, limit, Leftovers::Stay).await?)
 }
 
-fn command(environment: &Environment, directory: &Path, index: Option<&Path>) -> Command {
+/// `of_worktrees`: for `git worktree`, which tells and writes down where the common directory is. It gets the real one; it
+/// reads no files of the work tree, and is never asked to.
+fn command(
+    environment: &Environment,
+    places: &Places,
+    index: Option<&Path>,
+    hooks: Hooks,
+    of_worktrees: bool,
+) -> Result<Command, GitError> {
+    let guarded = places.guarded()?;
     let mut command = Command::new("git");
-    command.current_dir(directory);
+    command.current_dir(&places.root);
     if let Some(variables) = environment.variables() {
         command.env_clear();
         command.envs(variables.iter().filter(|(name, _)| !speaks_of_another_repository(OsStr::new(name))));
@@ -549,11 +637,28 @@ fn command(environment: &Environment, directory: &Path, index: Option<&Path>) ->
     // Nobody is there to answer. And looking must not get in the way of other gits.
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", ":").env("SSH_ASKPASS_REQUIRE", "never");
     command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+    command.env("GIT_DIR", &places.directory).env("GIT_WORK_TREE", &places.root);
+    command.env("GIT_COMMON_DIR", if of_worktrees { &places.common } else { &guarded });
+    // What commits stand for, and which objects there are, is not for a session to say.
+    command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
+    let hooks = if hooks == Hooks::Users { places.hooks() } else { None };
+    let hooks = hooks.unwrap_or_else(|| PathBuf::from(NO_HOOKS));
+    let settings = SETTINGS.map(|(name, value)| (name, OsString::from(value)));
+    let settings = settings.into_iter().chain([("core.hooksPath", hooks.into_os_string())]);
+    let mut count = 0;
+    for (name, value) in settings {
+        command.env(format!("GIT_CONFIG_KEY_{count}"), name).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+        count += 1;
+    }
+    command.env("GIT_CONFIG_COUNT", count.to_string());
     if let Some(index) = index {
         command.env("GIT_INDEX_FILE", index);
     }
-    command
+    Ok(command)
 }
 
 #[cfg(test)]
 mod damage_tests;
+
+#[cfg(test)]
+mod guard_tests;

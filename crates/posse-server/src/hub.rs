@@ -442,7 +442,9 @@ impl Hub {
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
-                let _ = reply.send(Health { problem: self.why_keeper_is_silent().or(keeper).or(disk) });
+                let anchor = self.store.anchor_problem();
+                let problem = self.why_keeper_is_silent().or(keeper).or(disk).or(anchor);
+                let _ = reply.send(Health { problem });
             }
         }
     }

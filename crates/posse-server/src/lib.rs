@@ -5,6 +5,7 @@
 //! screens stay in the pumps; only changes travel.
 
 pub mod aftermath;
+pub mod anchor;
 pub mod api;
 pub mod auto;
 mod backends;
@@ -22,6 +23,7 @@ mod journal;
 pub mod notify;
 pub mod operator;
 pub mod plans;
+mod project_files;
 pub mod providers;
 mod pump;
 mod quarantine;
@@ -36,6 +38,15 @@ pub mod tmux_server;
 pub mod versions;
 mod watch;
 mod watched_files;
+
+/// The user says that the repository of this directory is as they want it, also what was changed while sessions ran.
+pub fn confirm_repository(
+    places: &posse_term::places::Places,
+    directory: &std::path::Path,
+) -> Result<(), aftermath::GitError> {
+    git::guard::keep_in(places.repositories());
+    git::guard::confirm(directory)
+}
 
 pub use serve::{ServeError, Settings, serve};
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posse_core::rounds::config::Notifications;
+use posse_core::visible;
 use recent::{Admitted, Recent};
 use serde::Serialize;
 use ureq::http::Uri;
@@ -64,6 +65,7 @@ pub(crate) struct Notifier(Arc<Mutex<Recent>>);
 impl Notifier {
     /// Tells this. Nobody waits for it.
     pub(crate) fn tell(&self, channels: &Notifications, notice: Notice) {
+        let notice = Notice { title: visible::one_line(&notice.title), text: visible::lines(&notice.text), ..notice };
         if channels.ntfy_topic.is_empty() && channels.webhook.is_empty() && channels.command.is_empty() {
             return;
         }
@@ -205,7 +207,7 @@ fn agent(uri: &Uri) -> ureq::Agent {
 
 /// A title as a header may hold it: one line; what is not ASCII in the encoded words of RFC 2047, which ntfy reads.
 fn header(title: &str) -> String {
-    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let title = visible::one_line(title);
     let title = shortened(title.trim(), TITLE);
     if title.is_ascii() && !title.contains("=?") {
         return title;

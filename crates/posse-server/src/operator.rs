@@ -8,11 +8,21 @@ use posse_term::places::Places;
 use posse_term::text_file;
 use serde::Deserialize;
 
+use crate::anchor::AnchorRule;
+
 /// What the operator has decided. The defaults allow nothing.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Operator {
     #[serde(default)]
     pub permissions: OperatorPermissions,
+    #[serde(default)]
+    pub audit: OperatorAudit,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct OperatorAudit {
+    /// Where the end of the audit is written down besides its own files.
+    pub anchor: Option<AnchorRule>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

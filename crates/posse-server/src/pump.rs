@@ -454,8 +454,8 @@ impl Pump {
                     None => self.answer(sequence, origin, Err(InputError::NoAgent)),
                 }
             }
-            Command::Answer { wish, question, answerer, reply } => {
-                self.ask_agent(Wanted::Answer { wish, question, answerer }, reply);
+            Command::Answer { wish, question, words, answerer, reply } => {
+                self.ask_agent(Wanted::Answer { wish, question, words, answerer }, reply);
             }
             Command::Question(reply) => self.tell_question(reply),
             Command::Explain(reply) => {

@@ -14,10 +14,12 @@ use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::anchor::Anchor;
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::backends::{Backends, Routes};
+use crate::git;
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::notify::Notifier;
 use crate::plans::Plans;
@@ -73,7 +75,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
     let (places, executable) = (settings.places.clone(), settings.executable.clone());
-    let (store, found) = store::open(&places.database())?;
+    let (store, found) = store::open(&places.database(), Anchor::new(places.clone()))?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
@@ -94,6 +96,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
             Word::Grown => drop(messages.send(Message::RecordingsGrown)),
         }
     });
+    git::guard::keep_in(places.repositories());
     let files = WatchedFiles::start();
     let backends = Backends { settings, routes: routes.clone(), hub: messages.clone() };
     let server = found.settings.get(tmux_server::SETTING);
@@ -200,7 +203,14 @@ pub(crate) fn write_private_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()
 
 fn write_whole(path: &Path, bytes: &[u8], sync: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+    if temporary.is_symlink() {
+        std::fs::remove_file(&temporary)?;
+    }
+    let mut options = std::fs::File::options();
+    // A link that an agent puts there could lead to any file of the user's.
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let mut file =
+        options.create(true).truncate(true).write(true).mode(0o600).custom_flags(no_link).open(&temporary)?;
     file.write_all(bytes)?;
     sync(&file)?;
     std::fs::rename(&temporary, path)

@@ -19,9 +19,10 @@ use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row};
 
+use crate::anchor::Anchor;
 use crate::database;
 use crate::record::{LogEvent, Record};
-pub(crate) use audit::{AuditSlice, Checked, head_path as audit_head, read_audit, verify_audit};
+pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
 pub(crate) use usage::{UsageOf, usage};
 pub(crate) use writer::{Outcome, Writer};
@@ -127,7 +128,7 @@ pub(crate) struct KnownInput {
 }
 
 /// Opens the database, making or upgrading it, and reads what is in it.
-pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
+pub(crate) fn open(path: &Path, anchor: Anchor) -> Result<(Writer, Found), StoreError> {
     let wrap = |error| StoreError::of(path, error);
     require_file(path)?;
     // Made private before SQLite opens it; its side files take over the mode.
@@ -149,7 +150,7 @@ pub(crate) fn open(path: &Path) -> Result<(Writer, Found), StoreError> {
         transaction.commit().map_err(wrap)?;
     }
     let found = read_everything(&connection).map_err(wrap)?;
-    let ledger = audit::Ledger::open(&connection, path).map_err(wrap)?;
+    let ledger = audit::Ledger::open(&connection, path, anchor).map_err(wrap)?;
     Ok((Writer::start(connection, ledger), found))
 }
 

@@ -85,10 +85,21 @@ pub fn acquire_for(purpose: &str, path: &Path, patience: Duration) -> Result<Loc
     }
 }
 
+/// A lock file in a project could have become a link to any file of the user's.
+const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
 fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, LockError> {
     let io = |error| LockError::Io { path: path.to_owned(), error };
     let mut options = File::options();
-    let mut file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map_err(io)?;
+    let mut file = options
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(NO_LINK)
+        .open(path)
+        .map_err(io)?;
     if !lock_within(&file, patience).map_err(io)? {
         let mut text = String::new();
         let _ = file.read_to_string(&mut text);

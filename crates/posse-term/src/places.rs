@@ -202,6 +202,11 @@ impl Places {
         self.home.join("plans")
     }
 
+    /// What git may use of each repository that runs have worked in.
+    pub fn repositories(&self) -> PathBuf {
+        self.home.join("repositories")
+    }
+
     /// The same of pipelines.
     pub fn autos(&self) -> PathBuf {
         self.home.join("auto")

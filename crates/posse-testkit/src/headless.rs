@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{
-    Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, Stdin, check_flags,
-};
+use posse_agents::headless::{Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, check_flags};
 use posse_agents::manifest::built_in;
 
 use crate::agents::AgentHome;
@@ -90,7 +88,8 @@ impl<'a> Session<'a> {
     /// Starts it in its home, with nothing of our own environment but the path.
     #[allow(clippy::unwrap_used)]
     pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
-        let Stdin::Null = spawn.stdin;
+        let prompt = home.home().join("prompt.md");
+        std::fs::write(&prompt, &spawn.prompt).unwrap();
         let mut child = Command::new(&spawn.argv[0])
             .args(&spawn.argv[1..])
             .env_clear()
@@ -98,7 +97,7 @@ impl<'a> Session<'a> {
             .envs(&home.env)
             .envs(&spawn.set)
             .current_dir(&spawn.directory)
-            .stdin(Stdio::null())
+            .stdin(std::fs::File::open(&prompt).unwrap())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

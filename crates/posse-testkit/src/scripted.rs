@@ -18,11 +18,13 @@ pub struct Called {
     pub environment: Vec<String>,
     /// Where its standard input leads to.
     pub stdin: String,
+    /// What it read there.
+    pub prompt: String,
 }
 
 impl Called {
     pub fn prompt(&self) -> &str {
-        self.arguments.last().map(String::as_str).unwrap_or_default()
+        &self.prompt
     }
 
     pub fn variable(&self, name: &str) -> Option<&str> {
@@ -45,6 +47,9 @@ for argument in "$@"; do printf '%s\0' "$argument"; done > "$me/arguments"
 pwd > "$me/directory"
 env > "$me/environment"
 readlink /proc/$$/fd/0 > "$me/stdin"
+cat > "$me/prompt"
+# What it plays finds the prompt behind the arguments.
+set -- "$@" "$(cat "$me/prompt")"
 : > "$me/called"
 
 # report STATUS MESSAGE [MORE]: the report, in the file that was named.
@@ -150,6 +155,7 @@ impl ScriptedClaude {
                 directory: read("directory").trim_end().to_owned(),
                 environment: read("environment").lines().map(str::to_owned).collect(),
                 stdin: read("stdin").trim_end().to_owned(),
+                prompt: read("prompt"),
             }
         })
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::launch::Mode;
 use posse_core::nearest::nearest;
 use posse_core::rounds::config::{Notifications, UserDefaults};
+use posse_server::anchor::AnchorRule;
 use posse_server::record::Backend;
 use posse_term::places::Places;
 use posse_term::text_file;
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) tmux_server: Option<String>,
     #[serde(default)]
     permissions: Permissions,
+    #[serde(default)]
+    pub(crate) audit: Audit,
     #[serde(default, rename = "loop")]
     rounds: Rounds,
     notifications: Option<Notifications>,
@@ -53,6 +56,12 @@ struct Permissions {
     /// Read by the daemon itself (`posse_server::operator`).
     #[serde(rename = "answers_from_terminals")]
     _answers_from_terminals: Option<bool>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Audit {
+    pub(crate) anchor: Option<AnchorRule>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

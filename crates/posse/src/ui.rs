@@ -1,11 +1,13 @@
 //! The only writer to the user's terminal. Answers go to standard output, talk to standard error; colours only
 //! where someone sees them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use posse_core::status::StatusKind;
+use posse_core::visible;
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
@@ -107,7 +109,9 @@ impl Ui {
         if self.is_unread() {
             return;
         }
-        if let Err(error) = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+        // Everything of others is made safe where it is put together. This is for what was forgotten there.
+        let shown = if self.interactive() { Cow::Owned(visible::with_sequences(text)) } else { Cow::Borrowed(text) };
+        if let Err(error) = io::stdout().write_all(shown.as_bytes()).and_then(|()| io::stdout().flush())
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             self.unread.set(true);
@@ -143,7 +147,7 @@ impl Ui {
     /// What is dangerous or looks wrong, also for people who want it quiet.
     pub(crate) fn warn(&self, text: &str) {
         if !self.json {
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", visible::lines(text));
         }
     }
 
@@ -159,9 +163,10 @@ impl Ui {
             return;
         }
         // Some of it is what others said, the daemon and the programs it runs.
-        let _ = writeln!(io::stderr(), "{} {}", self.paint_err("error:", Colour::Red), lines(&error.to_string()));
+        let _ =
+            writeln!(io::stderr(), "{} {}", self.paint_err("error:", Colour::Red), visible::lines(&error.to_string()));
         if let Some(hint) = error.hint() {
-            let _ = writeln!(io::stderr(), "{} {}", self.paint_err("hint:", Colour::Blue), lines(&hint));
+            let _ = writeln!(io::stderr(), "{} {}", self.paint_err("hint:", Colour::Blue), visible::lines(&hint));
         }
     }
 
@@ -252,14 +257,9 @@ pub(crate) async fn trusts(question: String) -> Result<bool, Error> {
     }
 }
 
-/// One line, and nothing that could move someone's cursor.
+/// Text of others in one line. What could move the cursor, or cannot be seen, is shown as its number.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// The same, for text that may have several lines.
-fn lines(text: &str) -> String {
-    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+    visible::one_line(text)
 }
 
 pub(crate) fn colour_of(status: StatusKind) -> Colour {
@@ -340,8 +340,8 @@ mod tests {
 
     #[test]
     fn what_others_say_moves_no_cursor() {
-        assert_eq!(plain("a\x1b[2J\u{9b}2J\nb"), "a [2J 2J b");
-        assert_eq!(lines("a\x1b[2J\r\nb"), "a [2J \nb");
+        assert_eq!(plain("a\x1b[2J\u{9b}2J\nb"), "a\\u{1b}[2J\\u{9b}2J b");
+        assert_eq!(visible::lines("a\x1b[2J\r\nb"), "a\\u{1b}[2J \nb");
     }
 
     #[test]
@@ -351,6 +351,6 @@ mod tests {
             vec![Cell::from("日本".to_owned()), "x".to_owned().into()],
             vec!["a".to_owned().into(), "\x1b[2J".to_owned().into()],
         ];
-        assert_eq!(ui.table(&["ID", "N"], &rows), "ID    N\n日本  x\na      [2J\n");
+        assert_eq!(ui.table(&["ID", "N"], &rows), "ID    N\n日本  x\na     \\u{1b}[2J\n");
     }
 }

@@ -3,6 +3,7 @@
 //! It does not trust whoever built the flags. A session that fails this would burn money and do nothing, or do too much.
 
 use super::Dialect;
+use super::command::{FROM_STDIN, JSON, PRINT};
 use super::flags::{
     ACCEPT_EDITS, ADD_DIR, ALLOWED_TOOLS, CLAUDE_BYPASS, CODEX_BYPASS, CODEX_CONFIG, CODEX_SANDBOX, DISALLOWED_TOOLS,
     NEVER_ASK, PERMISSION_MODE, READ_ONLY_SANDBOX, Request, TOOLS, WRITE_SANDBOX,
@@ -33,7 +34,9 @@ pub enum FailedCheck {
     BadMode { flag: &'static str, value: String },
     #[error("{flag} is missing or has no values")]
     Empty { flag: &'static str },
-    #[error("the prompt is not the one argument behind `--`; {flag} could take it for a value")]
+    #[error(
+        "the arguments do not end as they should; what stands behind {flag} would be taken for the prompt, which comes on standard input"
+    )]
     PromptSwallowed { flag: String },
     #[error("{ADD_DIR} {directory}: there is no such directory")]
     NoDirectory { directory: String },
@@ -56,7 +59,7 @@ pub fn check_flags(
     deliverables: Deliverables<'_>,
     real: impl Fn(&str) -> Option<String>,
 ) -> Result<(), FailedCheck> {
-    let flags = prompt_apart(arguments)?;
+    let flags = without_prompt(arguments, request.dialect)?;
     let directories = match request.dialect {
         Dialect::Claude => claude(flags, request.sandbox)?,
         Dialect::Codex => codex(flags, request.sandbox)?,
@@ -94,19 +97,18 @@ pub fn check_flags(
     Ok(())
 }
 
-/// The arguments before `--`, behind which there is the prompt and nothing else.
-fn prompt_apart(arguments: &[String]) -> Result<&[String], FailedCheck> {
-    let last_flag = |arguments: &[String]| {
-        arguments.iter().rev().find(|word| word.starts_with('-') && *word != "--").cloned().unwrap_or_default()
-    };
-    match arguments.split_last_chunk::<2>() {
-        Some((flags, [dashes, _])) if dashes == "--" && !flags.iter().any(|word| word == "--") => {
-            let flag = last_flag(flags);
-            let takes_lists = [ALLOWED_TOOLS, DISALLOWED_TOOLS, TOOLS, ADD_DIR].contains(&flag.as_str());
-            if takes_lists { Err(FailedCheck::PromptSwallowed { flag }) } else { Ok(flags) }
+/// The flags of a command line that ends as it should, so that nothing in it is taken for a prompt.
+fn without_prompt(arguments: &[String], dialect: Dialect) -> Result<&[String], FailedCheck> {
+    let flags = match (dialect, arguments) {
+        (Dialect::Claude, [.., last]) if last == PRINT => Some(arguments),
+        (Dialect::Codex, [flags @ .., last]) if last == FROM_STDIN && flags.last().is_some_and(|flag| flag == JSON) => {
+            Some(flags)
         }
-        _ => Err(FailedCheck::PromptSwallowed { flag: last_flag(arguments) }),
-    }
+        _ => None,
+    };
+    let last_flag = || arguments.iter().rev().find(|word| word.starts_with("--")).cloned().unwrap_or_default();
+    let separator = |flags: &&[String]| flags.iter().any(|word| word == "--");
+    flags.filter(|flags| !separator(flags)).ok_or_else(|| FailedCheck::PromptSwallowed { flag: last_flag() })
 }
 
 /// The values behind a flag, up to the next one.

@@ -115,15 +115,13 @@ fn a_prompt_is_never_swallowed() {
     let swallowed = |result: Result<(), FailedCheck>, by: &str| {
         assert_eq!(result, Err(FailedCheck::PromptSwallowed { flag: by.into() }));
     };
-    swallowed(CODER.changed(without("--", 0)), "--print");
+    let codex = Case { dialect: Dialect::Codex, ..CODER };
+    swallowed(CODER.changed(without("--print", 0)), "--verbose");
     swallowed(CODER.changed(|line| line.push("more".into())), "--print");
-    swallowed(
-        CODER.changed(|line| {
-            let place = line.len() - 2;
-            insert(place, &["--add-dir", "/w"])(line);
-        }),
-        "--add-dir",
-    );
+    swallowed(CODER.changed(|line| line.extend(["--add-dir".into(), "/w".into()])), "--add-dir");
+    swallowed(CODER.changed(insert(0, &["--", "more"])), "--print");
+    swallowed(codex.changed(|line| drop(line.pop())), "--json");
+    swallowed(codex.changed(|line| line.push("more".into())), "--json");
 }
 
 #[test]

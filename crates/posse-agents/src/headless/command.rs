@@ -1,4 +1,4 @@
-//! The whole command of a session: permission flags, model, limits, format, and the prompt behind a `--`.
+//! The whole command of a session: permission flags, model, limits and format. The prompt comes on standard input.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,11 @@ use super::Dialect;
 use super::flags::{FlagError, Request, build_permission_flags};
 use super::switch::Sandbox;
 
-/// One argument may have 128 KiB on Linux, and everybody on the machine can read it. Longer prompts go into a file.
-pub const PROMPT_LIMIT: usize = posse_core::plan::prompt::ARGUMENT_MAX;
+/// What the arguments of Claude Code end with, and those of Codex. No flag with a list of values may stand last.
+pub(super) const PRINT: &str = "--print";
+pub(super) const JSON: &str = "--json";
+/// Tells Codex to read its prompt from standard input. Claude Code does so by itself.
+pub(super) const FROM_STDIN: &str = "-";
 
 /// What a session is asked, and how far it may go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,14 +23,6 @@ pub struct Asked<'a> {
     pub max_budget_usd: Option<f64>,
 }
 
-/// What a session reads from its standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stdin {
-    /// The null device. There is nothing else: an open pipe makes Codex wait for ever and Claude Code for three seconds, and a
-    /// terminal could be asked questions.
-    Null,
-}
-
 /// What is to be started. Whoever does it gives the process a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
@@ -38,17 +33,16 @@ pub struct Spawn {
     pub set: BTreeMap<String, String>,
     /// Taken out of it.
     pub unset: Vec<String>,
-    pub stdin: Stdin,
+    /// All that it reads on standard input. It comes from a file and so ends: an open pipe makes Codex wait for ever and
+    /// Claude Code for three seconds, and a terminal could be asked questions. In the arguments every user of the
+    /// machine could read it.
+    pub prompt: String,
 }
 
 /// The arguments of a session, without the program.
 pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {
-    // `-` tells Codex to read its prompt from stdin, where there is nothing.
-    if matches!(asked.prompt.trim(), "" | "-") {
+    if asked.prompt.trim().is_empty() {
         return Err(FlagError::NoPrompt);
-    }
-    if asked.prompt.len() > PROMPT_LIMIT {
-        return Err(FlagError::LongPrompt(asked.prompt.len()));
     }
     let mut arguments = Vec::new();
     if request.dialect == Dialect::Codex {
@@ -69,12 +63,10 @@ pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<Stri
             if let Some(budget) = asked.max_budget_usd {
                 arguments.extend(["--max-budget-usd".into(), budget.to_string()]);
             }
-            arguments.extend(["--output-format", "stream-json", "--verbose", "--print"].map(str::to_owned));
+            arguments.extend(["--output-format", "stream-json", "--verbose", PRINT].map(str::to_owned));
         }
-        Dialect::Codex => arguments.push("--json".into()),
+        Dialect::Codex => arguments.extend([JSON, FROM_STDIN].map(str::to_owned)),
     }
-    // Flags with lists of values end here, so that none of them takes the prompt for one.
-    arguments.extend(["--".into(), asked.prompt.to_owned()]);
     Ok(arguments)
 }
 
@@ -92,7 +84,7 @@ impl Spawn {
             directory: request.scope.directory.clone(),
             set,
             unset,
-            stdin: Stdin::Null,
+            prompt: asked.prompt.to_owned(),
         };
         spawn.argv.extend(command_line(request, asked)?);
         let keeps_out_of_tmp =

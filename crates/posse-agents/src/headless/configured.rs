@@ -5,8 +5,8 @@ use posse_core::plan::config;
 use super::permission::{Bash, PermissionProfile, Policy};
 
 impl Policy {
-    /// The user's and the project's words, with the commands that check this plan.
-    pub fn configured(sandbox: &config::Sandbox, gates: Vec<String>) -> Self {
+    /// The policy of the user's configuration, narrowed by the project's.
+    pub fn configured(sandbox: &config::Sandbox) -> Self {
         let profile = |(name, profile): (&String, &config::Profile)| {
             let profile =
                 PermissionProfile { name: name.clone(), tools: profile.tools.clone(), bash: bash(&profile.bash) };
@@ -17,7 +17,6 @@ impl Policy {
             profiles: sandbox.profiles.iter().map(profile).collect(),
             agents: sandbox.agents.clone(),
             deny: sandbox.deny.clone(),
-            gates,
         }
     }
 }
@@ -28,8 +27,6 @@ fn bash(bash: &config::Bash) -> Bash {
         config::Bash::Rules(rules) => Bash::Rules(rules.clone()),
         config::Bash::Policy(name) => match name.as_str() {
             "read_only" => Bash::ReadOnly,
-            "exploration" => Bash::Exploration,
-            "build_test" => Bash::BuildTest,
             "full" => Bash::Full,
             _ => Bash::None,
         },
@@ -45,33 +42,26 @@ mod tests {
     fn policy(user: &str, project: &str) -> Policy {
         let read = |text: &str, whose| Layer::read("c", text, Format::Toml, whose).unwrap().0;
         let config = resolve(&read(user, Whose::User), &read(project, Whose::Project)).config;
-        Policy::configured(&config.sandbox, vec!["make test".into()])
+        Policy::configured(&config.sandbox)
     }
 
     #[test]
     fn what_is_configured_holds_for_sessions() {
-        let user = "[plans.sandbox]\nstrict = false\nprofiles.DOCS = { tools = ['Read', 'Write', 'Bash'], bash = 'build_test' }\nagents = { writer = 'DOCS' }";
+        let user = "[plans.sandbox]\nstrict = false\nprofiles.DOCS = { tools = ['Read', 'Write', 'Bash'], bash = 'read_only' }\nagents = { writer = 'DOCS' }";
         let configured = policy(user, "[sandbox]\ndeny = ['Bash(curl:*)']\n[sandbox.agents]\ncoder = 'READ_ONLY'");
         assert!(!configured.strict);
         assert_eq!(configured.deny, ["Bash(curl:*)"]);
         let writer = configured.grant("writer", None).unwrap().profile;
-        assert_eq!((writer.name.as_str(), &writer.bash), ("DOCS", &Bash::BuildTest));
-        assert!(configured.bash_rules(&writer.bash).contains(&"Bash(make test:*)".to_owned()));
+        assert_eq!((writer.name.as_str(), &writer.bash), ("DOCS", &Bash::ReadOnly));
         assert!(!configured.grant("coder", None).unwrap().profile.writes(), "a project may narrow");
         assert!(policy("", "").grant("coder", None).unwrap().profile.writes());
-        assert_eq!(policy("", ""), Policy { gates: vec!["make test".into()], ..Policy::default() });
+        assert_eq!(policy("", ""), Policy::default());
     }
 
     /// Every word that the reader takes is known here.
     #[test]
     fn every_policy_is_understood() {
-        for (word, expected) in [
-            ("none", Bash::None),
-            ("read_only", Bash::ReadOnly),
-            ("exploration", Bash::Exploration),
-            ("build_test", Bash::BuildTest),
-            ("full", Bash::Full),
-        ] {
+        for (word, expected) in [("none", Bash::None), ("read_only", Bash::ReadOnly), ("full", Bash::Full)] {
             let user = format!("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = '{word}'");
             assert_eq!(policy(&user, "").profile("x").unwrap().bash, expected);
         }

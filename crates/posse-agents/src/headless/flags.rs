@@ -5,7 +5,7 @@
 //! Measured on Claude Code 2.1.197 and 2.1.325 and on Codex 0.145.0 and 0.166.0: docs/decisions/0007-headless.md.
 
 use super::outside::deny_edits_outside;
-use super::permission::{BASH, PermissionProfile, Policy, WRITE_TOOLS};
+use super::permission::{BASH, Bash, PermissionProfile, Policy, WRITE_TOOLS};
 use super::switch::Sandbox;
 use super::{Dialect, permission};
 
@@ -15,6 +15,7 @@ pub(super) const TOOLS: &str = "--tools";
 pub(super) const ADD_DIR: &str = "--add-dir";
 pub(super) const PERMISSION_MODE: &str = "--permission-mode";
 pub(super) const ACCEPT_EDITS: &str = "acceptEdits";
+const SETTING_SOURCES: &str = "--setting-sources";
 pub(super) const CLAUDE_BYPASS: &str = "--dangerously-skip-permissions";
 
 pub(super) const CODEX_SANDBOX: &str = "--sandbox";
@@ -93,8 +94,6 @@ pub enum FlagError {
     Model(String),
     #[error("the prompt is empty")]
     NoPrompt,
-    #[error("the prompt has {0} bytes; more than {limit} go into a file", limit = super::command::PROMPT_LIMIT)]
-    LongPrompt(usize),
 }
 
 /// A flag with its values, and what it is for.
@@ -137,7 +136,7 @@ fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
     if profile.tools.is_empty() {
         return Err(FlagError::NoTools(profile.name.clone()));
     }
-    let rules = policy.bash_rules(&profile.bash);
+    let rules = profile.bash.rules();
     for word in profile.tools.iter().chain(&policy.deny).chain(&rules) {
         let name = permission::tool_name(word);
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -159,7 +158,7 @@ fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
 
 fn claude(request: &Request<'_>) -> Vec<Flag> {
     let Request { profile, scope, policy, abilities, .. } = *request;
-    let commands = policy.bash_rules(&profile.bash);
+    let commands = profile.bash.rules();
     let mut usable = Vec::new();
     for tool in &profile.tools {
         if tool == BASH {
@@ -167,6 +166,10 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         } else {
             usable.push(tool.clone());
         }
+    }
+    if usable.is_empty() {
+        // Only commands that read are left. The list may not be empty, and reading is what they do.
+        usable.push("Read".into());
     }
     let mut flags = vec![
         flag(ALLOWED_TOOLS, usable, "may be used without approval"),
@@ -178,6 +181,13 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         ),
     ];
     if policy.strict {
+        if profile.bash != Bash::Full {
+            flags.push(flag(
+                SETTING_SOURCES,
+                ["user"],
+                "settings of the project could allow commands and start programs",
+            ));
+        }
         let mut denied: Vec<String> = Vec::new();
         if !profile.writes() {
             denied.extend(WRITE_TOOLS.map(str::to_owned));
@@ -189,7 +199,7 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         denied.extend(deny_edits_outside(places));
         flags.push(flag(DISALLOWED_TOOLS, denied, "never, whatever else allows it; the paths are all those outside"));
         if abilities.tool_list {
-            let has = |tool: &&String| *tool != BASH || !commands.is_empty();
+            let has = |tool: &&String| *tool != BASH || profile.bash != Bash::None;
             flags.push(flag(TOOLS, profile.tools.iter().filter(has).cloned(), "no other tools exist"));
         }
     }

@@ -27,12 +27,9 @@ pub struct PermissionProfile {
 pub enum Bash {
     #[default]
     None,
-    /// Looking at the project and its history.
+    /// Commands that only read, as the agent itself recognizes them. No command is allowed by a rule: a rule such as
+    /// `Bash(git log:*)` also allows `git log --output=FILE`.
     ReadOnly,
-    /// The same, and finding one's way around.
-    Exploration,
-    /// Looking, the project's own commands, and commits.
-    BuildTest,
     Full,
     /// These rules and no others.
     Rules(Vec<String>),
@@ -41,12 +38,6 @@ pub enum Bash {
 /// The tools by which files are changed. `MultiEdit` is gone from today's versions, and harmless to name.
 pub(super) const WRITE_TOOLS: [&str; 4] = ["Write", "Edit", "NotebookEdit", "MultiEdit"];
 pub(super) const BASH: &str = "Bash";
-
-const LOOKING: [&str; 11] =
-    ["git diff", "git log", "git show", "git status", "git blame", "ls", "rg", "grep", "wc", "head", "tail"];
-const EXPLORING: [&str; 8] =
-    ["git ls-files", "git grep", "git rev-parse", "git describe", "tree", "file", "stat", "pwd"];
-const COMMITTING: [&str; 2] = ["git add", "git commit"];
 
 pub const READ_ONLY: &str = "READ_ONLY";
 
@@ -59,11 +50,11 @@ fn built_in() -> [PermissionProfile; 6] {
     };
     [
         profile(READ_ONLY, "Read Grep Glob Bash", Bash::ReadOnly),
-        profile("VERIFICATION", "Read Grep Glob Bash", Bash::BuildTest),
-        profile("DESIGN", "Read Grep Glob Write Bash", Bash::Exploration),
+        profile("VERIFICATION", "Read Grep Glob Bash", Bash::ReadOnly),
+        profile("DESIGN", "Read Grep Glob Write Bash", Bash::ReadOnly),
         profile("WRITE", "Read Grep Glob Write Edit Bash NotebookEdit", Bash::Full),
-        profile("planner", "Read Grep Glob Write Bash", Bash::Exploration),
-        profile("verifier", "Read Grep Glob Bash", Bash::BuildTest),
+        profile("planner", "Read Grep Glob Write Bash", Bash::ReadOnly),
+        profile("verifier", "Read Grep Glob Bash", Bash::ReadOnly),
     ]
 }
 
@@ -102,13 +93,11 @@ pub struct Policy {
     pub agents: BTreeMap<String, String>,
     /// Rules that nobody gets around.
     pub deny: Vec<String>,
-    /// The commands that build and test this project.
-    pub gates: Vec<String>,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { strict: true, profiles: BTreeMap::new(), agents: BTreeMap::new(), deny: Vec::new(), gates: Vec::new() }
+        Self { strict: true, profiles: BTreeMap::new(), agents: BTreeMap::new(), deny: Vec::new() }
     }
 }
 
@@ -224,33 +213,28 @@ impl Policy {
             tools.iter().filter(|tool| tool_name(tool) == BASH && *tool != BASH).cloned().collect();
         let bash = match &profile.bash {
             bash if listed(BASH) => bash.clone(),
+            _ if commands.is_empty() => Bash::None,
+            Bash::None => Bash::None,
+            // What a rule names is allowed only as far as it only reads.
+            Bash::ReadOnly => Bash::ReadOnly,
             Bash::Full => Bash::Rules(commands),
-            bash => {
-                let allowed = self.bash_rules(bash);
-                Bash::Rules(commands.into_iter().filter(|rule| allowed.contains(rule)).collect())
-            }
+            Bash::Rules(allowed) => Bash::Rules(commands.into_iter().filter(|rule| allowed.contains(rule)).collect()),
         };
-        let bash = if self.bash_rules(&bash).is_empty() { Bash::None } else { bash };
+        let bash = if bash == Bash::Rules(Vec::new()) { Bash::None } else { bash };
         let keeps = |tool: &str| if tool == BASH { bash != Bash::None } else { listed(tool) };
         let tools = profile.tools.iter().filter(|tool| keeps(tool)).cloned().collect();
         PermissionProfile { name: profile.name.clone(), tools, bash }
     }
+}
 
-    /// The rules for commands, as Claude Code reads them.
-    pub(super) fn bash_rules(&self, bash: &Bash) -> Vec<String> {
-        let gates = self.gates.iter().flat_map(|gate| commands(gate));
-        let looking = LOOKING.iter().map(|&command| command.to_owned());
-        let prefixes: Vec<String> = match bash {
-            Bash::None => Vec::new(),
-            Bash::Full => return vec![BASH.into()],
-            Bash::Rules(rules) => return rules.clone(),
-            Bash::ReadOnly => looking.collect(),
-            Bash::Exploration => looking.chain(EXPLORING.iter().map(|&command| command.to_owned())).collect(),
-            Bash::BuildTest => {
-                looking.chain(gates).chain(COMMITTING.iter().map(|&command| command.to_owned())).collect()
-            }
-        };
-        prefixes.into_iter().map(|prefix| format!("{BASH}({prefix}:*)")).collect()
+impl Bash {
+    /// The rules for commands, as Claude Code reads them. Commands that only read need none.
+    pub(super) fn rules(&self) -> Vec<String> {
+        match self {
+            Bash::None | Bash::ReadOnly => Vec::new(),
+            Bash::Full => vec![BASH.into()],
+            Bash::Rules(rules) => rules.clone(),
+        }
     }
 }
 
@@ -264,13 +248,6 @@ impl PermissionProfile {
 /// `Bash` of `Bash(git diff:*)`.
 pub(super) fn tool_name(rule: &str) -> &str {
     rule.split_once('(').map_or(rule, |(name, _)| name)
-}
-
-/// The commands of a line with `&&`, `;` and pipes: each is looked up by itself. What could end a rule is left out.
-fn commands(line: &str) -> impl Iterator<Item = String> {
-    let parts = line.split(['&', '|', ';', '\n']).map(str::trim);
-    let fits = |part: &&str| !part.is_empty() && !part.contains(['(', ')']) && !part.contains(char::is_control);
-    parts.filter(fits).map(str::to_owned)
 }
 
 #[cfg(test)]

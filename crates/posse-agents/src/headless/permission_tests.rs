@@ -89,30 +89,33 @@ fn the_user_comes_first() {
 }
 
 #[test]
-fn commands_are_a_real_policy() {
-    let gates = vec!["cargo build && cargo test --all".into(), "make lint".into(), "echo $(date)".into()];
-    let policy = Policy { gates, ..Policy::default() };
-    let rules = |bash| policy.bash_rules(&bash).join(" ");
-    assert_eq!(rules(Bash::None), "");
-    assert_eq!(rules(Bash::Full), "Bash");
-    assert!(rules(Bash::ReadOnly).starts_with("Bash(git diff:*) Bash(git log:*) Bash(git show:*)"));
-    assert!(!rules(Bash::ReadOnly).contains("cargo") && !rules(Bash::Exploration).contains("commit"));
-    assert!(rules(Bash::Exploration).contains("Bash(git grep:*)"));
-    let build = rules(Bash::BuildTest);
-    let expected = "Bash(cargo build:*) Bash(cargo test --all:*) Bash(make lint:*) Bash(git add:*) Bash(git commit:*)";
-    assert!(build.ends_with(expected), "{build}");
+fn reading_needs_no_rule_and_no_profile_of_ours_has_one() {
+    assert!(Bash::None.rules().is_empty() && Bash::ReadOnly.rules().is_empty());
+    assert_eq!(Bash::Full.rules(), ["Bash"]);
+    for profile in built_in() {
+        let full = profile.name == "WRITE";
+        assert_eq!(profile.bash.rules().is_empty(), !full, "{}", profile.name);
+    }
 }
 
 #[test]
 fn single_commands_stay_if_the_profile_has_them() {
-    let policy = Policy::default();
+    let mut policy = Policy::default();
+    let docs = PermissionProfile {
+        name: "DOCS".into(),
+        tools: vec!["Read".into(), BASH.into()],
+        bash: Bash::Rules(vec!["Bash(make doc)".into()]),
+    };
+    policy.profiles.insert("DOCS".into(), docs);
     let narrowed = |profile: &str, tools: &[&str]| {
         let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
         policy.narrowed(&policy.profile(profile).unwrap(), &tools).bash
     };
-    let rule = || Bash::Rules(vec!["Bash(git log:*)".into()]);
-    assert_eq!(narrowed("WRITE", &["Read", "Bash(git log:*)"]), rule());
-    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash(git log:*)", "Bash(rm:*)"]), rule());
-    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash(rm:*)"]), Bash::None);
+    let rule = |rule: &str| Bash::Rules(vec![rule.into()]);
+    assert_eq!(narrowed("WRITE", &["Read", "Bash(git log:*)"]), rule("Bash(git log:*)"));
+    assert_eq!(narrowed("READ_ONLY", &["Read", "Bash(git log:*)", "Bash(rm:*)"]), Bash::ReadOnly);
     assert_eq!(narrowed("READ_ONLY", &["Read", "Bash"]), Bash::ReadOnly);
+    assert_eq!(narrowed("READ_ONLY", &["Read"]), Bash::None);
+    assert_eq!(narrowed("DOCS", &["Bash(make doc)", "Bash(rm:*)"]), rule("Bash(make doc)"));
+    assert_eq!(narrowed("DOCS", &["Bash(rm:*)"]), Bash::None);
 }

@@ -171,6 +171,12 @@ pub enum Flaw {
     Added { from: i64, to: i64 },
     #[error("entry {entry} stands at place {place}")]
     Moved { place: i64, entry: i64 },
+    #[error("entry {entry} is not as it was anchored: it, or one before it, was changed and the hashes made anew")]
+    NotAsAnchored { entry: i64 },
+    #[error("entry {entry} was anchored and is missing: the audit was shortened or replaced")]
+    AnchoredMissing { entry: i64 },
+    #[error("{} not anchored: the anchor was shortened, or could not be written", entries(*from, *to, "is", "are"))]
+    Unanchored { from: i64, to: i64 },
     #[error("audit.head was missing when entry {entry} was the last: what came after it then may have been removed")]
     Unvouched { entry: i64 },
 }
@@ -188,6 +194,9 @@ impl Flaw {
             Flaw::Missing { .. } => "missing",
             Flaw::Added { .. } => "added",
             Flaw::Moved { .. } => "moved",
+            Flaw::NotAsAnchored { .. } => "not_as_anchored",
+            Flaw::AnchoredMissing { .. } => "anchored_missing",
+            Flaw::Unanchored { .. } => "unanchored",
             Flaw::Unvouched { .. } => "unvouched",
         }
     }
@@ -195,8 +204,12 @@ impl Flaw {
     /// The first and the last entry it is about.
     pub fn entries(&self) -> (i64, i64) {
         match *self {
-            Flaw::Changed { entry } | Flaw::Rewritten { entry } | Flaw::Unvouched { entry } => (entry, entry),
-            Flaw::Missing { from, to } | Flaw::Added { from, to } => (from, to),
+            Flaw::Changed { entry }
+            | Flaw::Rewritten { entry }
+            | Flaw::Unvouched { entry }
+            | Flaw::NotAsAnchored { entry }
+            | Flaw::AnchoredMissing { entry } => (entry, entry),
+            Flaw::Missing { from, to } | Flaw::Added { from, to } | Flaw::Unanchored { from, to } => (from, to),
             Flaw::Moved { place, entry } => (place.min(entry), place.max(entry)),
         }
     }

@@ -32,7 +32,7 @@ fn note(step: Step) -> Note {
         turn: Some(3),
         count: Some((2, 20)),
     };
-    Note { at: Wall(1_700_000_000_123), terminal: TerminalId::from_random(0xc0ffee), who, step }
+    Note { at: Wall(1_700_000_000_123), terminal: TerminalId::from_random(0xc0ffee), name: None, who, step }
 }
 
 fn answering() -> Note {

@@ -20,7 +20,7 @@ pub struct VerifierBrief<'a> {
     pub item_text: &'a str,
     /// Which files changed, and how much.
     pub diff: &'a str,
-    /// Commands with which the project is built and tested: name, command.
+    /// Commands with which posse checked the work: name, command.
     pub gates: &'a [(String, String)],
     pub nonce: &'a str,
 }
@@ -74,29 +74,34 @@ fn points_block(out: &mut String, item: &Item) {
 fn steps(out: &mut String, brief: &VerifierBrief<'_>) {
     heading(out, "What to do");
     out.push_str(
-        "Try every point yourself, the way its author would, and write down what you ran and what you saw. Change nothing and mend \
-         nothing, also if it looks easy: who mends what he judges has judged nothing.\n\n",
+        "Check every point yourself: read the code it depends on and the tests that cover it, and write down what you read and \
+         what follows from it. Change nothing and repair nothing, even if it looks easy. You can run commands that only read, and \
+         no others.\n\n",
     );
     if !brief.gates.is_empty() {
         let gates: Vec<String> = brief.gates.iter().map(|(name, command)| format!("`{command}` ({name})")).collect();
-        let _ = writeln!(out, "Commands of the project: {}.\n", gates.join(", "));
+        let _ = writeln!(
+            out,
+            "posse ran the project's checks on this work. Each passed, or fails just as it did before the work: {}.\n",
+            gates.join(", ")
+        );
     }
 }
 
 fn report(out: &mut String, nonce: &str) {
     heading(out, "How to report");
     out.push_str(
-        "For every point write one finding: `[PASS]`, `[WARN]` or `[FAIL]`, the id, what you did, what happened. What you could not try \
+        "For every point write one finding: `[PASS]`, `[WARN]` or `[FAIL]`, the id, what you read, what follows. What you could not check \
          is a `[WARN]`. End your last message with this JSON, in a fence of its own:\n\n",
     );
     let _ = writeln!(
         out,
         "```json\n{{\"task_id\": \"{TASK}\", \"nonce\": \"{nonce}\", \"status\": \"completed\", \"message\": \"…\", \"verdict\": \"PASS\", \
-         \"findings\": [\"[PASS] S1: …\"], \"evidence\": \"what you ran and saw\", \"requirements_checked\": 0, \"requirements_met\": 0}}\n```\n"
+         \"findings\": [\"[PASS] S1: …\"], \"evidence\": \"what you read and saw\", \"requirements_checked\": 0, \"requirements_met\": 0}}\n```\n"
     );
     out.push_str(
         "`verdict` is PASS only if no symptom is left and every criterion holds, FAIL if one is left or does not hold, WARN if \
-         everything you could try is right but something could not be tried. Without a verdict the verification counts as not done.\n",
+         everything you could check is right but something could not be checked. Without a verdict the verification counts as not done.\n",
     );
 }
 

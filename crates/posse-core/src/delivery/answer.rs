@@ -39,6 +39,11 @@ enum Step {
         before: String,
         answer: Vec<u8>,
     },
+    /// Words were typed into the option under the cursor.
+    Writing {
+        at: usize,
+        text: String,
+    },
     /// The answering key was pressed when so much had been printed.
     Pressed {
         printed: u64,
@@ -67,8 +72,6 @@ pub struct Answer {
     presses: u32,
     /// The program has said something since the key that it would not say if the key were lost.
     claimed: bool,
-    /// Once the cursor has moved away and back, the question on the screen is another one.
-    proves: bool,
     /// Since when the question is missing on a screen that nobody recognises.
     missing: Option<Mono>,
 }
@@ -84,7 +87,6 @@ impl Answer {
             path: Vec::new(),
             presses: 0,
             claimed: false,
-            proves: false,
             missing: None,
         }
     }
@@ -114,6 +116,7 @@ impl Answer {
             let arrow = if to > from { &self.keys.down } else { &self.keys.up };
             keys.extend(std::iter::repeat_n(arrow.clone(), to.abs_diff(from)));
         }
+        keys.extend(self.decision.words.as_ref().map(|words| words.text.clone().into_bytes()));
         keys.push(press);
         keys
     }
@@ -154,6 +157,10 @@ impl Answer {
             let (before, answer) = (before.clone(), answer.clone());
             return self.echoed(&before, &answer, seen, now);
         }
+        if let Step::Writing { at, text } = &self.step {
+            let (at, text) = (*at, text.clone());
+            return self.written(at, &text, seen, now);
+        }
         match self.decision.check(seen.reading) {
             Ok(()) => {}
             // The key that seemed lost was only slow.
@@ -182,7 +189,7 @@ impl Answer {
                 }
                 _ => Vec::new(),
             },
-            Step::Echoing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
+            Step::Echoing { .. } | Step::Writing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
         }
     }
 
@@ -218,6 +225,9 @@ impl Answer {
             },
         };
         let option = dialog.options.get(at).ok_or(NotAnswered::NoSuchOption)?;
+        if self.decision.words.is_some() || self.keys.cursor_only.contains(&dialog.kind) {
+            return Ok(Way::Cursor(at));
+        }
         Ok(option.key.as_deref().and_then(key).map_or(Way::Cursor(at), Way::Key))
     }
 
@@ -241,7 +251,10 @@ impl Answer {
             self.path.remove(0);
         }
         let Some(&target) = self.path.first() else {
-            return if self.proves { self.done(Verified::Another) } else { self.press(dialog, seen, now) };
+            return match self.decision.words.as_ref().map(|words| words.text.clone()) {
+                Some(text) => self.write(at, text, now),
+                None => self.press(dialog, seen, now),
+            };
         };
         // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
         let (arrow, to) = if target > at { (&self.keys.down, at + 1) } else { (&self.keys.up, at - 1) };
@@ -272,7 +285,6 @@ impl Answer {
     fn answering(&mut self, bytes: Vec<u8>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.presses += 1;
         self.claimed = false;
-        self.proves = false;
         self.missing = None;
         self.step = Step::Pressed { printed: seen.printed };
         self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
@@ -299,25 +311,21 @@ impl Answer {
         Vec::new()
     }
 
-    /// It is still there, or the next one in the same words is. If the program has both said and printed something since
-    /// the key, it is the next one. If it has only said something, nobody can tell, and the caller decides anew. Otherwise
-    /// the cursor is moved away and back, which shows that everything before was read. If the program has printed something
-    /// since the key, that key has answered. If it has printed nothing, the key was lost, and is pressed again.
+    /// It is still there. If the program has printed nothing since, the key may be lost, or unread: the cursor is moved
+    /// away and back, which shows that everything before was read, and then the key is pressed again. If it has printed or
+    /// said something, this may be the next question in the same words: the caller decides anew.
     fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.missing = None;
-        let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
-        if !late || self.presses >= PRESSES {
+        if self.decision.words.is_some() {
             return Vec::new();
         }
-        let changed = seen.printed != printed;
-        if self.claimed {
-            // Without anything new on the screen it may have spoken of something before the key.
-            return if changed { self.done(Verified::Another) } else { Vec::new() };
+        let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
+        if !late || self.claimed || self.presses >= PRESSES || seen.printed != printed {
+            return Vec::new();
         }
         let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
         let Some(path) = there_and_back(dialog) else { return Vec::new() };
         self.path = path;
-        self.proves = changed;
         self.go_on(dialog, seen, now)
     }
 
@@ -326,6 +334,30 @@ impl Answer {
         self.step = Step::Echoing { before, answer: answer.clone() };
         self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
         vec![self.key(answer)]
+    }
+
+    /// Types words into the option under the cursor.
+    fn write(&mut self, at: usize, text: String, now: Mono) -> Vec<Effect> {
+        let bytes = text.clone().into_bytes();
+        self.step = Step::Writing { at, text };
+        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
+        vec![self.key(bytes)]
+    }
+
+    /// Confirms the words once they are seen in the option, under the cursor, and nothing else is.
+    fn written(&mut self, at: usize, text: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
+        if let Err(why) = self.decision.check(seen.reading) {
+            return self.fail(why);
+        }
+        let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
+        // A long text is wrapped, and the rows are joined.
+        let squeezed = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        let shown = dialog.options.get(at).is_some_and(|option| squeezed(&option.label) == squeezed(text));
+        if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
+            return Vec::new();
+        }
+        let confirm = self.keys.confirm.clone();
+        self.answering(confirm, seen, now)
     }
 
     fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -338,12 +370,9 @@ impl Answer {
             }
             Err(_) => return self.fail(NotAnswered::Changed),
         }
-        let Some(taken) = self.typist.taken() else { return Vec::new() };
-        let row = seen.cursor_row.unwrap_or_default().trim_end();
-        let echoed = row.strip_prefix(before).is_some_and(|typed| typed.trim_start().as_bytes() == answer);
-        // Some programs do not show what is typed. The question is still the same, and nothing else stands there.
-        let silent = row == before && now >= taken + CLOSE;
-        if !echoed && !silent {
+        let typed = seen.cursor_row.and_then(|row| row.trim_end().strip_prefix(before)).map(str::trim_start);
+        let echoed = typed.is_some_and(|typed| typed.as_bytes() == answer);
+        if !echoed || self.typist.taken().is_none() {
             return Vec::new();
         }
         let confirm = self.keys.confirm.clone();
@@ -353,7 +382,7 @@ impl Answer {
     fn give_up(&mut self) -> Vec<Effect> {
         self.fail(match self.step {
             Step::Moving { .. } => NotAnswered::Stuck,
-            Step::Echoing { .. } => NotAnswered::NotEchoed,
+            Step::Echoing { .. } | Step::Writing { .. } => NotAnswered::NotEchoed,
             Step::Pressed { .. } => NotAnswered::StillOpen,
             Step::Settling | Step::Over => NotAnswered::Unclear,
         })

@@ -1,8 +1,9 @@
 //! How a question is to be answered, whether it may be, and what can become of it.
 
+use super::rules::Keys;
 use super::translate::question;
 use crate::detect::Reading;
-use crate::detect::dialog::Meaning;
+use crate::detect::dialog::{Meaning, identity};
 use crate::status::WaitingKind;
 use crate::time::Mono;
 
@@ -28,13 +29,23 @@ pub struct Decision {
     /// An earlier answer has pressed its key, and the question has been there ever since. That key may still be unread:
     /// the cursor must be seen to move before another is pressed.
     pub again: bool,
+    /// The words to type into the option that `wish` names.
+    pub words: Option<Words>,
+}
+
+/// An answer in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    pub text: String,
+    /// What the option says until something is typed into it.
+    label: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verified {
     /// No question is on the screen any more.
     Closed,
-    /// Another one is, maybe in the very same words.
+    /// Another one is.
     Another,
 }
 
@@ -61,6 +72,8 @@ pub enum NotAnswered {
     Widens,
     #[error("the question has no such option")]
     NoSuchOption,
+    #[error("this question takes no answer in words")]
+    NoWords,
     #[error("the answer comes from a process in a terminal, and the operator has not allowed that")]
     FromTerminal,
     #[error("a question is open; only y or n answers it")]
@@ -89,12 +102,36 @@ pub struct Unanswered {
 
 impl Decision {
     pub fn new(question: String, wish: Wish) -> Self {
-        Self { question, wish, also: Vec::new(), since: None, again: false }
+        Self { question, wish, also: Vec::new(), since: None, again: false, words: None }
+    }
+
+    /// Answers in words, typed into the option that takes them.
+    pub fn in_words(mut self, text: &str, reading: &Reading, keys: &Keys) -> Result<Self, NotAnswered> {
+        let dialog = reading.dialog.as_ref().filter(|dialog| dialog.kind == WaitingKind::Question);
+        let options = dialog.map_or(&[][..], |dialog| &dialog.options);
+        let takes_words = |label: &str| keys.words.as_ref().is_some_and(|words| words.is_match(label));
+        let at = options.iter().position(|option| takes_words(&option.label)).ok_or(NotAnswered::NoWords)?;
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.wish = Wish::Option(at);
+        self.words = Some(Words { text: text.trim().to_owned(), label: options[at].label.clone() });
+        Ok(self)
+    }
+
+    /// The question on the screen, with what was typed into it so far left out.
+    fn asked(&self, reading: &Reading) -> Option<String> {
+        match (&reading.dialog, &self.words, self.wish) {
+            (Some(dialog), Some(words), Wish::Option(at)) => {
+                let mut options = dialog.options.clone();
+                options.get_mut(at)?.label.clone_from(&words.label);
+                Some(identity(&dialog.title, &dialog.question, &dialog.detail, &options))
+            }
+            _ => question(reading),
+        }
     }
 
     /// Whether it can be carried out on this screen. Nothing is typed where it cannot.
     pub fn check(&self, reading: &Reading) -> Result<(), NotAnswered> {
-        let Some(now) = question(reading) else { return Err(NotAnswered::Vanished) };
+        let Some(now) = self.asked(reading) else { return Err(NotAnswered::Vanished) };
         let Some(dialog) = &reading.dialog else {
             // Text only. What was typed may stand behind it.
             return match self.wish {
@@ -112,6 +149,8 @@ impl Decision {
             Wish::Deny => Ok(()),
             Wish::Option(at) => match dialog.options.get(at).map(|option| option.meaning) {
                 None => Err(NotAnswered::NoSuchOption),
+                // Its label is what was typed.
+                Some(_) if self.words.is_some() => Ok(()),
                 Some(Meaning::Widen) => Err(NotAnswered::Widens),
                 Some(_) => Ok(()),
             },

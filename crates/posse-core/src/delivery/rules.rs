@@ -6,6 +6,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::key;
+use crate::status::WaitingKind;
 
 /// What a prompt does that is submitted while the agent works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +83,10 @@ pub struct DialogKeys {
     /// The answers to a question that is only text, followed by `confirm` once they are seen.
     pub yes: String,
     pub no: String,
+    /// Kinds of dialogs in which a number only moves the cursor: their options are chosen by the cursor and `confirm`.
+    pub cursor_only: Vec<WaitingKind>,
+    /// The label of the option into which an answer in words is typed, as a regular expression.
+    pub words: Option<String>,
 }
 
 impl Default for DialogKeys {
@@ -96,6 +101,8 @@ impl Default for DialogKeys {
             deny: None,
             yes: "y".into(),
             no: "n".into(),
+            cursor_only: Vec::new(),
+            words: None,
         }
     }
 }
@@ -111,6 +118,14 @@ pub enum BadKeys {
     Probe(String),
     #[error("submit.pasted is not a regular expression: {0}")]
     Regex(#[from] Box<regex::Error>),
+    #[error("answer.words is not a regular expression: {0}")]
+    Words(Box<regex::Error>),
+}
+
+impl BadKeys {
+    fn words(error: regex::Error) -> Self {
+        Self::Words(Box::new(error))
+    }
 }
 
 fn bytes(place: &'static str, name: &str) -> Result<Vec<u8>, BadKeys> {
@@ -133,12 +148,6 @@ pub struct Submit {
 }
 
 impl Submit {
-    /// Types texts without the marks of a paste.
-    pub fn unbracketed(mut self) -> Self {
-        self.bracketed = false;
-        self
-    }
-
     pub fn new(rules: &SubmitRules) -> Result<Self, BadKeys> {
         let mut clear = Vec::new();
         for name in &rules.clear {
@@ -180,6 +189,8 @@ pub struct Keys {
     pub(super) deny: Option<Vec<u8>>,
     pub(super) yes: Vec<u8>,
     pub(super) no: Vec<u8>,
+    pub(super) cursor_only: Vec<WaitingKind>,
+    pub(super) words: Option<Regex>,
 }
 
 impl Keys {
@@ -192,6 +203,8 @@ impl Keys {
             deny: rules.deny.as_ref().map(|name| bytes("answer.deny", name)).transpose()?,
             yes: bytes("answer.yes", &rules.yes)?,
             no: bytes("answer.no", &rules.no)?,
+            cursor_only: rules.cursor_only.clone(),
+            words: rules.words.as_ref().map(|words| Regex::new(words).map_err(BadKeys::words)).transpose()?,
         })
     }
 }

@@ -31,8 +31,9 @@ impl Detector {
     pub fn last_answer(&self, lines: &[String]) -> Result<String, NoAnswer> {
         // The first rule that found something says what is wrong with it.
         let mut failure = NoAnswer::NoResponse;
+        let lines = self.without_scrollbar(lines);
         for rule in &self.answers {
-            match rule.find(lines) {
+            match rule.find(&lines) {
                 Ok(answer) => return Ok(answer),
                 Err(NoAnswer::NoResponse) => {}
                 Err(other) if failure == NoAnswer::NoResponse => failure = other,

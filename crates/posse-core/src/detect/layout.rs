@@ -1,6 +1,7 @@
 //! Where things are on a screen: the input field, the conversation above it, the last turn, a menu. Found once per
 //! look; rules then speak of regions instead of rows.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::compile::{Detector, PatternId, Places};
@@ -57,6 +58,26 @@ impl Detector {
         Found { composer, menu, turn }
     }
 
+    /// The rows without a scrollbar at their end: a run of rows that all end in its track or its thumb.
+    pub(super) fn without_scrollbar<'a>(&self, rows: &'a [String]) -> Cow<'a, [String]> {
+        let mut rows = Cow::Borrowed(rows);
+        let mut start = 0;
+        while self.rules.layout.scrollbar && start < rows.len() {
+            let run = rows[start..].iter().take_while(|row| row.trim_end().ends_with(['│', '█'])).count();
+            let thumb = rows[start..start + run].iter().any(|row| row.trim_end().ends_with('█'));
+            // A box has a border there, too, and no thumb.
+            if run >= SCROLLED && thumb {
+                for row in &mut rows.to_mut()[start..start + run] {
+                    row.truncate(row.trim_end().len());
+                    row.pop();
+                    row.truncate(row.trim_end().len());
+                }
+            }
+            start += run + 1;
+        }
+        rows
+    }
+
     /// The rows of a region. `None`: there is no such region on this screen.
     pub(super) fn rows(&self, region: &Region, sight: &Sight<'_>, found: &Found) -> Option<Range<usize>> {
         let end = sight.len();
@@ -84,6 +105,9 @@ impl Detector {
         })
     }
 }
+
+/// A view that can be scrolled has this many rows at least.
+const SCROLLED: usize = 3;
 
 /// The lowest input field.
 fn composer(places: &Places, sight: &Sight<'_>) -> Option<Composer> {

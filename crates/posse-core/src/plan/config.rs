@@ -94,7 +94,7 @@ pub struct Profile {
     pub bash: Bash,
 }
 
-/// Which commands: `none`, `read_only`, `exploration`, `build_test`, `full`, or a list of rules.
+/// Which commands: `none`, `read_only`, `full`, or a list of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Bash {

@@ -347,27 +347,3 @@ pub(crate) fn data(text: &str) -> String {
     let fence = "`".repeat(3.max(longest + 1));
     format!("{fence}text\n{}\n{fence}\n\n", text.trim_end())
 }
-
-/// The longest prompt that is handed over as an argument. Linux allows 128 KiB for one, and everyone may read it in `ps`.
-pub const ARGUMENT_MAX: usize = 100 * 1024;
-
-/// A prompt as it is handed over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Handover {
-    Argument(String),
-    /// The prompt goes into a file, and the argument only points there.
-    File {
-        argument: String,
-        text: String,
-    },
-}
-
-/// `path` is where the prompt can be put if it is too long.
-pub fn hand_over(prompt: String, path: &str) -> Handover {
-    if prompt.len() <= ARGUMENT_MAX {
-        return Handover::Argument(prompt);
-    }
-    let argument =
-        format!("Your instructions are in {path}. Read that file from beginning to end, then do what it says.");
-    Handover::File { argument, text: prompt }
-}

@@ -91,7 +91,7 @@ impl Run {
             Some(StatusKind::WaitingUserAnswer) if asks.is_some_and(|asks| now.since(asks) >= SETTLE) => {
                 let text = format!(
                     "terminal {terminal} of the {} waits for an answer, and a prompt is not typed into a question; \
-                     answer it with `posse approve {terminal}` or `posse deny {terminal}`, then resume",
+                     `posse show {terminal}` says what answers it; then resume",
                     key.role()
                 );
                 self.fail(runtime(Cause::Waiting, text), now, wall);

@@ -18,12 +18,12 @@ pub(super) const STAND: Duration = Duration::from_millis(500);
 /// An empty screen must stand for this long. Agents clear the screen and draw it anew; with five of them starting on two
 /// busy processors Claude Code's was empty for more than a second in between. As long as a wrong status may stand.
 pub(super) const EMPTY: Duration = Duration::from_millis(2000);
-/// Work that nobody asked for and that the screen does not show must last this long. Claude Code says that it works for 4
-/// to 60 ms when the user opens one of its menus.
-pub(super) const STIR: Duration = Duration::from_millis(150);
 /// The screen follows the word after at most this long: Claude Code repaints 38 to 180 ms after its `Stop` hook, and a
 /// look is taken up to 30 ms after that. Hooks of one turn come up to 121 ms late, too (Codex).
 pub(super) const LAG: Duration = Duration::from_millis(300);
+/// A title comes with the frame that shows why it changed: Codex draws it within 10 ms, and a look is taken up to 30 ms
+/// after that. A few times that for a busy machine.
+pub(super) const FRAME: Duration = Duration::from_millis(150);
 /// A word that the screen does not bear out holds for this long. A wrong status must not stand for more than 2 s
 /// whatever one source does; this leaves half a second for the look. Codex says that it asks about 0.92 s before it
 /// draws the question.
@@ -81,10 +81,6 @@ fn says(reading: &Reading) -> Says {
     }
 }
 
-fn commands(reading: &Reading) -> bool {
-    reading.draft.as_ref().is_some_and(|draft| draft.starts_with('/'))
-}
-
 /// The screen as it was last read, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -96,11 +92,6 @@ pub(super) struct Seen {
     pub(super) strength: Strength,
     /// Since when it says this.
     pub(super) since: Mono,
-    /// Whether the look before told nothing of the state, because a menu or another view was there, or showed a command of
-    /// the agent's own in the input field. Claude Code shows work for a moment when a menu opens or closes.
-    pub(super) was_hidden: bool,
-    /// A command of the agent's own stands in the input field.
-    commands: bool,
     /// When the conversation last changed, or what is said about it.
     pub(super) moved: Mono,
     /// Since when the row that closes a turn is there.
@@ -118,8 +109,6 @@ impl Seen {
             rule: reading.rule.clone(),
             strength: reading.strength,
             since: now,
-            was_hidden: false,
-            commands: commands(reading),
             moved: now,
             closed: reading.ends_turn.then_some(now),
             content: reading.content,
@@ -132,13 +121,11 @@ impl Seen {
         let ids = (self.dialog.as_ref().map(|dialog| &dialog.id), reading.dialog.as_ref().map(|dialog| &dialog.id));
         let another = ids.0 != ids.1;
         if says != self.says || another {
-            self.was_hidden = self.says == Says::Nothing || self.commands;
             (self.says, self.since, self.moved) = (says, now, now);
         }
         if reading.content != self.content {
             (self.content, self.moved) = (reading.content, now);
         }
-        self.commands = commands(reading);
         self.closed = if reading.ends_turn { self.closed.or(Some(now)) } else { None };
         (self.status, self.waiting_kind, self.strength) = (reading.status, reading.waiting_kind, reading.strength);
         if reading.rule != self.rule {
@@ -200,6 +187,8 @@ pub(super) struct Against<'a> {
     pub(super) starting: bool,
     /// We have sent a prompt, and it would have told that it works on it.
     pub(super) unheard: bool,
+    /// Its title, which turns while it works, does not.
+    pub(super) plain: bool,
 }
 
 /// When what the screen says is believed, if it stays; `None`: not on its own.
@@ -244,7 +233,7 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 }
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_>) -> Option<Mono> {
+fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, plain, .. }: Against<'_>) -> Option<Mono> {
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
@@ -261,6 +250,7 @@ fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, .. }: Against<'_
         Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
         Some(Word { claim: Claim::Working, .. }) => SETTLE,
         _ if seen.closed.is_some() => return seen.closed,
+        _ if plain && standing == 0 => return Some(seen.since),
         _ => SETTLE,
     };
     let patience = match standing {

@@ -225,8 +225,12 @@ impl Turn {
     }
 }
 
-/// Who comes later must not answer another question than the one they were called for.
+/// Names the question, so that a person who comes later does not answer another one. Where no option is plainly a yes,
+/// `posse approve` could not answer.
 fn answers(terminal: TerminalId, seen: &Seen) -> String {
+    if !seen.plain_yes {
+        return format!("`posse show {terminal}` says what answers");
+    }
     let question = seen.question.as_ref().map(|id| format!(" --question {}", short(id))).unwrap_or_default();
     format!("`posse approve {terminal}{question}` or `posse deny {terminal}{question}` answers")
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use posse_core::audit::{Answering, Ended, Entry, Flaw, Step};
+use posse_core::ids::RunId;
 use posse_core::time::Wall;
 
 use super::params::Params;
@@ -20,6 +21,9 @@ pub(super) async fn entries(
     State(app): State<App>,
     Params(query): Params<AuditQuery>,
 ) -> Result<Json<Vec<AuditEntry>>, ApiError> {
+    if let Some(run) = &query.run {
+        known_run(&app, run).await?;
+    }
     let slice = AuditSlice {
         run: query.run,
         terminal: query.terminal,
@@ -29,6 +33,16 @@ pub(super) async fn entries(
     let database = app.places.database();
     let entries = blocking(move || store::read_audit(&database, &slice)).await?;
     Ok(Json(entries.into_iter().map(AuditEntry::from).collect()))
+}
+
+/// Refuses a run that is none.
+async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
+    let id: RunId = run.parse()?;
+    let known = app.runs.show(id).await.map(drop);
+    if known.is_err() && app.plans.show(id).await.is_err() && app.autos.show(id).await.is_err() {
+        return Ok(known?);
+    }
+    Ok(())
 }
 
 /// Check the audit: whether an entry was changed, dropped, moved or added, and which
@@ -55,6 +69,7 @@ impl From<(Entry, String)> for AuditEntry {
             seq,
             at: crate::timestamp(note.at),
             terminal: note.terminal,
+            name: note.name,
             by: note.who.by.as_str().into(),
             from: note.who.from,
             role: note.who.role,

@@ -13,6 +13,7 @@ use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
+use super::requester::Requester;
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -40,8 +41,12 @@ pub(super) async fn list(State(app): State<App>, Params(query): Params<types::Ru
     responses((status = 201, description = "It is written down and begins, or goes on", body = AutoView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn begin(
     State(app): State<App>,
+    requester: Requester,
     Params(body): Params<types::AutoIn>,
 ) -> Result<(StatusCode, Json<AutoView>), ApiError> {
+    if body.no_sandbox {
+        requester.may(&app, "begin a pipeline without its sandbox")?;
+    }
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));
     let config = body.config;
     let (limits, pipeline) = (body.limits, config.pipeline);

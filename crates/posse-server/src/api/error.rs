@@ -18,6 +18,9 @@ use crate::pump::InputError;
 use crate::runs::{ClaimError, RunError};
 use crate::store::StoreError;
 
+/// What to do about a question that is in the way, whatever kind of question it is.
+const ANSWERS: &str = "`posse show` says which of `posse approve`, `posse deny` and `posse answer` answers it";
+
 /// What to do about a refusal that is due to where the request comes from.
 const OUTSIDE: &str = "do it in a shell outside of posse's terminals, or set `answers_from_terminals = true` under \
                        `[permissions]` in your config.toml";
@@ -307,22 +310,32 @@ impl ApiError {
                 InputError::Status(_) => (S::CONFLICT, "status", Some("look again before typing")),
                 InputError::MovedOn => (S::CONFLICT, "moved_on", Some("look again before typing")),
                 InputError::NoQuestion => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
+                InputError::NotTold => (S::GATEWAY_TIMEOUT, "not_told", Some("send it with `posse send`")),
                 InputError::KeysFromTerminal => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                 InputError::NoAgent => (S::CONFLICT, "no_agent", Some("type into it with `posse send`")),
                 InputError::Question(why) | InputError::NotAnswered(Unanswered { why, presses: 0 }) => match why {
                     NotAnswered::Changed => {
                         (S::CONFLICT, "question_changed", Some("`posse show` has the one that is open now"))
                     }
+                    NotAnswered::NotPlain | NotAnswered::NoSuchOption => (
+                        S::CONFLICT,
+                        "waiting",
+                        Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"),
+                    ),
+                    NotAnswered::NoWords => (
+                        S::CONFLICT,
+                        "no_words",
+                        Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"),
+                    ),
+                    NotAnswered::NoRefusal | NotAnswered::Unclear => {
+                        (S::CONFLICT, "waiting", Some("answer it in `posse attach`"))
+                    }
                     NotAnswered::FromTerminal => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                     NotAnswered::Vanished => (S::CONFLICT, "no_question", Some("`posse show` says what it does")),
                     NotAnswered::Widens => {
                         (S::CONFLICT, "widens", Some("if you mean it, choose it yourself in `posse attach`"))
                     }
-                    _ if matches!(error, InputError::Question(_)) => (
-                        S::CONFLICT,
-                        "waiting",
-                        Some("`posse approve` or `posse deny` answers it; so does `posse attach`"),
-                    ),
+                    _ if matches!(error, InputError::Question(_)) => (S::CONFLICT, "waiting", Some(ANSWERS)),
                     _ => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
                 },
                 InputError::NotAnswered(_) => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
@@ -330,9 +343,7 @@ impl ApiError {
                     (_, Left::Unknown) => {
                         (S::CONFLICT, "uncertain", Some("look at the terminal before sending it again"))
                     }
-                    (Why::Dialog(_), _) => {
-                        (S::CONFLICT, "waiting", Some("`posse approve` or `posse deny` answers the question"))
-                    }
+                    (Why::Dialog(_), _) => (S::CONFLICT, "waiting", Some(ANSWERS)),
                     (Why::Status(_) | Why::Epoch(_), _) => (S::CONFLICT, "status", Some("look again before sending")),
                     (Why::Busy, _) => (S::CONFLICT, "busy", Some("`posse wait` for it first")),
                     (Why::Typing, _) => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("look at it with `posse attach`")),

@@ -10,6 +10,7 @@ use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
+use super::requester::Requester;
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -36,8 +37,12 @@ pub(super) async fn list(State(app): State<App>, Params(query): Params<types::Ru
     responses((status = 201, description = "It is written down and begins, or goes on", body = PlanView), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn begin(
     State(app): State<App>,
+    requester: Requester,
     Params(body): Params<types::PlanIn>,
 ) -> Result<(StatusCode, Json<PlanView>), ApiError> {
+    if body.no_sandbox {
+        requester.may(&app, "begin a plan without its sandbox")?;
+    }
     let wanted = Wanted {
         file: body.file,
         directory: terminals::directory(&body.directory)?,
@@ -112,7 +117,12 @@ pub(super) async fn stop(
 /// If the plan does not run, the answer is written into its file, and the next run begins with it.
 #[utoipa::path(post, path = "/plans/answer", tag = "plans", request_body = types::TaskAnswerIn,
     responses((status = 200, description = "It is written down", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn answer(State(app): State<App>, Params(body): Params<types::TaskAnswerIn>) -> Answer<Success> {
+pub(super) async fn answer(
+    State(app): State<App>,
+    requester: Requester,
+    Params(body): Params<types::TaskAnswerIn>,
+) -> Answer<Success> {
+    requester.may(&app, "answer a task that asked")?;
     app.plans.answer(&body.file, &body.task, body.answer).await?;
     Ok(Json(Success { success: true }))
 }

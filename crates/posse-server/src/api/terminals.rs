@@ -1,6 +1,7 @@
 //! Terminals: make, look at, type into, end.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -11,6 +12,8 @@ use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_term::wire::MAX_INPUT;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::agents::{self, Asked};
 use super::params::{Id, Params};
@@ -19,10 +22,11 @@ use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
 use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
-use crate::record::{COMMAND, SHELL};
+use crate::record::{COMMAND, LogEvent, SHELL};
 use crate::tmux_server::TmuxServer;
 
 type Answer<T> = Result<Json<T>, ApiError>;
+type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
 
 /// How much output survives the daemon when nobody says otherwise.
 pub(crate) const RING: u32 = 1 << 20;
@@ -34,6 +38,12 @@ const TAIL_LINES: usize = 5;
 const FINDING: Duration = Duration::from_secs(20);
 /// How long a terminal may take to catch up with what its program has printed. The longest ring takes a second or two.
 const CATCHING_UP: Duration = Duration::from_secs(8);
+/// How long an agent may take to be ready for the reason of a refusal.
+const REASON_PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is tried again although no change of its status was seen.
+const REASON_RETRY: Duration = Duration::from_secs(2);
+/// The longest answer in words: it must fit on a screen to be seen there.
+const MAX_WORDS: usize = 1000;
 
 /// Whether the daemon is well
 #[utoipa::path(get, path = "/health", tag = "daemon",
@@ -265,12 +275,43 @@ pub(super) async fn approve(
     requester: Requester,
     Params(body): Params<types::AnswerIn>,
 ) -> Answer<types::Answered> {
-    let wish = match body.option {
-        None => Wish::Accept,
-        Some(0) => return Err(ApiError::Invalid("options are counted from 1".into())),
-        Some(option) => Wish::Option(option as usize - 1),
+    if body.text.is_some() || body.reason.is_some() {
+        return Err(ApiError::Invalid("words answer a question, and a reason goes with a refusal".into()));
+    }
+    let wish = body.option.map_or(Ok(Wish::Accept), option)?;
+    Ok(Json(answer(&app, id, requester, wish, None, body.dialog).await?))
+}
+
+/// Answer the question an agent asks
+///
+/// With one of its options, or in words where one of the options takes some.
+#[utoipa::path(post, path = "/terminals/{id}/answer", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
+    responses((status = 200, description = "It is answered, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+pub(super) async fn answer_question(
+    State(app): State<App>,
+    Id(id): Id,
+    requester: Requester,
+    Params(body): Params<types::AnswerIn>,
+) -> Answer<types::Answered> {
+    let (wish, text) = match (body.option, body.text, body.reason) {
+        (Some(number), None, None) => (option(number)?, None),
+        (None, Some(text), None) if text.chars().any(|c| !c.is_whitespace() && !c.is_control()) => {
+            if text.len() > MAX_WORDS {
+                return Err(ApiError::TooMuchInput(text.len()));
+            }
+            (Wish::Accept, Some(text))
+        }
+        _ => return Err(ApiError::Invalid("an answer is an option or a text".into())),
     };
-    answer(&app, id, requester, wish, body.dialog).await
+    Ok(Json(answer(&app, id, requester, wish, text, body.dialog).await?))
+}
+
+/// An option as people count them.
+fn option(number: u32) -> Result<Wish, ApiError> {
+    match number {
+        0 => Err(ApiError::Invalid("options are counted from 1".into())),
+        number => Ok(Wish::Option(number as usize - 1)),
+    }
 }
 
 /// Refuse the question an agent asks
@@ -282,10 +323,47 @@ pub(super) async fn deny(
     requester: Requester,
     Params(body): Params<types::AnswerIn>,
 ) -> Answer<types::Answered> {
-    if body.option.is_some() {
-        return Err(ApiError::Invalid("an option is chosen by approving".into()));
+    if body.option.is_some() || body.text.is_some() {
+        return Err(ApiError::Invalid("an option is chosen by approving, or by answering".into()));
     }
-    answer(&app, id, requester, Wish::Deny, body.dialog).await
+    let mut events = app.events.subscribe();
+    let answered = answer(&app, id, requester, Wish::Deny, None, body.dialog).await?;
+    if let Some(reason) = body.reason.filter(|reason| !reason.trim().is_empty()) {
+        let told = tell_reason(&app, id, &reason, &mut events);
+        tokio::time::timeout(REASON_PATIENCE, told).await.map_err(|_| InputError::NotTold)??;
+    }
+    Ok(Json(answered))
+}
+
+/// Sends the reason of a refusal as a prompt, as soon as the agent takes one. A refusal ends the turn of most agents;
+/// others go on, or ask something else first.
+async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut StatusEvents) -> Result<(), ApiError> {
+    let writer = WriterId(crate::random().max(1));
+    for sequence in 1.. {
+        let pump = find(app, id).await?;
+        let order = Order { text: reason.to_owned(), when: When::Quiet, ..Order::default() };
+        // A reason is a prompt. It must not become the answer to the next question.
+        let answerer = Answerer { who: Who::person(), allowed: false };
+        let sent = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply });
+        match sent.await.ok_or(ApiError::NoTerminal(id))? {
+            Ok(()) => return Ok(()),
+            Err(InputError::NotDelivered(Failure { left: Left::Nothing, .. }) | InputError::Question(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let _ = tokio::time::timeout(REASON_RETRY, status_change(id, events)).await;
+    }
+    Ok(())
+}
+
+/// Waits until the status of a terminal is another one, or may be.
+async fn status_change(id: TerminalId, events: &mut StatusEvents) {
+    loop {
+        match events.recv().await {
+            Ok(event) if event.terminal != Some(id) || event.kind != "status_changed" => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+            Ok(_) | Err(RecvError::Lagged(_)) => return,
+        }
+    }
 }
 
 async fn answer(
@@ -293,17 +371,18 @@ async fn answer(
     id: TerminalId,
     requester: Requester,
     wish: Wish,
+    words: Option<String>,
     question: String,
-) -> Answer<types::Answered> {
+) -> Result<types::Answered, ApiError> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
     let answerer = requester.answerer(app, id).await;
     let question = Some(question);
-    let done = pump.ask(|reply| pump::Command::Answer { wish, question, answerer, reply });
+    let done = pump.ask(|reply| pump::Command::Answer { wish, question, words, answerer, reply });
     let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(types::Answered { success: true, audit }))
+    Ok(types::Answered { success: true, audit })
 }
 
 /// How an agent's screen is read now: which rule holds, on which text, and what lost

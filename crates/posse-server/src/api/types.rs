@@ -211,6 +211,12 @@ pub struct AnswerIn {
     /// Choose this option, counted from 1.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub option: Option<u32>,
+    /// Answer in these words, where the question has an option that takes some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why it is refused: the agent's next prompt, once it is ready for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How a screen is read.
@@ -536,8 +542,8 @@ pub struct LogQuery {
 #[into_params(parameter_in = Query)]
 pub struct AuditQuery {
     pub run: Option<String>,
-    #[param(value_type = Option<String>)]
-    pub terminal: Option<TerminalId>,
+    /// By its id or its name.
+    pub terminal: Option<String>,
     /// Only what was written at this time or later.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -553,6 +559,9 @@ pub struct AuditEntry {
     pub at: Timestamp,
     #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub terminal: TerminalId,
+    /// The name of the terminal when it was answered.
+    #[serde(default)]
+    pub name: Option<String>,
     /// `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup`: a question of
     /// the start that was answered in advance.
     pub by: String,

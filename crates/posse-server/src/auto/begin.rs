@@ -1,6 +1,5 @@
 //! How a pipeline begins: what was asked for, made sure of before anything is written.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,12 +19,14 @@ use super::ledger::Ledger;
 use super::place::ground_of;
 use crate::api::App;
 use crate::backlog::Shelves;
-use crate::git::WorkTree;
+use crate::environment::Environment;
+use crate::git::{self, WorkTree};
 use crate::journal;
 use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::plans::entry::ConfigFile;
+use crate::project_files::make_directory;
 use crate::runs::Means;
 
 /// How long a daemon before us may take to be gone for good.
@@ -115,6 +116,8 @@ fn inside(path: &str) -> Result<(), AutoError> {
 /// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
 /// whatever is checked out meanwhile.
 pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoError> {
+    let git = |error: crate::git::GitError| AutoError::Wrong(error.to_string());
+    git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(git)?;
     let areas = Areas::open(ground_of(spec, state, None)).await?;
     if areas.root() != Path::new(&spec.directory) {
         let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
@@ -122,7 +125,6 @@ pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoEr
     }
     spec.branch = Some(areas.branch().to_owned());
     spec.settings.branch.clone_from(&spec.branch);
-    let git = |error: crate::git::GitError| AutoError::Wrong(error.to_string());
     let checked_out = match WorkTree::find(areas.root()).await.map_err(git)? {
         Some(tree) => tree.branch().await.map_err(git)?,
         None => None,
@@ -136,9 +138,9 @@ pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lo
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());
     let locked = journal::blocking(move || {
+        let wrong = |error: std::io::Error| AutoError::Wrong(error.to_string());
+        make_directory(Path::new(&directory), Path::new(&state)).map_err(wrong)?;
         let state = Path::new(&directory).join(state);
-        let wrong = |error: std::io::Error| AutoError::Wrong(format!("{}: {error}", state.display()));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).map_err(wrong)?;
         match posse_term::lock::acquire_for(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
             Err(LockError::Held(holder)) => Err(AutoError::Locked {

@@ -8,11 +8,10 @@ use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{PermissionProfile, Spawn};
 use posse_core::auto::words::DeedId;
-use posse_core::plan::prompt::{self, Handover};
 
 use super::entry::Spec;
 use super::place::Work;
-use crate::plans::briefing::{self as plans, Session, put};
+use crate::plans::briefing::{self as plans, PROMPT, Session, put};
 
 /// Names of everybody who ships with us.
 const OURS: [&str; 3] = ["coder", "code-reviewer", "validator"];
@@ -43,10 +42,6 @@ pub(super) struct Setting<'a> {
     pub(super) max_budget_usd: Option<f64>,
 }
 
-pub(super) fn nonce(spec: &Spec, id: &DeedId) -> String {
-    format!("{}-{id}", spec.id)
-}
-
 /// Who does it: the project's own agent of that name, else ours.
 pub(super) fn role(spec: &Spec, work: Work) -> Result<AgentFile, String> {
     plans::agent(&spec.agents, agent_of(work))
@@ -75,17 +70,9 @@ pub(super) fn write(
         .mode(0o700)
         .create(&results)
         .map_err(|error| format!("{}: {error}", results.display()))?;
-    let (report_file, nonce) = (results.join("result.json"), nonce(spec, id));
+    let (report_file, nonce) = (results.join("result.json"), plans::nonce(files)?);
     let prompt = prompt(&role, &report_file, &nonce);
-    put(&files.join("prompt.md"), &prompt)?;
-    let long = results.join("prompt.md");
-    let argument = match prompt::hand_over(prompt, &long.to_string_lossy()) {
-        Handover::Argument(argument) => argument,
-        Handover::File { argument, text } => {
-            put(&long, &text)?;
-            argument
-        }
-    };
+    put(&files.join(PROMPT), &prompt)?;
     let set = BTreeMap::from([
         ("POSSE_RUN_ID".to_owned(), nonce.clone()),
         ("POSSE_TASK_ID".to_owned(), work.as_str().to_owned()),
@@ -102,7 +89,7 @@ pub(super) fn write(
         area: setting.area,
         results: &results,
         set,
-        prompt: &argument,
+        prompt: &prompt,
         model: role.model.as_deref(),
         max_budget_usd: setting.max_budget_usd,
         writes: setting.writes.clone(),

@@ -31,6 +31,7 @@ use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
 use crate::backlog::{Found, edit, scan, text};
+use crate::git;
 use crate::plans::doing::read_report;
 use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
@@ -400,7 +401,7 @@ impl Doing {
             return Ok(Ran::Held(hold));
         }
         if !known && let Ok(spawn) = &order.spawn {
-            let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
+            let flags = spawn.argv.iter().skip(1).cloned().collect();
             let _ = self.told.send(Told::Entry(Entry::Launched {
                 id: id.clone(),
                 agent: briefing.agent.clone(),
@@ -417,6 +418,12 @@ impl Doing {
             }
         };
         let over = self.sessions.run(order, self.means.clone(), stop, hears).await;
+        let changed = git::check(self.spec.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
+        for what in changed {
+            let text = format!("while session {id} ran the repository was changed: {what}; posse does not use that");
+            let said = Entry::Said { level: posse_core::turn::Level::Warning, item: Some(id.item.clone()), text };
+            let _ = self.told.send(Told::Entry(said));
+        }
         Ok(Ran::Over(Box::new((over, briefing))))
     }
 

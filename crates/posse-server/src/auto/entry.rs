@@ -61,8 +61,7 @@ impl Spec {
 
     /// What sessions may do at most.
     pub(crate) fn policy(&self) -> Policy {
-        let commands = self.config.checks().into_iter().map(|gate| gate.command).collect();
-        Policy::configured(&self.config.sandbox, commands)
+        Policy::configured(&self.config.sandbox)
     }
 }
 

@@ -140,6 +140,11 @@ pub(super) fn existing(spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
         Err(error) => return Err(format!("{}: {error}", file.display())),
     };
     Ok(match Plan::read(&file.to_string_lossy(), &text) {
+        // Agents can write plans too, and posse runs gates outside of any sandbox.
+        Ok((plan, _)) if !plan.meta.gates.is_empty() => {
+            let problems = "`meta.gates` is not set by a planner: gates come from your own configuration".to_owned();
+            PlanFound::Invalid { problems }
+        }
         Ok(_) => PlanFound::Valid { hash: hash(&text) },
         Err(problems) => PlanFound::Invalid { problems: problems.to_string() },
     })

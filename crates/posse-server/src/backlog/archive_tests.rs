@@ -249,6 +249,7 @@ async fn what_cannot_be_done_changes_nothing() {
     let error = archive_it(&repo, &block, None).await.unwrap_err();
     assert!(matches!(error, ArchiveError::NotCommitted { .. }) && error.to_string().ends_with("no"), "{error}");
     fs::remove_file(repo.root.join(".git/hooks/pre-commit")).unwrap();
+    crate::git::guard::begin(&crate::environment::Environment::default(), &repo.root).unwrap();
     let before = commits(&repo);
     assert!(archive_it(&repo, &block, None).await.unwrap().unwrap().commit.is_some(), "the rest is done later");
     assert_eq!(commits(&repo), before + 1);

@@ -203,13 +203,13 @@ impl Areas {
     pub async fn open(ground: Ground) -> Result<Self, AreaError> {
         let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
         let Some(tree) = WorkTree::find(&directory).await? else {
-            let bare = git::ask(&directory, &["rev-parse", "--is-bare-repository"]).await;
-            return Err(match bare.as_deref() {
-                Ok("true") => AreaError::Bare(directory),
-                _ => AreaError::NoRepository(directory),
-            });
+            let bare = git::is_bare(&directory);
+            return Err(if bare { AreaError::Bare(directory) } else { AreaError::NoRepository(directory) });
         };
         let root = tree.root.clone();
+        if tree.is_bare()? {
+            return Err(AreaError::Bare(directory));
+        }
         let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(root)) };
         let target = match branch {
             None => tree.branch().await?.ok_or_else(|| AreaError::Detached(root.clone()))?,
@@ -316,11 +316,11 @@ impl Areas {
         Ok(self.tree_at(root).await?.filter(|tree| tree.root == root))
     }
 
-    /// The work tree that this is in. Git is asked only where the files do not say it.
+    /// The work tree that this is in, if it is one of this repository. A session may have put another repository there.
     async fn tree_at(&self, directory: &Path) -> Result<Option<WorkTree>, GitError> {
         match self.home.beside(directory) {
             Some(tree) => Ok(Some(tree)),
-            None => WorkTree::find(directory).await,
+            None => Ok(WorkTree::find(directory).await?.filter(|tree| tree.shares_with(&self.home))),
         }
     }
 
@@ -358,7 +358,8 @@ impl Areas {
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();
-        let arguments = ["diff", "--no-ext-diff", "--no-color", "--stat=100", &area.base, "--"];
+        let arguments =
+            ["diff", "--no-ext-diff", "--no-textconv", git::NOT_INSIDE, "--no-color", "--stat=100", &area.base, "--"];
         let stat = git::hear(&area.directory, None, &arguments, b"").await?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
         Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })

@@ -99,7 +99,7 @@ pub(super) fn spec(
         file,
         text,
     };
-    let policy = spec.policy(&plan);
+    let policy = spec.policy();
     for name in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
         let agent = briefing::agent(&spec.agents, name).map_err(PlanError::Wrong)?;
         // A profile that does not exist is found now, not when its first session is due.

@@ -13,7 +13,7 @@ use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sand
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
-use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, Handover, InPlace, ValidatorBrief};
+use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, InPlace, ValidatorBrief};
 use posse_core::plan::write_set;
 use posse_term::text_file;
 
@@ -80,7 +80,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
     let role = agent(&spec.agents, &launch.agent)?;
-    let policy = spec.policy(run.plan());
+    let policy = spec.policy();
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
     std::fs::DirBuilder::new()
@@ -91,7 +91,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let briefing = Briefing {
         report_file: results.join("result.json"),
         reports_in_file: id.part == Part::Work && profile.writes(),
-        nonce: format!("{}-{id}", spec.id),
+        nonce: nonce(files)?,
         spawn: Err(String::new()),
         given: files.join("plan.yaml"),
         copy: results.join("plan.yaml"),
@@ -103,17 +103,26 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         put(&briefing.given, &plan)?;
     }
     let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
-    put(&files.join("prompt.md"), &prompt)?;
-    let long = results.join("prompt.md");
-    let argument = match prompt::hand_over(prompt, &long.to_string_lossy()) {
-        Handover::Argument(argument) => argument,
-        Handover::File { argument, text } => {
-            put(&long, &text)?;
-            argument
-        }
-    };
-    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &argument);
+    put(&files.join(PROMPT), &prompt)?;
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt);
     Ok(Briefing { spawn, ..briefing })
+}
+
+/// What a session reads on standard input.
+pub(crate) const PROMPT: &str = "prompt.md";
+
+/// The word by which the report of a session is known to be its own. It is random, and the same for a session that goes on
+/// after a crash.
+pub(crate) fn nonce(files: &Path) -> Result<String, String> {
+    let path = files.join("nonce");
+    if let Ok(known) = std::fs::read_to_string(&path)
+        && known.len() == 32
+    {
+        return Ok(known);
+    }
+    let nonce = format!("{:016x}{:016x}", crate::random(), crate::random());
+    put(&path, &nonce)?;
+    Ok(nonce)
 }
 
 pub(crate) fn put(path: &Path, text: &str) -> Result<(), String> {
@@ -225,7 +234,7 @@ fn spawn(
     results: &Path,
     id: &RunId,
     (launch, run): (&Launch, &Run),
-    argument: &str,
+    prompt: &str,
 ) -> Result<Spawn, String> {
     let report = briefing.report_file.to_string_lossy().into_owned();
     let set = BTreeMap::from([
@@ -244,7 +253,7 @@ fn spawn(
         area: setting.area,
         results,
         set,
-        prompt: argument,
+        prompt,
         model: launch.model.as_deref(),
         max_budget_usd: run.money_left(),
         writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
@@ -301,4 +310,17 @@ pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
     let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
     check_flags(&spawn.argv[1..], &request, deliverables, real).map_err(|error| error.to_string())?;
     Ok(spawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_random_and_stays_the_same() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = nonce(one.path()).unwrap();
+        assert_eq!((first.len(), nonce(one.path()).unwrap()), (32, first.clone()), "also after a crash");
+        assert_ne!(nonce(other.path()).unwrap(), first);
+    }
 }

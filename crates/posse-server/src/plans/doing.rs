@@ -30,6 +30,7 @@ use super::session::{Order, Over, Sessions};
 use super::view::terminal_name;
 use super::words;
 use crate::child::{self, Leftovers};
+use crate::git;
 use crate::runs::Means;
 
 /// A check that takes longer has failed: whole test suites run in it.
@@ -199,7 +200,7 @@ impl Doing {
         if !self.sessions.is_known(&order.name, &order.files).await
             && let Ok(spawn) = &order.spawn
         {
-            let flags = spawn.argv.iter().skip(1).take_while(|word| *word != "--").cloned().collect();
+            let flags = spawn.argv.iter().skip(1).cloned().collect();
             let _ = self.told.send(Told::Entry(Entry::Launched {
                 run: id.clone(),
                 agent: launch.agent.clone(),
@@ -276,8 +277,12 @@ impl Doing {
     /// What it did to the user's checkout that it must not have done, if it worked there.
     async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, String> {
         let areas = self.areas.clone()?;
+        let changed = git::check(self.spec.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
+        let changed = changed
+            .into_iter()
+            .map(|what| format!("while it ran the repository was changed: {what}; posse does not use that"));
         let traces = areas.session_over(id, area).await.map_err(|error| error.to_string())?;
-        for note in traces.notes {
+        for note in changed.chain(traces.notes) {
             let text = format!("task {}: {note}", id.task);
             let _ = self.told.send(Told::Entry(Entry::Said { level: Level::Warning, text }));
         }

@@ -81,13 +81,16 @@ pub struct ConfigFile {
 impl Spec {
     /// Every command that checks work in this run.
     pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
-        self.config.gates(plan)
+        match self.item {
+            // Planned by a session: what it names is not run.
+            Some(_) => self.config.checks(),
+            None => self.config.gates(plan),
+        }
     }
 
     /// What sessions may do at most.
-    pub fn policy(&self, plan: &Plan) -> Policy {
-        let commands = self.gates(plan).into_iter().map(|gate| gate.command).collect();
-        Policy::configured(&self.config.sandbox, commands)
+    pub fn policy(&self) -> Policy {
+        Policy::configured(&self.config.sandbox)
     }
 }
 

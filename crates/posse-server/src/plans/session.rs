@@ -2,7 +2,7 @@
 //!
 //! It runs under the keeper like every program of ours, so it goes on when the daemon dies, and it is ended with all it
 //! started. What it says goes to files in a directory of its own: whoever comes later reads them from the beginning and
-//! knows all. It reads nothing (`posse session`). When it is over, that is written beside its files before anybody is told:
+//! knows all. It reads its prompt from a file, and nothing else (`posse session`). When it is over, that is written beside its files before anybody is told:
 //! a session is never started twice under one name.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -24,6 +24,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 
+use super::briefing::PROMPT;
 use super::facts::Facts;
 use super::said::SaidLog;
 use crate::api::{App, terminals};
@@ -160,7 +161,8 @@ impl Sessions {
         write_command(&order.files, spawn, environment.keys());
         let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
         let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
-        command.extend(["--out".into(), file("stream.jsonl"), "--err".into(), file("stderr.log"), "--".into()]);
+        command.extend(["--in".into(), file(PROMPT), "--out".into(), file("stream.jsonl")]);
+        command.extend(["--err".into(), file("stderr.log"), "--".into()]);
         command.extend(spawn.argv.iter().cloned());
         let creation = Creation {
             backend: Default::default(),
@@ -263,13 +265,10 @@ async fn heard_of(events: &mut broadcast::Receiver<Arc<LogEvent>>, terminal: Ter
 
 /// How it was started, for people: of the environment the names only, of the prompt a fingerprint.
 fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
-    let flags = spawn.argv.iter().take_while(|word| *word != "--");
-    let prompt = spawn.argv.iter().skip_while(|word| *word != "--").skip(1);
-    let hex =
-        |text: &String| Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let hashed = prompt.map(|prompt| format!("sha256:{}", hex(prompt)));
+    let hash: String = Sha256::digest(spawn.prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let told = serde_json::json!({
-        "argv": flags.cloned().chain(hashed).collect::<Vec<_>>(),
+        "argv": spawn.argv,
+        "prompt": format!("sha256:{hash}"),
         "directory": spawn.directory,
         "environment": variables.collect::<Vec<_>>(),
     });

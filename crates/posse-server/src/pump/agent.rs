@@ -10,7 +10,7 @@ use posse_agents::start::Confirmed;
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
-    Unanswered, Verified, Wish, identity, question, translate,
+    Unanswered, Wish, identity, question, translate,
 };
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
@@ -38,7 +38,7 @@ pub(crate) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order, Answerer),
     /// The open question answered; if one is named (`identity`), only that one.
-    Answer { wish: Wish, question: Option<String>, answerer: Answerer },
+    Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
 }
 
 /// Who hears how it went.
@@ -132,8 +132,6 @@ pub(super) struct Agent {
     /// The last rows of the screen while a question is open.
     tail: Vec<String>,
     cursor_row: Option<String>,
-    /// The input field, if there is one, is nothing but a row of text.
-    plain: bool,
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
     showing: Option<Showing>,
@@ -168,7 +166,6 @@ impl Agent {
             reading: None,
             tail: Vec::new(),
             cursor_row: None,
-            plain: false,
             composer_since: None,
             showing: None,
             work: None,
@@ -182,11 +179,7 @@ impl Agent {
     /// Looks at the screen. The reading goes into the terminal's life.
     pub(super) fn look(&mut self, screen: &Screen, colours: &dyn Painted, now: Mono) -> LifeEvent {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours: Some(colours) };
-        let mut reading = self.detector.read(look, &mut self.memo);
-        let plain = screen.cursor.filter(|_| reading.draft.is_none() && is_ready(reading.status));
-        let plain = plain.and_then(|(row, _)| self.detector.plain_draft(&screen.rows, usize::from(row)));
-        self.plain = plain.is_some();
-        reading.draft = reading.draft.or(plain);
+        let reading = self.detector.read(look, &mut self.memo);
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
@@ -274,7 +267,7 @@ impl Agent {
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
         let answerer = Answerer::allowed(Who::startup());
-        Some(Job { wanted: Wanted::Answer { wish, question, answerer }, by: By::Ourselves })
+        Some(Job { wanted: Wanted::Answer { wish, question, words: None, answerer }, by: By::Ourselves })
     }
 
     /// Takes on a job; one is done after the other.
@@ -357,13 +350,21 @@ impl Agent {
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
         let reading = self.reading.as_ref();
         let (decision, answerer) = match wanted {
-            Wanted::Answer { wish, question: named, answerer } => {
+            Wanted::Answer { wish, question: named, words, answerer } => {
                 let open = reading.and_then(question);
                 let also = answerer.who.by.also_answers();
                 // What is not the open question is left as it is, and refused.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
-                (Decision { also, ..Decision::new(question, wish) }, answerer)
+                let decision = Decision { also, ..Decision::new(question, wish) };
+                let in_words = |words: String| {
+                    let reading = reading.ok_or(NotAnswered::Vanished)?;
+                    decision.clone().in_words(&words, reading, &self.provider.keys)
+                };
+                match words.map(in_words) {
+                    Some(decision) => (decision.map_err(InputError::Question)?, answerer),
+                    None => (decision, answerer),
+                }
             }
             Wanted::Message(order, answerer) => match reading.map(|reading| translate(&order.text, reading)) {
                 Some(Meant::Refused(why)) => return Err(InputError::Question(why)),
@@ -414,10 +415,7 @@ impl Agent {
         let what = json!({ "characters": order.text.chars().count() });
         let prompt = if self.detector.has_composer() {
             let order = Order { composer_since: self.composer_since, ..order };
-            let submit = self.provider.submit.clone();
-            // Not today's agent: whether this program knows where a paste begins and ends is for it to say.
-            let submit = if self.plain && !bracketed { submit.unbracketed() } else { submit };
-            Prompt::new(order, submit, now)
+            Prompt::new(order, self.provider.submit.clone(), now)
         } else {
             Prompt::raw(&order.text, bracketed, now)
         };
@@ -438,7 +436,6 @@ impl Agent {
                     about_to_ask: life.about_to_ask(now),
                     echo: echo.as_deref(),
                     cursor_row: self.cursor_row.as_deref(),
-                    plain: self.plain,
                     printed,
                 })
             }
@@ -483,21 +480,13 @@ impl Agent {
         let Work { machine: Machine::Answer(answering), by, mut what } = self.work.take()? else { return None };
         let AnswerOver { decision, who, ended, life } = answering.over(result)?;
         let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
-        let another = matches!(&result, Ok(answered) if answered.verified == Verified::Another);
-        let again = another && self.reading.as_ref().and_then(question).as_ref() == Some(&decision.question);
-        if !again {
-            Showing::answered(&mut self.showing, &decision, presses);
-        }
+        Showing::answered(&mut self.showing, &decision, presses);
         what["audit"] = ended.of.into();
         let result = result.map(|_| ()).map_err(InputError::NotAnswered);
         let log = Some(("question_answered", with_result(what, &result)));
-        let life = result.is_ok().then_some(if again { LifeEvent::AskedAgain } else { life });
+        let life = result.is_ok().then_some(life);
         Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
     }
-}
-
-fn is_ready(status: Option<StatusKind>) -> bool {
-    matches!(status, Some(StatusKind::Idle | StatusKind::Completed))
 }
 
 fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {

@@ -47,7 +47,11 @@ impl Answering {
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
         let machine = Answer::new(self.decision.clone(), provider.keys.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
-        let answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
+        let mut answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
+        if let Some(words) = &self.decision.words {
+            answering.wish = "answer".into();
+            answering.chosen = Some(words.text.clone());
+        }
         (self.answerer.who.clone(), answering)
     }
 
@@ -142,6 +146,7 @@ mod tests {
         let note = audit::Note {
             at: Wall(0),
             terminal: posse_core::ids::TerminalId::from_random(1),
+            name: None,
             who,
             step: audit::Step::Answering(Box::new(entry)),
         };
@@ -156,7 +161,6 @@ mod tests {
             about_to_ask: false,
             echo: None,
             cursor_row: None,
-            plain: false,
             printed: 0,
         };
         assert_eq!(answering.handle(Event::Read(seen()), Mono::default()), [], "a dialog is given a moment");

@@ -215,7 +215,7 @@ impl Pump {
     }
 
     fn note(&self, who: Who, step: Step) -> Box<Note> {
-        Box::new(Note { at: crate::now(), terminal: self.id, who, step })
+        Box::new(Note { at: crate::now(), terminal: self.id, name: None, who, step })
     }
 
     /// An answer was written down under this number, or could not be.

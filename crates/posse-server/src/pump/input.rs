@@ -104,6 +104,7 @@ impl Pump {
                     | InputError::Question(_)
                     | InputError::NotAnswered(_)
                     | InputError::NotDelivered(_)
+                    | InputError::NotTold
                     | InputError::NoAgent => "agent",
                 };
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });

@@ -65,7 +65,7 @@ impl Scene {
     pub(super) fn answer(&self, question: Option<&str>) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
         let (reply, answer) = oneshot::channel();
         let question = question.map(str::to_owned);
-        let command = Command::Answer { wish: Wish::Accept, question, answerer: person(), reply };
+        let command = Command::Answer { wish: Wish::Accept, question, words: None, answerer: person(), reply };
         self.pump.send(Event::Command(command));
         answer
     }

@@ -56,6 +56,8 @@ pub(crate) enum InputError {
     NotDelivered(Failure),
     #[error("no agent is in this terminal")]
     NoAgent,
+    #[error("it was refused, but the agent was not ready for the reason within a minute")]
+    NotTold,
     #[error("these keys come from a process in a terminal, and could answer what the agent asks")]
     KeysFromTerminal,
 }
@@ -130,6 +132,8 @@ pub(crate) enum Command {
     Answer {
         wish: Wish,
         question: Option<String>,
+        /// Answer in these words instead of with an option.
+        words: Option<String>,
         answerer: Answerer,
         reply: oneshot::Sender<Result<Option<i64>, InputError>>,
     },

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::project_files::make_room;
 use posse_core::run::Spec;
 use posse_term::lock::{self, Holder, Lock, LockError};
 
@@ -33,13 +34,17 @@ impl Claim {
     /// For a run of the posse in this home.
     pub(super) async fn take(spec: &Spec, home: &Path) -> Result<Self, ClaimError> {
         let purpose = format!("run {} of the posse in {}", spec.id, home.display());
-        let tmp = Path::new(&spec.directory).join(".tmp");
+        let project = PathBuf::from(&spec.directory);
+        let state_file = PathBuf::from(&spec.state_file);
+        let tmp = project.join(".tmp");
         let mut beside = PathBuf::from(&spec.state_file).into_os_string();
         beside.push(".lock");
         let paths = [tmp.join("agent-responses.lock"), PathBuf::from(beside)];
         let taken = tokio::task::spawn_blocking(move || {
             let [responses, state] = paths;
-            super::files::ignore_in_git(&tmp).map_err(|error| ClaimError::Io { path: tmp, error })?;
+            super::files::ignore_in_git(&project).map_err(|error| ClaimError::Io { path: tmp, error })?;
+            let io = |error| ClaimError::Io { path: state_file.clone(), error };
+            make_room(&project, &state_file).map_err(io)?;
             Ok(Self { _locks: [hold(&purpose, &responses)?, hold(&purpose, &state)?] })
         });
         taken.await.unwrap_or_else(|error| {
@@ -51,8 +56,10 @@ impl Claim {
 
 fn hold(purpose: &str, path: &Path) -> Result<Lock, ClaimError> {
     let io = |error| ClaimError::Io { path: path.to_owned(), error };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(io)?;
+    // A link beside the file that is meant would be followed.
+    if path.is_symlink() {
+        let text = "it is a link, and posse writes only inside of the project: remove it";
+        return Err(io(std::io::Error::other(text)));
     }
     lock::acquire_for(purpose, path, PATIENCE).map_err(|error| match error {
         LockError::Held(holder) => ClaimError::Held { path: path.to_owned(), holder },

@@ -215,7 +215,8 @@ impl Doing {
         let gone = || AcceptFailure::Gone("it was deleted".into());
         let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
         let answerer = Answerer::allowed(who);
-        let answer = pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, answerer, reply });
+        let answer =
+            pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
@@ -286,7 +287,7 @@ impl Doing {
 
     /// What is the user's own in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
-        aftermath::snapshot(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
+        aftermath::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
             None
         })

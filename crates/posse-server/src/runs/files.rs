@@ -1,6 +1,6 @@
 //! The files of a run: what agents answer with, where that is kept, and the state file.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,17 +14,20 @@ use posse_term::text_file;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::project_files::{make_directory, make_room};
 use crate::watched_files::{Changed, WatchedFiles};
 
 /// More than is ever taken of an answer (`files::decode` cuts at 1 MB).
 const MOST: u64 = 2 << 20;
 
 /// Below the project.
+const TMP: &str = ".tmp";
 const RESPONSES: &str = ".tmp/agent-responses";
 
 /// Where the files of one run are.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
+    project: PathBuf,
     responses: PathBuf,
     archive: PathBuf,
     state_file: PathBuf,
@@ -34,6 +37,7 @@ impl RunFiles {
     pub(super) fn new(directory: &str, stamp: &str, state_file: &str) -> Self {
         let directory = Path::new(directory);
         Self {
+            project: directory.to_owned(),
             responses: directory.join(RESPONSES),
             archive: directory.join(".tmp").join(stamp),
             state_file: state_file.into(),
@@ -51,9 +55,10 @@ impl RunFiles {
 
     /// Makes the directories, again if somebody has removed them.
     pub(super) fn prepare(&self) -> io::Result<()> {
-        fs_err::create_dir_all(&self.responses)?;
-        fs_err::create_dir_all(&self.archive)?;
-        self.archive.parent().map_or(Ok(()), ignore_in_git)
+        for directory in [&self.responses, &self.archive] {
+            make_directory(&self.project, directory.strip_prefix(&self.project).unwrap_or(directory))?;
+        }
+        ignore_in_git(&self.project)
     }
 
     pub(super) fn response(&self, key: Key) -> PathBuf {
@@ -132,10 +137,7 @@ impl RunFiles {
             state.other.entry(name).or_insert(value);
         }
         let text = state.write();
-        let written = match self.state_file.parent() {
-            Some(parent) => fs_err::create_dir_all(parent),
-            None => Ok(()),
-        };
+        let written = make_room(&self.project, &self.state_file);
         if let Err(error) = written.and_then(|()| crate::serve::write_private(&self.state_file, text.as_bytes())) {
             tracing::warn!("the state file {} cannot be written: {error}", self.state_file.display());
         }
@@ -161,14 +163,14 @@ impl RunFiles {
     }
 }
 
-/// Makes the directory below which nothing is anybody's work: git need not see it.
-pub(super) fn ignore_in_git(tmp: &Path) -> io::Result<()> {
-    fs_err::create_dir_all(tmp)?;
-    let ignore = tmp.join(".gitignore");
-    if !ignore.exists() {
-        fs_err::write(ignore, "*\n")?;
+/// Makes the directory of a project below which nothing is anybody's work: git need not see it.
+pub(super) fn ignore_in_git(project: &Path) -> io::Result<()> {
+    make_directory(project, Path::new(TMP))?;
+    let mut options = std::fs::File::options();
+    match options.write(true).create_new(true).open(project.join(TMP).join(".gitignore")) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made?.write_all(b"*\n"),
     }
-    Ok(())
 }
 
 /// `None`: it is no regular file.

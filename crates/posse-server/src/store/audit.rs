@@ -1,15 +1,16 @@
 //! The audit in the database, and its head beside it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posse_core::audit::{Chain, Entry, Flaw, Head, Mark, Note, Row, Step, Verifier};
-use posse_core::ids::TerminalId;
+use posse_core::audit::{Chain, Entry, Flaw, Hash, Head, Mark, Note, Row, Step, Verifier};
 use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::writer::WriteError;
 use super::{StoreError, read_only};
+use crate::anchor::{Anchor, AnchorProblem};
 
 /// How often a check is begun anew because something was written meanwhile.
 const TRIES: usize = 20;
@@ -27,10 +28,11 @@ fn read_head(database: &Path) -> Option<Head> {
 pub(super) struct Ledger {
     chain: Chain,
     head: PathBuf,
+    anchor: Anchor,
 }
 
 impl Ledger {
-    pub(super) fn open(connection: &Connection, database: &Path) -> rusqlite::Result<Self> {
+    pub(super) fn open(connection: &Connection, database: &Path, mut anchor: Anchor) -> rusqlite::Result<Self> {
         let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, lossy(row, 1)?))).optional()?;
         // A hash that is none was tampered with; the chain goes on, and the check says so.
@@ -40,7 +42,17 @@ impl Ledger {
         if head.is_none_or(|head| head.end != last && head.before != Some(last)) && (last.seq > 0 || head.is_some()) {
             tracing::error!("the audit does not end where audit.head says; `posse audit verify` has the details");
         }
-        Ok(Self { chain: Chain::resume(head.as_ref(), last), head: head_path(database) })
+        let chain = Chain::resume(head.as_ref(), last);
+        // The daemon before this one may have been cut off between the entry and its anchor.
+        if last.seq > 0 && last == chain.head().end {
+            anchor.head(last);
+        }
+        Ok(Self { chain, head: head_path(database), anchor })
+    }
+
+    /// What keeps the audit from being anchored, if anything.
+    pub(super) fn anchor_problem(&self) -> AnchorProblem {
+        self.anchor.problem()
     }
 
     /// What is being added by one transaction.
@@ -64,6 +76,7 @@ impl Ledger {
         if ahead != self.chain {
             self.chain = ahead;
             self.settle();
+            self.anchor.head(ahead.head().end);
         }
     }
 
@@ -121,7 +134,8 @@ pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<Entry>
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditSlice {
     pub(crate) run: Option<String>,
-    pub(crate) terminal: Option<TerminalId>,
+    /// By its id or its name.
+    pub(crate) terminal: Option<String>,
     pub(crate) since: Option<Wall>,
     pub(crate) limit: usize,
 }
@@ -133,13 +147,12 @@ pub(crate) fn read_audit(path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, 
         let connection = read_only(path)?;
         let mut statement = connection.prepare(
             "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
-             (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2)
+             (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
              AND (?3 IS NULL OR entry ->> 'at' >= ?3) END ORDER BY seq DESC LIMIT ?4",
         )?;
-        let terminal = slice.terminal.map(|id| id.to_string());
         let (since, limit) = (slice.since.map(|since| since.0), slice.limit as i64);
         statement
-            .query_map(params![slice.run, terminal, since, limit], |row| Ok((lossy(row, 0)?, lossy(row, 1)?)))?
+            .query_map(params![slice.run, slice.terminal, since, limit], |row| Ok((lossy(row, 0)?, lossy(row, 1)?)))?
             .collect()
     };
     let rows = read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })?;
@@ -171,6 +184,18 @@ pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
     }
     let (verifier, entries, hash) = read;
     Ok(Checked { entries, hash, flaws: verifier.finish(head.as_ref()) })
+}
+
+/// The hashes of all entries, by number. What is no hash was tampered with, and is like no other. Blocking: for a thread
+/// that may wait.
+pub(crate) fn audit_hashes(path: &Path) -> Result<BTreeMap<i64, Hash>, StoreError> {
+    let read = || -> rusqlite::Result<BTreeMap<i64, Hash>> {
+        let connection = read_only(path)?;
+        let mut statement = connection.prepare("SELECT seq, hash FROM audit ORDER BY seq")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, lossy(row, 1)?)))?;
+        rows.map(|row| row.map(|(seq, hash)| (seq, hash.parse().unwrap_or(Hash::BEGINNING)))).collect()
+    };
+    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
 /// Text, also if someone has put there what is none.

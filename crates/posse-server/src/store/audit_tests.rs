@@ -3,9 +3,11 @@ use std::sync::mpsc::channel;
 
 use posse_core::audit::{Answering, Ended, Who};
 use posse_core::delivery::{Verified, Wish};
+use posse_core::ids::TerminalId;
 
 use super::super::{Change, Outcome, Writer, open};
 use super::*;
+use crate::anchor::Anchor;
 
 struct Home(tempfile::TempDir);
 
@@ -52,7 +54,7 @@ impl Home {
 fn note(terminal: u32, step: Step) -> Note {
     let run = (terminal == 1).then(|| "r1".to_owned());
     let who = Who { run, ..Who::person() };
-    Note { at: Wall(1000 + i64::from(terminal)), terminal: TerminalId::from_random(terminal), who, step }
+    Note { at: Wall(1000 + i64::from(terminal)), terminal: TerminalId::from_random(terminal), name: None, who, step }
 }
 
 fn answering(terminal: u32) -> Change {
@@ -81,7 +83,7 @@ fn written(writer: &Writer, changes: Vec<Change>) -> Vec<i64> {
 
 /// Two answers with their outcomes.
 fn four(home: &Home) {
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     for (terminal, of) in [(1, 1), (2, 3)] {
         assert_eq!(written(&writer, vec![answering(terminal)]), [of]);
         assert_eq!(written(&writer, vec![outcome(terminal, of)]), [of + 1]);
@@ -91,9 +93,12 @@ fn four(home: &Home) {
 #[test]
 fn entries_hang_together_over_restarts_and_retention() {
     let home = Home::new();
-    assert!(open(&home.database()).is_ok() && home.flaws().is_empty(), "an audit without entries is intact");
+    assert!(
+        open(&home.database(), Anchor::none()).is_ok() && home.flaws().is_empty(),
+        "an audit without entries is intact"
+    );
     four(&home);
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     assert_eq!(written(&writer, vec![answering(3), outcome(3, 5)]), [5, 6], "several at once");
     write(&writer, vec![Change::Trim { before: i64::MAX, keep: 0 }, Change::Drop(TerminalId::from_random(1))]);
     drop(writer);
@@ -110,7 +115,7 @@ fn a_part_of_it_can_be_read() {
     let seqs = |slice: AuditSlice| home.read(&slice).iter().map(|entry| entry.seq).collect::<Vec<_>>();
     let all = AuditSlice { limit: 100, ..AuditSlice::default() };
     assert_eq!(seqs(AuditSlice { run: Some("r1".into()), ..all.clone() }), [1, 2]);
-    assert_eq!(seqs(AuditSlice { terminal: Some(TerminalId::from_random(2)), ..all.clone() }), [3, 4]);
+    assert_eq!(seqs(AuditSlice { terminal: Some(TerminalId::from_random(2).to_string()), ..all.clone() }), [3, 4]);
     assert_eq!(seqs(AuditSlice { since: Some(Wall(1002)), ..all.clone() }), [3, 4]);
     assert_eq!(seqs(AuditSlice { since: Some(Wall(1003)), ..all.clone() }), [0; 0]);
     assert_eq!(seqs(AuditSlice { limit: 3, ..all }), [2, 3, 4], "the newest, in order");
@@ -151,7 +156,7 @@ fn who_takes_away_the_guard_is_found_out() {
         home.tamperer().execute(sql, []).unwrap();
         assert_eq!(home.flaws(), [flaw], "{sql}");
         // And it stays found out when posse goes on.
-        let (writer, _) = open(&home.database()).unwrap();
+        let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
         written(&writer, vec![answering(3)]);
         assert_eq!(home.flaws(), [flaw], "{sql}");
         assert!(!home.all().is_empty(), "what can be read is shown");
@@ -169,7 +174,7 @@ fn a_missing_head_is_not_made_up_for() {
         }
         let last = home.all().len() as i64;
         assert!(home.flaws().contains(&Flaw::Unvouched { entry: last }));
-        let (writer, _) = open(&home.database()).unwrap();
+        let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
         written(&writer, vec![answering(3)]);
         assert_eq!(home.flaws(), [Flaw::Unvouched { entry: last }]);
     }
@@ -179,7 +184,7 @@ fn a_missing_head_is_not_made_up_for() {
 fn rows_put_in_while_posse_runs_do_not_stop_it() {
     let home = Home::new();
     four(&home);
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     home.other().execute("INSERT INTO audit SELECT 5, entry, previous, hash FROM audit WHERE seq = 1", []).unwrap();
     assert_eq!(written(&writer, vec![answering(3)]), [6]);
     let flaws = home.flaws();
@@ -192,7 +197,7 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
     let home = Home::new();
     four(&home);
     let before = std::fs::read(home.head()).unwrap();
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     written(&writer, vec![answering(3)]);
     drop(writer);
     let (was, is): (Head, Head) = (
@@ -204,7 +209,7 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
     assert_eq!(home.flaws(), [], "committed");
     home.tamperer().execute("DELETE FROM audit WHERE seq = 5", []).unwrap();
     assert_eq!(home.flaws(), [], "not committed");
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     assert_eq!(written(&writer, vec![answering(4)]), [5], "its number is free");
     assert_eq!(home.flaws(), []);
 }
@@ -213,17 +218,17 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
 fn answers_without_an_outcome_are_found_after_a_crash() {
     let home = Home::new();
     four(&home);
-    let (writer, found) = open(&home.database()).unwrap();
+    let (writer, found) = open(&home.database(), Anchor::none()).unwrap();
     assert!(found.unfinished.is_empty());
     written(&writer, vec![answering(3)]);
     written(&writer, vec![answering(4)]);
     written(&writer, vec![outcome(3, 5)]);
     drop(writer);
-    let (writer, found) = open(&home.database()).unwrap();
+    let (writer, found) = open(&home.database(), Anchor::none()).unwrap();
     assert_eq!(found.unfinished.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [6]);
     written(&writer, vec![outcome(4, 6)]);
     drop(writer);
-    assert!(open(&home.database()).unwrap().1.unfinished.is_empty());
+    assert!(open(&home.database(), Anchor::none()).unwrap().1.unfinished.is_empty());
 }
 
 /// A directory in its place: the head cannot be written, however full the disk is.
@@ -231,7 +236,7 @@ fn answers_without_an_outcome_are_found_after_a_crash() {
 fn without_a_head_nothing_is_written() {
     let home = Home::new();
     four(&home);
-    let (writer, _) = open(&home.database()).unwrap();
+    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
     let (head, aside) = (home.head(), home.0.path().join("aside"));
     std::fs::rename(&head, &aside).unwrap();
     std::fs::create_dir(&head).unwrap();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::Change;
 use super::audit::{self, Ledger};
+use crate::anchor::AnchorProblem;
 use crate::record::Record;
 
 /// How often what the disk refused is tried again.
@@ -73,14 +75,21 @@ impl Batch {
 pub(crate) struct Writer {
     batches: Option<Sender<Batch>>,
     thread: Option<JoinHandle<()>>,
+    anchor_problem: AnchorProblem,
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection, ledger: Ledger) -> Self {
+        let anchor_problem = ledger.anchor_problem();
         let (batches, queue) = channel();
         let thread =
             std::thread::Builder::new().name("store".into()).spawn(move || run(connection, ledger, &queue)).ok();
-        Self { batches: Some(batches), thread }
+        Self { batches: Some(batches), thread, anchor_problem }
+    }
+
+    /// What keeps the audit from being anchored, if anything.
+    pub(crate) fn anchor_problem(&self) -> Option<String> {
+        self.anchor_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Written together or not at all; not tried again when the disk refuses.

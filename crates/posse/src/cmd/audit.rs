@@ -1,13 +1,17 @@
 //! `posse audit`: who answered which dialog, and whether the record of it is as it was written.
 
 use std::collections::HashMap;
+use std::io::Read;
+use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned, civil};
 use posse_core::ids::TerminalId;
+use posse_server::anchor::AnchorRule;
 use posse_server::api::types::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, Terminal};
 
-use crate::client::Client;
+use crate::client::{self, Client};
+use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, plain};
 
@@ -30,8 +34,19 @@ enum Command {
     /// Show the answers: who gave them, to what question, with which keys, and what became of it
     Show(Show),
     /// Check that no entry was changed, dropped, moved or added; says which, and fails, if one was
-    #[command(after_help = "Examples:\n  posse audit verify")]
-    Verify,
+    #[command(after_help = "\
+Examples:
+  posse audit verify
+  posse audit verify --anchor                          against the file that config.toml names
+  journalctl -t posse | posse audit verify --anchor -  against the system's log")]
+    Verify(Verify),
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    /// Compare it with what was anchored, too: in this file, `-` for standard input, or the one that config.toml names
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    anchor: Option<Option<PathBuf>>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -44,7 +59,7 @@ struct Show {
     /// Only those of this run
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Only those in this terminal; its id will do after it is gone
+    /// Only those in this terminal, by its id or its name; also after it is gone
     #[arg(long)]
     terminal: Option<String>,
     /// Only those since then: a time ago (90s, 10m, 2h, 3d), a time of today (14:30), a date, or both (2026-11-16T14:30)
@@ -56,11 +71,17 @@ struct Show {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if let Command::Verify(Verify { anchor: Some(file) }) = args.command {
+        return told(&anchored(file)?, ui);
+    }
     let mut client = Client::connect().await?;
     match args.command {
         Command::Show(show) => {
-            let terminal = terminal(&mut client, show.terminal.as_deref()).await?;
-            let entries: Vec<AuditEntry> = client.get(&query(&show, terminal)).await?;
+            let terminal = match &show.terminal {
+                Some(name) => Some(terminal(&mut client, name).await?),
+                None => None,
+            };
+            let entries: Vec<AuditEntry> = client.get(&query(&show, terminal.as_deref())).await?;
             let terminals: Vec<Terminal> = client.get("/terminals").await?;
             let names = terminals.into_iter().map(|one| (one.id, one.name.to_string())).collect();
             ui.answer(&entries, || text(&entries, &names, ui));
@@ -72,28 +93,66 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             }
             Ok(Exit::Ok)
         }
-        Command::Verify => {
-            let verdict: AuditVerdict = client.get("/audit/verify").await?;
-            let silent = verdict.intact && ui.quiet();
-            ui.answer(&verdict, || if silent { String::new() } else { judged(&verdict, ui) });
-            Ok(if verdict.intact { Exit::Ok } else { Exit::Failed })
+        Command::Verify(_) => told(&client.get("/audit/verify").await?, ui),
+    }
+}
+
+fn told(verdict: &AuditVerdict, ui: &Ui) -> Result<Exit, Error> {
+    let silent = verdict.intact && ui.quiet();
+    ui.answer(verdict, || if silent { String::new() } else { judged(verdict, ui) });
+    Ok(if verdict.intact { Exit::Ok } else { Exit::Failed })
+}
+
+/// Checks the audit against its anchor, without the daemon.
+fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
+    let places = client::places()?;
+    let file = match (file, Config::load()?.audit.anchor) {
+        (Some(file), _) | (None, Some(AnchorRule::File(file))) => file,
+        (None, Some(AnchorRule::Syslog(_) | AnchorRule::Command(_))) => {
+            return Err(Error::UsageHint {
+                message: "the audit is not anchored in a file that could be read here".into(),
+                hint: "give what was anchored: `journalctl -t posse | posse audit verify --anchor -`".into(),
+            });
         }
+        (None, None | Some(AnchorRule::Off)) => {
+            return Err(Error::UsageHint {
+                message: "the audit is not anchored".into(),
+                hint: "name a file, or set `anchor` under `[audit]` in config.toml".into(),
+            });
+        }
+    };
+    let mut given = None;
+    if file.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(Error::io("cannot read standard input"))?;
+        given = Some(text);
+    }
+    let read = || match &given {
+        Some(text) => Ok(text.clone()),
+        None => std::fs::read_to_string(&file),
+    };
+    posse_server::anchor::verify(&places, read).map_err(|error| Error::failed(error.to_string()))
+}
+
+/// The terminal that is meant, by its id or name. One that is gone is known by its entries alone.
+async fn terminal(client: &mut Client, name: &str) -> Result<String, Error> {
+    match client.find(name).await {
+        Ok(terminal) if terminal.name.as_str() == name => Ok(name.to_owned()),
+        Ok(terminal) => Ok(terminal.id.to_string()),
+        Err(Error::NoTerminal(_)) => {
+            let entries: Vec<AuditEntry> = client.get(&format!("/audit?limit=1&terminal={}", encoded(name))).await?;
+            if entries.is_empty() && name.parse::<TerminalId>().is_err() {
+                return Err(Error::NoTerminal(name.to_owned()));
+            }
+            Ok(name.to_owned())
+        }
+        Err(error) => Err(error),
     }
 }
 
-/// The terminal that is meant. One that is gone has no name any more, but its entries stay.
-async fn terminal(client: &mut Client, name: Option<&str>) -> Result<Option<TerminalId>, Error> {
-    let Some(name) = name else { return Ok(None) };
-    match (client.find(name).await, name.parse()) {
-        (Ok(terminal), _) => Ok(Some(terminal.id)),
-        (Err(Error::NoTerminal(_)), Ok(id)) => Ok(Some(id)),
-        (Err(error), _) => Err(error),
-    }
-}
-
-fn query(show: &Show, terminal: Option<TerminalId>) -> String {
+fn query(show: &Show, terminal: Option<&str>) -> String {
     let run = show.run.as_ref().map(|run| format!("&run={}", encoded(run)));
-    let terminal = terminal.map(|id| format!("&terminal={id}"));
+    let terminal = terminal.map(|terminal| format!("&terminal={}", encoded(terminal)));
     let since = show.since.map(|since| format!("&since={}", encoded(&since.to_string())));
     let filters: String = [run, terminal, since].into_iter().flatten().collect();
     format!("/audit?limit={}{filters}", show.lines)
@@ -163,6 +222,7 @@ fn text(entries: &[AuditEntry], names: &Names, ui: &Ui) -> String {
 }
 
 fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
+    let of_entry = entry.name.clone().unwrap_or_else(|| entry.terminal.to_string());
     let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
     let time = entry.at.to_zoned(TimeZone::system()).strftime("%F %T").to_string();
     let run = entry.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
@@ -178,7 +238,7 @@ fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
     };
     let what = entry.answering.as_ref().map_or("", |answering| &answering.wish);
     let who = plain(&format!("{who}{run}{turn}{count}"));
-    let (time, terminal) = (ui.paint(&time, Colour::Dim), ui.paint(&name(&entry.terminal), Colour::Bold));
+    let (time, terminal) = (ui.paint(&time, Colour::Dim), ui.paint(&plain(&of_entry), Colour::Bold));
     format!("{:>5} {time} {terminal} {who}: {what}", entry.seq).trim_end().to_owned()
 }
 

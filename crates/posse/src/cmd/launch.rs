@@ -1,13 +1,16 @@
 //! `posse launch`: start an agent, or any program, in a terminal of its own.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use posse_agents::launch::Mode;
 use posse_agents::profile::Profile;
+use posse_agents::start::If;
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
+use posse_server::providers::Providers;
 use posse_server::record::Backend;
 use posse_server::tmux_server::TmuxServer;
 use posse_term::text_file;
@@ -15,7 +18,7 @@ use posse_term::text_file;
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::ui::{Ui, trusts};
+use crate::ui::{Ui, plain, trusts};
 
 /// Start an agent, or any program, in a terminal of its own
 ///
@@ -105,11 +108,17 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     if args.mode == Some(Mode::Bypass) {
         ui.warn("It will not ask before it acts: whatever it decides to do here, it does.");
     }
-    if let Some(provider) = &args.provider
-        && !args.trust
-        && ui.interactive()
+    if let Some(provider) = args.provider.as_ref().filter(|_| !args.trust)
+        && asks_for_trust(provider)?
     {
-        let question = format!("May {provider} read, run and obey what is in {}?", create.working_directory);
+        let directory = &create.working_directory;
+        if !ui.interactive() || !std::io::stdin().is_terminal() {
+            return Err(Error::UsageHint {
+                message: format!("{provider} would ask whether it may trust {directory}, and nobody is here to answer"),
+                hint: "look at what is in there, and give --trust".into(),
+            });
+        }
+        let question = format!("May {provider} read, run and obey what is in {directory}?");
         create.trusted = trusts(question).await?;
     }
     let mut client = Client::connect().await?;
@@ -120,11 +129,20 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     ui.answer(&terminal, || format!("{}\n", terminal.id));
     if terminal.status.status == StatusKind::WaitingUserAnswer {
         let question = terminal.status.dialog.as_ref().map_or("something", |dialog| &dialog.title);
-        ui.say(&format!("{} asks: {question}. Answer it in `posse attach {}`", terminal.name, terminal.name));
+        let answers = super::ls::answers_to(&terminal, terminal.name.as_str());
+        ui.say(&format!("{} asks: {}; {answers} answers it", terminal.name, plain(question)));
     } else if ui.interactive() {
         ui.say(&format!("{} runs; look at it with `posse attach {}`", terminal.name, terminal.name));
     }
     Ok(Exit::Ok)
+}
+
+/// Whether this agent asks, in a directory that it does not know, if it may trust what is there. One that cannot be
+/// loaded is refused by the daemon, with the reason.
+fn asks_for_trust(provider: &str) -> Result<bool, Error> {
+    let loaded = Providers::new(client::places()?.providers()).load(provider);
+    let start = loaded.ok().and_then(|provider| provider.manifest.start.clone());
+    Ok(start.is_some_and(|start| start.answers.iter().any(|answer| answer.condition == If::Trusted)))
 }
 
 pub(crate) async fn launch(client: &mut Client, create: Create) -> Result<Terminal, Error> {

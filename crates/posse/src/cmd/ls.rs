@@ -1,6 +1,7 @@
 //! `posse ls`: the terminals there are. Also what plain `posse` shows.
 
 use clap::CommandFactory;
+use posse_core::delivery::Suggested;
 use posse_core::detect::dialog::short;
 use posse_core::status::{Exit, StatusKind, WaitingKind};
 use posse_server::api::types::{Terminal, Usage};
@@ -126,10 +127,10 @@ pub(super) fn named(terminal: &Terminal) -> String {
     terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
 }
 
-/// What accepts and what refuses the question of this terminal.
+/// What answers the question of this terminal. Only commands that can.
 pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
-    let question = named(terminal);
-    format!("`posse approve {called}{question}` or `posse deny {called}{question}`")
+    let status = &terminal.status;
+    Suggested::of(status.dialog.as_ref(), status.waiting_kind).commands(called, &named(terminal))
 }
 
 /// For those that wait, by name.

@@ -12,6 +12,7 @@ pub(super) mod log;
 pub(super) mod news;
 mod run;
 pub(super) mod said;
+pub(super) mod trust;
 mod usage;
 mod why;
 pub(super) mod words;
@@ -119,6 +120,9 @@ enum Command {
     /// What is configured for plans here, and where each value comes from
     #[command(after_help = "Examples:\n  posse plan config\n  posse plan config --default")]
     Config(configuration::Args),
+    /// Confirm the commands that the project's files name, and its git configuration
+    #[command(after_help = "Examples:\n  posse plan trust\n  posse plan trust plan.yaml")]
+    Trust(trust::Args),
     /// What sessions have used: money, tokens, time
     #[command(after_help = "Examples:\n  posse plan usage --since 7d")]
     Usage(usage::Args),
@@ -143,6 +147,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Config(args) => configuration::run(&args, ui),
+        Command::Trust(args) => trust::run(&args, ui),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
         Command::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),

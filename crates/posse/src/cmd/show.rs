@@ -1,6 +1,7 @@
 //! `posse show`: one terminal, and its screen.
 
 use posse_core::screen::Screen;
+use posse_core::visible;
 use posse_server::api::types::Terminal;
 use serde::Serialize;
 
@@ -72,6 +73,6 @@ fn text(shown: &Shown, ui: &Ui) -> String {
     let rule =
         "─".repeat(usize::from(t.size.cols()).min(crate::ui::window().map_or(80, |(_, cols)| usize::from(cols))));
     let rule = ui.paint(&rule, Colour::Dim);
-    text.push_str(&format!("{rule}\n{}{rule}\n", shown.screen.text()));
+    text.push_str(&format!("{rule}\n{}{rule}\n", visible::lines(&shown.screen.text())));
     text
 }

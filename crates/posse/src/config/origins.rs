@@ -47,6 +47,7 @@ const KEYS: &[Key] = &[
     Key { path: "tmux_server", rule: Rule::Variable("POSSE_TMUX_SERVER") },
     Key { path: "permissions.auto_accept", rule: Rule::Run("handoff.auto_accept_permissions") },
     Key { path: "permissions.answers_from_terminals", rule: Rule::FileOnly },
+    Key { path: "audit.anchor", rule: Rule::FileOnly },
     Key { path: "loop.provider", rule: Rule::Run("provider") },
     Key { path: "loop.mode", rule: Rule::Run("mode") },
     Key { path: "notifications.ntfy_topic", rule: Rule::Run("notifications.ntfy_topic") },
@@ -186,6 +187,7 @@ mod tests {
                 Rule::Run(path) => at(&usual, path).unwrap().clone(),
                 Rule::Variable("POSSE_BACKEND") => json!(posse_server::record::Backend::default()),
                 Rule::Variable(_) => json!("private"),
+                Rule::FileOnly if key.path == "audit.anchor" => json!(""),
                 Rule::FileOnly => json!(false),
             };
             assert_eq!(*value, truth, "{}", key.path);

@@ -71,9 +71,60 @@ fn trust(agent: &Agent, provider: &str) {
         (&"waiting_user_answer".into(), &"startup".into()),
         "{launched}"
     );
+    // By what the hint says, and by nothing else.
+    let shown = env.run(["show", "asks"]).ok();
+    assert!(shown.contains("posse approve asks"), "{shown}");
+    env.run(["approve", "asks"]).ok();
+    env.run(["wait", "asks", "--until", "idle", "--timeout", "60s"]).ok();
     env.run(["kill", "asks"]).ok();
+    let refused = env.run(["launch", provider, "--directory", home.directory.to_str().unwrap()]);
+    assert_eq!(refused.code, Some(64), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nobody is here to answer") && refused.stderr.contains("--trust"));
     let launched = home.launch_as(&env, provider, &["--trust"]);
     assert_eq!(launched["status"], "idle", "{launched}");
+}
+
+const QUESTION: &str = r#"{ tool = { name = "AskUserQuestion", input = { questions = [{ question = "Which database?", header = "Database", multiSelect = false, options = [{ label = "PostgreSQL", description = "Relational" }, { label = "SQLite", description = "Embedded" }] }] } } }"#;
+
+/// A question is answered with an option and in words, and a refusal carries its reason.
+#[test]
+fn claude_questions_are_answered_and_refusals_explained() {
+    let Some(agent) = or_skip(Agent::claude("2.1.325")) else { return };
+    let say = |text: &str| format!("[[turn]]\nsteps = [{{ text = \"{text}\" }}]\n");
+    let ask = format!("[[turn]]\nsteps = [{QUESTION}]\n");
+    let run = "[[turn]]\nsteps = [{ run = { command = \"echo other > other.txt\", escalated = true } }]\n";
+    let script = [ask.clone(), say("First."), ask, say("Second."), run.to_owned(), say("Third.")].concat();
+    let server = ModelServer::script(&script);
+    let home = agent.home(&server, &Options::default());
+    let env = env();
+    let launched = home.launch_as(&env, "claude_code", &["--trust"]);
+    let id = launched["id"].as_str().unwrap();
+    let asked = |text: &str| server.log().turns().any(|turn| format!("{turn:?}").contains(text));
+
+    env.run(["send", id, "ask me"]).ok();
+    wait(&env, id, "waiting_user_answer");
+    let refused = env.run(["approve", id]);
+    assert!(refused.stderr.contains("posse answer NAME --option N"), "{}", refused.stderr);
+    env.run(["answer", id, "--option", "2"]).ok();
+    wait(&env, id, "completed");
+    assert!(asked("SQLite"), "{:?}", server.log());
+
+    env.run(["send", id, "ask me again"]).ok();
+    wait(&env, id, "waiting_user_answer");
+    env.run(["answer", id, "Neither of these: use a file, always, 1 2 3."]).ok();
+    wait(&env, id, "completed");
+    assert!(asked("Neither of these: use a file, always, 1 2 3."), "{:?}", server.log());
+    let audit = env.run(["audit", "show", "--json"]).json();
+    let last = audit.as_array().unwrap().iter().rev().find(|entry| !entry["answering"].is_null()).unwrap();
+    assert_eq!(last["answering"]["wish"], "answer", "{last}");
+    assert_eq!(last["answering"]["chosen"], "Neither of these: use a file, always, 1 2 3.");
+
+    env.run(["send", id, "make a file"]).ok();
+    wait(&env, id, "waiting_user_answer");
+    env.run(["deny", id, "--reason", "Use the other directory."]).ok();
+    wait(&env, id, "completed");
+    assert!(asked("Use the other directory."), "{:?}", server.log());
+    assert!(!home.directory.join("other.txt").exists());
 }
 
 /// It asks nothing at its start.

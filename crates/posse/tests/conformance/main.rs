@@ -75,9 +75,9 @@ conformance! {
     claude_2_1_310: "claude_code-2.1.310", Embedded, [];
     claude_2_1_120: "claude_code-2.1.120", Embedded, [];
     codex_0_166: "codex-0.166.0", Embedded,
-        [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, tool_running, deny];
+        [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, tool_running, deny, popups, menus];
     codex_0_166_tmux: "codex-0.166.0", Tmux, [stalled, deny];
-    codex_0_160: "codex-0.160.1", Embedded, [];
-    codex_0_155: "codex-0.155.1", Embedded, [];
-    codex_0_130: "codex-0.130.0", Embedded, [];
+    codex_0_160: "codex-0.160.1", Embedded, [popups];
+    codex_0_155: "codex-0.155.1", Embedded, [answer, api_401];
+    codex_0_130: "codex-0.130.0", Embedded, [answer, api_401];
 }

@@ -88,7 +88,7 @@ const CODEX: &str = r#"
 fn a_turn(provider: &str, scenario: &str) {
     let env = env();
     let log = actor(&env, provider, scenario);
-    let launched = env.run(["launch", provider, "--name", "a", "--json"]).json();
+    let launched = env.run(["launch", provider, "--trust", "--name", "a", "--json"]).json();
     assert_eq!((&launched["status"], &launched["mode"]), (&"idle".into(), &"ask".into()), "{launched}");
 
     env.run(["send", "a", "what is it?"]).ok();
@@ -139,7 +139,7 @@ fn a_turn_of_codex() {
 fn an_error_of_the_service_is_an_error() {
     let env = env();
     actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "please fail"]).ok();
     let shown = wait(&env, "a", "error");
     assert!(shown["reason"].as_str().unwrap().contains("box.api_error"), "{shown}");
@@ -155,7 +155,17 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
     "#;
     let env = env();
     let log = actor(&env, "claude_code", scenario);
-    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    // Where nobody can be asked it is not even started.
+    let refused = env.run(["launch", "claude_code", "--name", "a"]);
+    assert_eq!(refused.code, Some(64), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nobody is here to answer") && refused.stderr.contains("--trust"));
+    assert_eq!(env.run(["ls", "--json"]).json(), serde_json::json!([]));
+    // Other programs can, and a person answers later.
+    let environment = serde_json::json!({ "PATH": std::env::var("PATH").unwrap() });
+    let body = serde_json::json!({
+        "provider": "claude_code", "name": "a", "working_directory": env.work(), "environment": environment,
+    });
+    let launched = env.http().post("/terminals", &body).unwrap().json();
     assert_eq!(launched["status"], "waiting_user_answer", "{launched}");
     assert_eq!(launched["waiting_kind"], "startup");
     for message in ["hello", "y"] {
@@ -164,7 +174,9 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
     }
     let closed = count(&log, "dialog_closed");
     assert_eq!(closed, 0, "a program does not accept this; a person may");
-    env.run(["approve", "a", "--option", "2"]).ok();
+    let hint = env.run(["ls"]).stderr;
+    assert!(hint.contains("posse approve a"), "{hint}");
+    env.run(["approve", "a"]).ok();
     wait(&env, "a", "idle");
 
     let launched = env.run(["launch", "claude_code", "--name", "b", "--trust", "--json"]).json();
@@ -177,7 +189,7 @@ fn a_missing_agent_says_how_to_get_it() {
     let env = env();
     fs::create_dir_all(env.places().providers()).unwrap();
     fs::write(env.places().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
-    let missing = env.run(["launch", "claude_code"]);
+    let missing = env.run(["launch", "claude_code", "--trust"]);
     assert!(missing.stderr.contains("no-such-claude") && missing.stderr.contains("npm install"), "{}", missing.stderr);
     let unknown = env.run(["launch", "claude"]);
     assert!(unknown.stderr.contains("claude_code"), "{}", unknown.stderr);
@@ -218,7 +230,7 @@ fn a_live_check_without_a_model_says_what_it_can() {
 fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     let env = env();
     let log = actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "danger"]).ok();
     let before = question(&env, "a");
     env.kill_daemon();
@@ -244,7 +256,7 @@ fn only_the_question_that_was_read_is_answered() {
     "#;
     let env = env();
     let log = actor(&env, "claude_code", scenario);
-    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     env.run(["send", "a", "go"]).ok();
     let first = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
     let approved = env.run(["approve", "a", "--question", &first[..4]]);
@@ -291,7 +303,7 @@ fn only_the_question_that_was_read_is_answered() {
 fn a_status_can_be_explained() {
     let env = env();
     actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     let explained = env.run(["explain", "a"]).ok();
     assert!(explained.contains("box.idle") && explained.contains("decided"), "{explained}");
     let screen = env.work().join("screen.txt");
@@ -311,12 +323,12 @@ fn a_status_can_be_explained() {
 #[test]
 fn an_agent_that_needs_a_profile_is_not_started_without() {
     let env = env();
-    let refused = env.run(["launch", "kiro_cli"]);
+    let refused = env.run(["launch", "kiro_cli", "--trust"]);
     assert!(refused.stderr.contains("needs a profile"), "{}", refused.stderr);
     // It knows its profiles itself; of ours there need be none of that name.
-    let missing = env.run(["launch", "kiro_cli", "--profile", "developer"]);
+    let missing = env.run(["launch", "kiro_cli", "--trust", "--profile", "developer"]);
     assert!(missing.stderr.contains("kiro-cli is not installed"), "{}", missing.stderr);
-    let unknown = env.run(["launch", "claude_code", "--profile", "developer"]);
+    let unknown = env.run(["launch", "claude_code", "--trust", "--profile", "developer"]);
     assert!(unknown.stderr.contains("no profile \"developer\""), "{}", unknown.stderr);
 }
 
@@ -339,7 +351,7 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("session_file = ['{{NO_SUCH}}/x', '{}/state-of-it.json']\n{text}", home.display()))
         .unwrap();
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "go"]).ok();
     let shown = wait(&env, "a", "waiting_user_answer");
     assert!(shown["reason"].as_str().unwrap().contains("session file"), "{shown}");
@@ -359,7 +371,7 @@ fn what_an_agent_writes_down_of_what_it_does_is_heard() {
     let events =
         "[[signals.events]]\nif = { type = \"broke\" }\nmeans = { says = \"failed\", class_from = \"of.what\" }\n";
     fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + events).unwrap();
-    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     let file = env.places().events().join(launched["id"].as_str().unwrap());
     let mut written = fs::OpenOptions::new().append(true).open(&file).unwrap();
     let mut breaks = |why: &str| {

@@ -57,7 +57,7 @@ fn database(env: &TestEnv) -> rusqlite::Connection {
 fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     let env = env();
     let log = actor(&env, "claude_code", CLAUDE);
-    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     assert_eq!(entries(&env), Vec::<Value>::new());
     intact(&env, 0);
     let shown = ask(&env);
@@ -113,7 +113,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     for (filter, value, expected) in [
         ("--terminal", id, 6),
         ("--terminal", "00000000", 0),
-        ("--run", "none & nothing", 0),
+        ("--terminal", "a", 6),
         ("--since", "1h", 6),
         ("--since", "2100-01-01", 0),
         ("--lines", "3", 3),
@@ -122,6 +122,11 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
         assert_eq!(shown.as_array().unwrap().len(), expected, "{filter} {value}: {shown:#}");
     }
     assert_eq!(env.run(["audit", "show", "--since", "soon"]).code, Some(64));
+    for (run, code, words) in [("none & nothing", 64, "a run id is"), ("12345678", 1, "there is no run 12345678")] {
+        let refused = env.run(["audit", "show", "--run", run]);
+        assert!(refused.code == Some(code) && refused.stderr.contains(words), "{run}: {}", refused.stderr);
+    }
+    assert_eq!(env.run(["audit", "show", "--terminal", "nobody"]).code, Some(1));
     let log = std::fs::read_to_string(env.places().log()).unwrap();
     assert!(log.contains(&format!("audit 1: person, terminal {id}, accept with 1\n  | ")), "{log}");
 }
@@ -148,7 +153,7 @@ fn a_question_of_the_start_is_audited_too() {
 fn what_somebody_does_to_it_is_found_and_named() {
     let env = env();
     actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for _ in 0..2 {
         ask(&env);
         env.run(["approve", "a"]).ok();
@@ -186,7 +191,7 @@ fn what_somebody_does_to_it_is_found_and_named() {
 fn an_answer_that_was_cut_off_is_accounted_for() {
     let env = env();
     let log = actor(&env, "claude_code", DEAF);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     ask(&env);
     let mut approve = env.command(["approve", "a"]).stderr(std::process::Stdio::null()).spawn().unwrap();
     when_written(&env, 1);
@@ -215,7 +220,7 @@ fn an_answer_that_was_cut_off_is_accounted_for() {
 fn no_answer_without_its_record() {
     let env = env();
     let log = actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     ask(&env);
     let head = env.places().database().with_file_name("audit.head");
     std::fs::create_dir(&head).unwrap();
@@ -243,7 +248,7 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
     "#;
     let env = env();
     let log = actor(&env, "claude_code", scenario);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for round in 0..ROUNDS {
         ask(&env);
         let silent = std::process::Stdio::null;

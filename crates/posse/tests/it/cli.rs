@@ -150,7 +150,7 @@ fn what_a_daemon_says_cannot_move_the_cursor() {
     });
     let ran = env.run(["ls"]);
     daemon.join().unwrap();
-    assert_eq!(ran.stderr, "error: a [2Jb\nhint: c [2J 2Jd\n");
+    assert_eq!(ran.stderr, "error: a\\u{1b}[2Jb\nhint: c\\u{1b}[2J\\u{9b}2Jd\n");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use posse_testkit::TestEnv;
+use posse_testkit::{PATIENCE, TestEnv};
 use serde_json::{Value, json};
 
 use crate::agents::{CLAUDE, actor, count, question, wait};
@@ -18,7 +18,7 @@ fn inside(env: &TestEnv, line: &str) -> (String, String) {
     fs::write(env.work().join("script"), script).unwrap();
     let line = "bash ./script > said 2>&1; echo $? > over.new; mv over.new over; cat";
     let terminal = env.run(["launch", "--name", "shell", "--", "bash", "-c", line]).ok();
-    let give_up = Instant::now() + Duration::from_secs(60);
+    let give_up = Instant::now() + PATIENCE;
     while !marker.exists() {
         assert!(Instant::now() < give_up, "it never ended: {}", fs::read_to_string(env.work().join("said")).unwrap());
         std::thread::sleep(Duration::from_millis(5)); // Nothing tells of a file alone.
@@ -48,9 +48,23 @@ fn audit(env: &TestEnv) -> Vec<Value> {
     env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
 }
 
+/// The audit once the last attempt has its outcome, which `posse send` does not wait for.
+#[track_caller]
+fn when_complete(env: &TestEnv) -> Vec<Value> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let entries = audit(env);
+        if entries.last().is_some_and(|entry| !entry["outcome"].is_null()) {
+            return entries;
+        }
+        assert!(Instant::now() < give_up, "it was never completed: {entries:#?}");
+        std::thread::sleep(Duration::from_millis(1)); // Nothing tells of an entry alone.
+    }
+}
+
 fn asking(env: &TestEnv) -> (std::path::PathBuf, Value) {
     let log = actor(env, "claude_code", CLAUDE);
-    let launched = env.run(["launch", "claude_code", "--name", "a", "--json"]).json();
+    let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     env.run(["send", "a", "danger"]).ok();
     question(env, "a");
     (log, launched["id"].clone())
@@ -69,7 +83,7 @@ fn an_answer_from_a_terminal_is_recorded_and_refused() {
         assert!(said.contains("answers_from_terminals = true"), "{line}: {said}");
         assert_eq!(count(&log, "dialog_closed"), 0, "{line}");
         let shell = env.run(["show", "shell", "--json"]).json();
-        let audit = audit(&env);
+        let audit = when_complete(&env);
         assert_eq!(audit.len(), 2, "{line}: {audit:#?}");
         let from = if line == ORPHAN { Value::Null } else { shell["id"].clone() };
         let first = &audit[0];
@@ -99,7 +113,7 @@ fn an_attempt_is_recorded_once_for_each_question() {
 fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
     let env = env();
     let log = actor(&env, "claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--name", "a"]).ok();
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     // Also before anything is asked: the keys would wait for the question.
     for line in ["posse send a --key 1", "posse send a --raw 1", "posse send a --no-enter 1"] {
         let (said, code) = inside(&env, line);
@@ -119,7 +133,7 @@ fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
     // Through `posse attach` in a terminal: the keys are refused, and the bell rings there.
     env.run(["launch", "--name", "shell", "--", env.posse_path().to_str().unwrap(), "attach", "a"]).ok();
     let shows = |text: &str| env.run(["output", "shell"]).stdout.contains(text);
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + PATIENCE;
     while !shows("Do you want to proceed?") {
         assert!(Instant::now() < give_up, "{}", env.run(["output", "shell"]).stdout);
         std::thread::sleep(Duration::from_millis(20)); // Only a screen tells.

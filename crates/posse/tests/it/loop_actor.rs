@@ -91,7 +91,7 @@ impl Scene {
 }
 
 fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
-    let launched = env.run(["launch", provider, "--name", name, "--json"]).json();
+    let launched = env.run(["launch", provider, "--trust", "--name", name, "--json"]).json();
     assert_eq!(launched["status"], "idle", "{launched}");
     launched["id"].as_str().unwrap().to_owned()
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agents;
+mod anchor;
 mod attach;
 mod audit;
 mod auto_items;
@@ -17,6 +18,7 @@ mod errors;
 mod faults;
 mod first_look;
 mod from_inside;
+mod invisible;
 mod loop_actor;
 mod loop_kills;
 mod loop_run;

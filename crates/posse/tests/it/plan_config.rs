@@ -1,6 +1,7 @@
 //! Plans and their configuration: what a project says, what it may not, and what happens to who tries.
 
 use std::fs;
+use std::process::Stdio;
 
 use crate::plan_run::{ONE, Scene, TWO, said};
 
@@ -155,4 +156,39 @@ fn init_writes_a_configuration_that_says_nothing() {
     scene.configure("test_command = 'mine'\n");
     let (code, text) = said(&scene.command(&["init", "second.yaml"]).output().unwrap());
     assert_eq!((code, scene.file(".posse/config.toml").as_deref()), (0, Some("test_command = 'mine'\n")), "{text}");
+}
+
+/// A command that a file of the project names is run only when the user has confirmed it, and again when it has changed.
+#[test]
+fn commands_of_a_project_need_a_yes() {
+    let scene = Scene::new(&ONE.replacen("meta: {", "meta: {gates: [{name: mine, cmd: 'touch ../gate-ran'}], ", 1));
+    scene.claude.play("t", "commit a a\nreport completed done");
+    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
+    let config = scene.env.work().join(".posse/config.toml");
+    fs::write(&config, "test_command = 'touch ../test-ran'\n").unwrap();
+    let posse = |arguments: &[&str]| {
+        let mut command = scene.env.command(["plan"]);
+        said(&command.args(arguments).env("PATH", scene.claude.path()).stdin(Stdio::null()).output().unwrap())
+    };
+    let plan = scene.plan.to_str().unwrap();
+    let (code, text) = posse(&["run", plan]);
+    assert_eq!(code, 1, "{text}");
+    for expected in ["touch ../test-ran", "touch ../gate-ran", "config.toml, test_command", "posse plan trust"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(scene.claude.sessions(), 0, "nothing was started");
+    let (code, text) = posse(&["trust", plan]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("confirmed: touch ../test-ran"), "{text}");
+    // An agent changes the file.
+    fs::write(&config, "test_command = 'touch ../evil-ran'\n").unwrap();
+    let (code, text) = posse(&["run", plan]);
+    assert!(code == 1 && text.contains("touch ../evil-ran") && !text.contains("gate-ran"), "{text}");
+    fs::write(&config, "test_command = 'touch ../test-ran'\n").unwrap();
+    let (code, text) = posse(&["run", plan]);
+    assert_eq!(code, 0, "{text}");
+    // And a session cannot confirm.
+    let mut command = scene.env.command(["plan", "trust"]);
+    let (code, text) = said(&command.env("POSSE_TASK_ID", "t").stdin(Stdio::null()).output().unwrap());
+    assert!(code == 1 && text.contains("a session of a plan cannot confirm"), "{text}");
 }

@@ -50,6 +50,12 @@ impl Scene {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        if let ["run", file, ..] = arguments
+            && !arguments.contains(&"--dry-run")
+        {
+            // The user has confirmed what the project's files name. A plan that is not valid is told of by the command itself.
+            let _ = self.env.command(["plan", "trust", file]).stdin(Stdio::null()).output().unwrap();
+        }
         let mut command = self.env.command(["plan"]);
         command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
         command
@@ -142,10 +148,11 @@ fn a_plan_is_carried_out_and_merged() {
     assert!(plan.contains("cost_usd: 0.25"), "{plan}");
 
     let first = scene.claude.called("1.1", 1).unwrap();
-    assert_eq!(first.stdin, "/dev/null");
+    assert!(first.stdin.ends_with("/prompt.md"), "{}", first.stdin);
+    assert!(!first.arguments.iter().any(|word| word.contains(first.prompt())), "{:?}", first.arguments);
     assert_eq!(first.variable("CLAUDECODE"), None);
     assert_eq!(first.flag("--permission-mode"), Some("acceptEdits"));
-    assert_eq!(first.arguments[first.arguments.len() - 2], "--", "no list swallows the prompt: {first:?}");
+    assert_eq!(first.arguments.last().unwrap(), "--print", "no list is open at the end: {first:?}");
     assert_ne!(first.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
     assert!(!first.arguments.contains(&scene.env.work().to_str().unwrap().to_owned()), "{first:?}");
     assert!(first.prompt().contains("Write the file a.") && first.prompt().contains("fresh start"), "{first:?}");
@@ -325,8 +332,12 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
-    assert_eq!((validator.stdin.as_str(), validator.variable("CLAUDECODE")), ("/dev/null", None));
-    assert_eq!(validator.arguments[validator.arguments.len() - 2], "--", "{:?}", validator.arguments);
+    assert!(
+        validator.stdin.ends_with("/prompt.md") && validator.variable("CLAUDECODE").is_none(),
+        "{}",
+        validator.stdin
+    );
+    assert_eq!(validator.arguments.last().unwrap(), "--print", "{:?}", validator.arguments);
     assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }

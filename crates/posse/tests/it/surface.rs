@@ -44,6 +44,7 @@ const TERMINALS: &[Row] = &[
     ("logs", TheAnswer, 0),
     ("approve agent", Nothing, 0),
     ("deny agent", Nothing, 0),
+    ("answer agent --option 1", Nothing, 0),
     ("explain agent", TheAnswer, 0),
     ("audit show", TheAnswer, 0),
     ("audit verify", Nothing, 0),
@@ -82,6 +83,7 @@ const PLAN: &[Row] = &[
     ("plan run --dry-run PLAN", TheAnswer, 0),
     ("plan flags coder", TheAnswer, 0),
     ("plan config", TheAnswer, 0),
+    ("plan trust PLAN", TheAnswer, 0),
     ("plan run PLAN", TheEnd, 7),
     ("plan answer PLAN t blue", Nothing, 0),
     ("plan stop PLAN now", Nothing, 0),
@@ -235,9 +237,9 @@ fn terminals_and_what_is_around_them() {
         let env = env();
         let asks = "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \"ls\" } }]\n";
         actor(&env, "claude_code", asks);
-        env.run(["launch", "claude_code", "--name", "agent"]).ok();
+        env.run(["launch", "claude_code", "--trust", "--name", "agent"]).ok();
         walk(tone, TERMINALS, &env, &own_path(), |line| {
-            if matches!(leaf(line).as_str(), "approve" | "deny") {
+            if matches!(leaf(line).as_str(), "approve" | "deny" | "answer") {
                 env.run(["send", "agent", "go"]).ok();
                 wait(&env, "agent", "waiting_user_answer");
             }

@@ -136,7 +136,7 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("sandbox.permission_mode", "permission modes follow from the profile; `posse plan flags AGENT` shows them"),
 ];
 
-const POLICIES: [&str; 5] = ["none", "read_only", "exploration", "build_test", "full"];
+const POLICIES: [&str; 3] = ["none", "read_only", "full"];
 
 impl Kind {
     /// The value in the form in which it is kept.

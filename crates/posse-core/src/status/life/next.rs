@@ -58,19 +58,14 @@ impl Life {
         let unheard = word.is_some_and(|word| word.by == Speaker::Us(PROMPTED))
             && self.said[Source::SessionFile as usize].is_some();
         let fresh = starting && self.turns == Turns::None;
-        let against = Against { word, standing, fresh, starting, unheard };
+        let plain = self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready);
+        let against = Against { word, standing, fresh, starting, unheard, plain };
         let due = weigh::due(seen, against);
         let rule = Why::Rule(&seen.rule);
         match seen.says {
             Says::Nothing => None,
             Says::Busy if self.just_started(seen.since) => {
                 Some((due?.max(seen.since + LAG), next(StatusKind::Processing, rule)))
-            }
-            Says::Working | Says::Busy
-                if self.is_stirring(Source::Title) && (seen.says == Says::Busy || seen.was_hidden) =>
-            {
-                let lasts = if seen.was_hidden { weigh::STAND } else { weigh::STIR };
-                Some((due?.max(seen.since + lasts), next(StatusKind::Processing, rule)))
             }
             Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
             Says::Failed | Says::Empty => Some((due?, next(StatusKind::Error, rule))),
@@ -80,9 +75,7 @@ impl Life {
             }
             Says::Quiet if is_ready(self.status.kind) => {
                 // Someone said that the turn is over, someone else that it is not, and the answer goes on.
-                let progress = self.said[Source::Progress as usize] == Some(Claim::Working);
-                let moves = standing > usize::from(progress)
-                    && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
+                let moves = standing > 0 && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
                 let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
                 // Otherwise only what we call it changes.
                 Some((seen.since, if moves { going_on() } else { next(self.ready_kind(), rule) }))
@@ -110,9 +103,6 @@ impl Life {
             (Speaker::Agent(source), Claim::Working) if self.just_started(word.at) => {
                 Some((word.at + LAG, next(StatusKind::Processing, Why::Said(source, &word.claim))))
             }
-            (Speaker::Agent(source), Claim::Working) if shows != Says::Working && self.is_stirring(source) => {
-                Some((word.at + weigh::STIR, next(StatusKind::Processing, Why::Said(source, &word.claim))))
-            }
             // Said while a question was on the screen, and the question is gone.
             (Speaker::Agent(source), Claim::Asking(kind)) if self.status.dialog.is_some() => {
                 let why = Why::Said(source, &word.claim);
@@ -133,6 +123,7 @@ impl Life {
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
+                            _ if source == Source::Title => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source) => Some(LAG),
                             1 => Some(weigh::DOUBT),

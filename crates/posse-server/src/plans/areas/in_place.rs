@@ -72,7 +72,7 @@ impl Areas {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
-        let (_, changes) = self.fit().await?;
+        self.fit().await?;
         let now = self.uncommitted().await?;
         let mut loose = match earlier {
             Some(earlier) => note::read(&earlier.state.join("loose.json"))?.unwrap_or_default(),
@@ -83,15 +83,34 @@ impl Areas {
         if !allow_dirty && !users.is_empty() {
             return Err(AreaError::NotClean { directory: self.root.clone(), files: named(&users) });
         }
-        let dirty_inside = |change: &&Change| change.repository && change.tracked && users.contains(&change.path);
-        if let Some(change) = changes.iter().find(dirty_inside) {
-            return Err(AreaError::DirtySubmodule(change.path.clone()));
+        if let Some(path) = self.dirty_submodule().await? {
+            return Err(AreaError::DirtySubmodule(path));
         }
         self.small_enough(&now)?;
         if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
             self.inherit_plan_base(&earlier.state)?;
         }
         self.write_loose(&loose)
+    }
+
+    /// A repository within this one that has changes of its own. Git is not let into it by itself: it would obey the
+    /// configuration in there.
+    async fn dirty_submodule(&self) -> Result<Option<GitPath>, AreaError> {
+        let said = git::hear(&self.root, None, &["ls-files", "--stage", "-z"], b"").await?;
+        for line in said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
+            let Some(path) = line.splitn(2, |byte| *byte == b'\t').nth(1) else { continue };
+            let path = GitPath(path.to_vec());
+            let root = on_disk(&self.root, &path);
+            if root.join(".git").symlink_metadata().is_err() {
+                continue;
+            }
+            if let Some(tree) = WorkTree::find(&root).await?.filter(|tree| tree.root == root)
+                && !tree.status().await?.is_empty()
+            {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
 
     /// The checkout, if a session can begin in it.
@@ -382,7 +401,8 @@ impl Areas {
         files.dedup();
         let shown: Vec<GitPath> = dirty.iter().chain(&start.own).cloned().collect();
         let shown = self.tree_with(&tree, &shown, &changes).await?;
-        let arguments = ["diff", "--no-ext-diff", "--no-color", "--stat=100", &area.base, &shown, "--"];
+        let arguments =
+            ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--stat=100", &area.base, &shown, "--"];
         let stat = git::hear(&self.root, None, &arguments, b"").await?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
         Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })

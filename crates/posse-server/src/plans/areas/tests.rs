@@ -83,6 +83,8 @@ impl Repo {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        // It is there before the run begins.
+        crate::git::guard::begin(&crate::environment::Environment::default(), &self.root).unwrap();
     }
 
     pub(crate) fn status(&self) -> String {

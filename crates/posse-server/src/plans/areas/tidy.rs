@@ -284,9 +284,13 @@ impl Areas {
     /// Git looks once more whether the directory is clean, and whether this is still the last commit.
     async fn remove(&self, note: &Note, last: Option<&str>) -> Result<(), AreaError> {
         if note.in_place.is_none() && self.knows(&note.directory).await? {
-            // The user may not want to be told of new files. They are work all the same.
-            let all = "status.showUntrackedFiles=all";
-            let arguments = ["-c", all, "worktree", "remove", "--", text(&note.directory)?];
+            // By force, because git would look by a git of its own whether it is clean, which obeys what a session wrote.
+            if let Some(tree) = self.tree_in(&note.directory).await?
+                && let Some(why) = uncommitted(Some(&tree)).await?
+            {
+                return Err(GitError::Failed { command: "worktree".into(), words: why.to_string() }.into());
+            }
+            let arguments = ["worktree", "remove", "--force", "--", text(&note.directory)?];
             git::write_files(&self.root, &arguments).await?;
         }
         if let Some(last) = last {

@@ -1,6 +1,8 @@
 //! Menus, popups and views that a person opens while nothing goes on. The agent asks nobody anything: whatever stands on
 //! the screen, the status stays what it was.
 
+mod codex;
+
 use super::{Act, Scenario, prompt, scenario, turn};
 use crate::conformance::subject::Maker;
 
@@ -14,7 +16,8 @@ pub(super) fn all(maker: Maker) -> Vec<Scenario> {
         Maker::Claude => {
             vec![popups(), fresh_menus(), menus(), transcript(), transcript_while_busy(), menu_while_busy()]
         }
-        _ => Vec::new(),
+        Maker::Codex => codex::all(),
+        Maker::Opencode | Maker::Qwen => Vec::new(),
     }
 }
 

@@ -14,6 +14,7 @@ use super::{Where, draw, dry_run, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::follow::{Follower, OnSignal};
 use crate::cmd::plan::configuration::{self, Loaded};
+use crate::cmd::plan::trust;
 use crate::cmd::{launch, plan};
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -81,6 +82,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         ui.warn("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
     }
     configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
+    trust::ensure(&configured, None, &args.place.project()?, ui).await?;
     let body = args.wanted(sandbox, configured, asked)?;
     let mut client = Client::connect().await?;
     let view: AutoView = match client.post("/auto", &body, Repeat::Safe).await {

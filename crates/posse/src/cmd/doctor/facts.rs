@@ -108,6 +108,8 @@ pub(super) struct Limits {
     pub(super) processes: Option<u64>,
     /// In use, and how many there may be.
     pub(super) terminals: Option<(u64, u64)>,
+    /// A process may type into its own terminal (`TIOCSTI`).
+    pub(super) types_into_itself: bool,
 }
 
 #[derive(Clone, Debug)]

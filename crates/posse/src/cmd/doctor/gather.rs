@@ -172,6 +172,8 @@ fn limits() -> Limits {
         open_files: getrlimit(Resource::Nofile).current,
         processes: getrlimit(Resource::Nproc).current,
         terminals: number("/proc/sys/kernel/pty/nr").zip(number("/proc/sys/kernel/pty/max")),
+        // Kernels before 6.2 have no such file, and always allow it.
+        types_into_itself: number("/proc/sys/dev/tty/legacy_tiocsti") != Some(0),
     }
 }
 

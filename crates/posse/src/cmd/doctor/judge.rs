@@ -286,7 +286,13 @@ fn limits(limits: &Limits) -> Vec<Line> {
             }
         }
     };
-    vec![files, processes, terminals]
+    let input = if limits.types_into_itself {
+        let says = "a process in a terminal can type into it, and so answer what its agent asks (TIOCSTI)";
+        warn(AREA, "terminal input", says, "`sysctl dev.tty.legacy_tiocsti=0` as root, from Linux 6.2 on")
+    } else {
+        ok(AREA, "terminal input", "only from outside the terminal")
+    };
+    vec![files, processes, terminals, input]
 }
 
 fn daemon(daemon: &Daemon, keeper: &Process, ours: &str) -> Line {

@@ -28,7 +28,12 @@ fn well() -> Facts {
         places: Ok(vec![Directory { path: "/home/me/posse".into(), found: Found::Fine }]),
         configuration: Configuration::Absent("/home/me/config.toml".into()),
         writable_by_others: Vec::new(),
-        limits: Limits { open_files: Some(1024), processes: None, terminals: Some((12, 4096)) },
+        limits: Limits {
+            open_files: Some(1024),
+            processes: None,
+            terminals: Some((12, 4096)),
+            types_into_itself: false,
+        },
         daemon: Daemon::Answers { pid: 7, version: "0.1.0".into(), problem: None },
         keeper: Process::Runs(Some(holder())),
         database: Condition::Sound,
@@ -182,6 +187,8 @@ const CASES: &[Case] = &[
     case(|f| f.limits.terminals = Some((4090, 4096)), "terminals", Warn, "4090 of 4096", "pty/max"),
     case(|f| f.limits.terminals = Some((4096, 4096)), "terminals", Bad, "4096 of 4096", "pty/max"),
     case(|f| f.limits.terminals = None, "terminals", Fine, "unknown", ""),
+    case(|_| {}, "terminal input", Fine, "only from outside", ""),
+    case(|f| f.limits.types_into_itself = true, "terminal input", Warn, "TIOCSTI", "legacy_tiocsti=0"),
     // Daemon and keeper.
     case(|_| {}, "daemon", Fine, "process 7, version 0.1.0", ""),
     case(|f| f.daemon = answers("0.0.9", None), "daemon", Warn, "this is 0.1.0", "replaced by the next command"),

@@ -9,7 +9,7 @@ use posse_server::runs::view::RunView;
 
 use crate::client::Client;
 use crate::cmd::follow::Window;
-use crate::cmd::ls::{asked, named};
+use crate::cmd::ls::{answers_to, asked};
 use crate::error::Error;
 use crate::foot::Row;
 use crate::ui::{Colour, age, colour_of, plain};
@@ -64,8 +64,7 @@ fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, colu
     let of_role = |id: &TerminalId| terminals.iter().find(|terminal| terminal.id == *id);
     let asking = view.terminals.values().filter_map(of_role).find(|terminal| asked(terminal).is_some());
     if let Some(terminal) = asking.filter(|_| !view.auto_accept) {
-        let question = named(terminal);
-        let text = format!("  `posse approve {}{question}` answers it, or `posse deny`", terminal.id);
+        let text = format!("  {} answers it", answers_to(terminal, terminal.id.as_str()));
         picture.push(vec![(text, Some(Colour::Yellow))]);
     }
     let lines: Vec<&str> = tail.lines().filter(|line| says_something(line)).collect();

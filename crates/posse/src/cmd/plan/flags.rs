@@ -30,8 +30,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let loaded = configuration::load(Path::new("."))?;
     let config = loaded.config();
     let sandbox = loaded.sandbox(args.no_sandbox, ui)?;
-    let commands = config.checks().into_iter().map(|gate| gate.command).collect();
-    let policy = Policy::configured(&config.sandbox, commands);
+    let policy = Policy::configured(&config.sandbox);
     let file = agent(Path::new("."), &args.agent, config)?;
     let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
     let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };

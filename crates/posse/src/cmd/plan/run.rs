@@ -17,6 +17,7 @@ use super::configuration::{self, Loaded};
 use super::dry_run;
 use super::follow::PlanRun;
 use super::news::Sessions;
+use super::trust;
 use crate::client::{self, Client, Repeat};
 use crate::cmd::follow::Follower;
 use crate::cmd::launch;
@@ -141,7 +142,11 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         return Ok(Exit::Invalid);
     }
     configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
-    if let Some((_, view)) = super::running(&args.file).await? {
+    let running = super::running(&args.file).await?;
+    if running.is_none() {
+        trust::ensure(&configured, Some(&args.file), &args.directory, ui).await?;
+    }
+    if let Some((_, view)) = running {
         args.join(&view)?;
         ui.say(&format!("run {} of this plan goes on already; this command follows it", view.id));
     }

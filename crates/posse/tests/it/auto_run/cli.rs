@@ -8,6 +8,8 @@ use super::*;
 
 impl Scene {
     fn command(&self, arguments: &[&str]) -> Command {
+        // The user has confirmed what the project's file names.
+        let _ = self.env.command(["plan", "trust"]).stdin(Stdio::null()).output().unwrap();
         let mut command = self.env.command(["auto"]);
         command.args(arguments).env("PATH", self.claude.path()).stdin(Stdio::null());
         command

@@ -38,6 +38,12 @@ fn the_picture_stays_in_its_place() {
         seat.until(|screen| rules(screen) == 1 && screen.text().lines().any(|line| line.trim_end() == rule));
         let id = play.shown()["terminals"]["analyst"].as_str().unwrap().to_owned();
         play.env.run(["approve", &id]).ok();
+        let audit = play.env.run(["audit", "show", "--run", &play.id(), "--json"]).json();
+        let first = &audit[0];
+        assert_eq!(
+            (&first["by"], &first["role"], &first["terminal"]),
+            (&"person".into(), &"analyst".into(), &id.into())
+        );
         seat.until(shows(&["▸ peer_analyst"]));
         let screen = seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
         assert_eq!(rules(&screen), 0, "nothing of the picture is left: {}", screen.text());

@@ -196,7 +196,7 @@ mod tests {
         assert!(text.starts_with("mole 1.2 (/bin/mole)\n  fits      it starts"), "{text}");
         assert!(text.contains("DIFFERS   waiting_user_answer when"), "{text}");
         for part in
-            ["told     processing (a prompt", "rule     seed.otherwise", "screen   │Do you want", "│❯ 1. Yes [2J"]
+            ["told     processing (a prompt", "rule     seed.otherwise", "screen   │Do you want", "│❯ 1. Yes\\u{1b}[2J"]
         {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }

@@ -161,7 +161,7 @@ impl Stage {
             Ok(asked) => asked,
             Err(why) => return Ok(Err(why)),
         };
-        let answer = AnswerIn { dialog: asked.id, option: None };
+        let answer = AnswerIn { dialog: asked.id, option: None, text: None, reason: None };
         refused(self.client.post(&self.path(&format!("/{verb}")), &answer, Repeat::Never).await)
     }
 

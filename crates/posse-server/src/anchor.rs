@@ -1,0 +1,312 @@
+//! Writes where the audit ends to a place outside of it: a file, a command, or the system's log. `posse audit verify
+//! --anchor` compares the two. What cannot be anchored is told to people; the answer itself does not wait for it.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use posse_core::audit::anchor::{Anchored, compare};
+use posse_core::audit::{Flaw, Mark};
+use posse_term::places::Places;
+use rustix::fs::OFlags;
+use serde::Deserialize;
+
+use crate::api::types::AuditVerdict;
+use crate::operator::Operator;
+use crate::store::{self, StoreError};
+
+/// Where the log daemon listens.
+const SYSLOG: &str = "/dev/log";
+/// Facility `authpriv`, severity `info`.
+const PRIORITY: u8 = 10 * 8 + 6;
+/// How long a command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// How often the end of a command is looked for.
+const COMMAND_LOOK: Duration = Duration::from_millis(20);
+
+/// How often, and how many times, the anchor is looked at for entries that are on their way to it.
+const ANCHOR_LOOK: Duration = Duration::from_millis(100);
+const ANCHOR_LOOKS: usize = 20;
+
+/// `[audit] anchor` of config.toml: a path, `syslog`, `syslog:SOCKET`, or a command and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "AnchorText")]
+pub enum AnchorRule {
+    Off,
+    File(PathBuf),
+    Syslog(PathBuf),
+    Command(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnchorText {
+    One(String),
+    Command(Vec<String>),
+}
+
+impl TryFrom<AnchorText> for AnchorRule {
+    type Error = String;
+    fn try_from(text: AnchorText) -> Result<Self, String> {
+        match text {
+            AnchorText::Command(words) if words.first().is_none_or(String::is_empty) => {
+                Err("the command of `anchor` is empty".into())
+            }
+            AnchorText::Command(words) => Ok(Self::Command(words)),
+            AnchorText::One(text) => match text.as_str() {
+                "" => Ok(Self::Off),
+                "syslog" => Ok(Self::Syslog(SYSLOG.into())),
+                text => match text.strip_prefix("syslog:") {
+                    Some(socket) => Ok(Self::Syslog(socket.into())),
+                    None if text.starts_with('/') => Ok(Self::File(text.into())),
+                    None => Err(format!(
+                        "`anchor` is a path that begins with `/`, \"syslog\", or a list of a program and its arguments, \
+                         not {text:?}"
+                    )),
+                },
+            },
+        }
+    }
+}
+
+/// What is wrong with the anchor, if anything, for whoever asks how the daemon is.
+pub(crate) type AnchorProblem = Arc<Mutex<Option<String>>>;
+
+/// Anchors the heads of one audit. Held by the thread that writes the audit.
+pub(crate) struct Anchor {
+    places: Option<Places>,
+    problem: AnchorProblem,
+    commands: Option<Sender<(Vec<String>, String)>>,
+}
+
+impl Anchor {
+    pub(crate) fn new(places: Places) -> Self {
+        Self { places: Some(places), problem: AnchorProblem::default(), commands: None }
+    }
+
+    /// Anchors nothing: for audits without a home.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { places: None, problem: AnchorProblem::default(), commands: None }
+    }
+
+    pub(crate) fn problem(&self) -> AnchorProblem {
+        self.problem.clone()
+    }
+
+    /// Anchors the end of the chain, as config.toml says now.
+    pub(crate) fn head(&mut self, end: Mark) {
+        let Some(places) = &self.places else { return };
+        let line = Anchored { home: home_tag(places), end, at: crate::now() }.to_string();
+        let done = match Operator::load(places).map(|operator| operator.audit.anchor) {
+            Err(error) => Err(error.to_string()),
+            Ok(None | Some(AnchorRule::Off)) => Ok(()),
+            Ok(Some(AnchorRule::File(path))) => {
+                append(&path, &line).map_err(|error| format!("{}: {error}", path.display()))
+            }
+            Ok(Some(AnchorRule::Syslog(socket))) => {
+                log(&socket, &line).map_err(|error| format!("{}: {error}", socket.display()))
+            }
+            // A command may take its time; nothing else waits for it.
+            Ok(Some(AnchorRule::Command(words))) => {
+                let problem = self.problem.clone();
+                let commands = self.commands.get_or_insert_with(|| {
+                    let (commands, queue) = channel();
+                    let _ = std::thread::Builder::new().name("anchor".into()).spawn(move || run_all(&queue, &problem));
+                    commands
+                });
+                match commands.send((words, line)) {
+                    Ok(()) => return,
+                    Err(_) => Err("its thread has ended".to_owned()),
+                }
+            }
+        };
+        report(&self.problem, done);
+    }
+}
+
+/// Tells the audit of this home from those of others: the name of its directory of sockets, which is a hash of its path.
+pub fn home_tag(places: &Places) -> String {
+    places.runtime.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Checks the audit as `posse audit verify` does, and against what was anchored of it. Blocking, and without a daemon.
+pub fn verify(places: &Places, read_anchor: impl Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
+    let read = || -> Result<Vec<Anchored>, AnchorError> {
+        Ok(read_anchor().map_err(AnchorError::Io)?.lines().filter_map(Anchored::parse).collect())
+    };
+    let home = home_tag(places);
+    // The anchor first: an entry is written before it is anchored, so what is anchored must be there.
+    let mut anchored = read()?;
+    let checked = store::verify_audit(&places.database())?;
+    let hashes = store::audit_hashes(&places.database())?;
+    let mut flaws = compare(&anchored, &home, &hashes);
+    for _ in 0..ANCHOR_LOOKS {
+        // Entries of this very moment may still be on their way to the anchor.
+        if !flaws.iter().any(|flaw| matches!(flaw, Flaw::Unanchored { .. })) {
+            break;
+        }
+        std::thread::sleep(ANCHOR_LOOK);
+        anchored = read()?;
+        flaws.retain(|flaw| !matches!(flaw, Flaw::Unanchored { .. }));
+        let later = compare(&anchored, &home, &hashes);
+        flaws.extend(later.into_iter().filter(|flaw| matches!(flaw, Flaw::Unanchored { .. })));
+    }
+    let all = checked.flaws.iter().chain(&flaws).copied().collect();
+    Ok(store::Checked { flaws: all, ..checked }.into())
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AnchorError {
+    #[error("cannot read the anchor: {0}")]
+    Io(io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn report(problem: &AnchorProblem, done: Result<(), String>) {
+    let new = done.err().map(|why| format!("the audit cannot be anchored: {why}"));
+    let mut held = problem.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = &new
+        && held.as_ref() != Some(why)
+    {
+        tracing::error!("{why}");
+    }
+    *held = new;
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    // A pipe without a reader is an error, and not waited for.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)?;
+    // In one piece: others may append to the same file.
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_data().or_else(|error| if error.kind() == io::ErrorKind::InvalidInput { Ok(()) } else { Err(error) })
+}
+
+fn log(socket: &Path, line: &str) -> io::Result<()> {
+    let sender = UnixDatagram::unbound()?;
+    sender.set_nonblocking(true)?;
+    let message = format!("<{PRIORITY}>posse[{}]: {line}", std::process::id());
+    sender.send_to(message.as_bytes(), socket).map(drop)
+}
+
+fn run_all(queue: &Receiver<(Vec<String>, String)>, problem: &AnchorProblem) {
+    for (words, line) in queue {
+        report(problem, run(&words, &line));
+    }
+}
+
+/// Runs the command with the line on its standard input.
+fn run(words: &[String], line: &str) -> Result<(), String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("no command".into()) };
+    let failed = |error: io::Error| format!("{program}: {error}");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        // A command that does not read is judged by how it ends.
+        let _ = input.write_all(format!("{line}\n").as_bytes());
+    }
+    let give_up = Instant::now() + COMMAND_LIMIT;
+    loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("{program} ended with {status}")),
+            None if Instant::now() >= give_up => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("{program} did not end within {} s", COMMAND_LIMIT.as_secs()));
+            }
+            None => std::thread::sleep(COMMAND_LOOK),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::audit::Hash;
+
+    use super::*;
+
+    fn rule(text: &str) -> Result<AnchorRule, String> {
+        #[derive(Deserialize)]
+        struct One {
+            anchor: AnchorRule,
+        }
+        toml::from_str::<One>(text).map(|one| one.anchor).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn an_anchor_is_a_path_a_log_or_a_command() {
+        assert_eq!(rule("anchor = ''"), Ok(AnchorRule::Off));
+        assert_eq!(rule("anchor = '/var/log/posse'"), Ok(AnchorRule::File("/var/log/posse".into())));
+        assert_eq!(rule("anchor = 'syslog'"), Ok(AnchorRule::Syslog("/dev/log".into())));
+        assert_eq!(rule("anchor = 'syslog:/run/log'"), Ok(AnchorRule::Syslog("/run/log".into())));
+        assert_eq!(
+            rule("anchor = ['logger', '-t', 'x']"),
+            Ok(AnchorRule::Command(vec!["logger".into(), "-t".into(), "x".into()]))
+        );
+        for bad in ["anchor = 'here'", "anchor = []", "anchor = ['']", "anchor = true"] {
+            assert!(rule(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// A home with this configuration, and what is anchored of three heads.
+    fn anchored(directory: &Path, config: &str) -> AnchorProblem {
+        let places =
+            Places { home: directory.into(), runtime: directory.join("0123456789ab"), config: directory.into() };
+        std::fs::write(directory.join("config.toml"), config).unwrap();
+        let mut anchor = Anchor::new(places);
+        for seq in 1..=3 {
+            anchor.head(Mark { seq, hash: Hash::of_text("x") });
+        }
+        anchor.problem()
+    }
+
+    #[test]
+    fn each_head_reaches_the_file_the_log_and_the_command() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let seqs = |text: &str| text.lines().filter_map(Anchored::parse).map(|one| one.end.seq).collect::<Vec<_>>();
+        let said = |problem: AnchorProblem| problem.lock().unwrap().clone();
+
+        let config = format!("[audit]\nanchor = {:?}", path("file"));
+        assert_eq!(said(anchored(directory.path(), &config)), None);
+        assert_eq!(seqs(&std::fs::read_to_string(path("file")).unwrap()), [1, 2, 3]);
+
+        let socket = UnixDatagram::bind(path("socket")).unwrap();
+        let config = format!("[audit]\nanchor = \"syslog:{}\"", path("socket").display());
+        assert_eq!(said(anchored(directory.path(), &config)), None);
+        let mut buffer = [0; 1024];
+        let length = socket.recv(&mut buffer).unwrap();
+        let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        assert!(text.starts_with("<86>posse["), "{text}");
+        assert_eq!(seqs(&text), [1]);
+
+        let config = format!("[audit]\nanchor = ['sh', '-c', 'cat >> {}']", path("by-command").display());
+        anchored(directory.path(), &config);
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while seqs(&std::fs::read_to_string(path("by-command")).unwrap_or_default()) != [1, 2, 3] {
+            assert!(Instant::now() < give_up, "the command never ran");
+            std::thread::sleep(Duration::from_millis(5)); // Nothing tells of a file alone.
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_anchored_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let said = |config: &str| anchored(directory.path(), config).lock().unwrap().clone().unwrap_or_default();
+        assert!(said("[audit]\nanchor = '/nowhere/at/all'").contains("the audit cannot be anchored: /nowhere/at/all"));
+        assert!(said("[audit]\nanchor = 'syslog:/nowhere/at/all'").contains("/nowhere/at/all"));
+        assert!(said("[audit]\nanchor = 'here'").contains("`anchor` is a path"));
+        assert_eq!(said("[audit]"), "");
+        assert!(run(&["false".into()], "x").unwrap_err().contains("false ended with"));
+    }
+}

@@ -1,0 +1,538 @@
+//! What posse's git reads of a repository that sessions can write to.
+//!
+//! Git gets the repository's places explicitly (`GIT_DIR`, `GIT_WORK_TREE`) and a common directory of posse's own
+//! (`GIT_COMMON_DIR`). That directory has the configuration, the excludes and the attributes as they were when the run began, and links to
+//! the objects and refs of the repository. So a program that a session enters in `.git/config`, `.git/hooks` or `.git/info`
+//! is not started, and no command has to know all the ways to enter one.
+//!
+//! - `begin`: a run begins. The places of the repository are written down, and its configuration is copied.
+//! - `check`: a session is over. What is different since `begin` is reported, and stays unused also in later runs until
+//!   `confirm` is called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use posse_core::git_config::{self, Entry};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{GitError, speaks_of_another_repository};
+use crate::environment::Environment;
+use crate::serve::write_private_unsynced;
+
+/// Entries of the common directory that posse has its own version of, or that mean nothing to git.
+const OWN: [&str; 10] = [
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "commondir",
+    "gitdir",
+    "branches",
+    "description",
+    "config.lock",
+    "posse",
+];
+/// Entries that are linked even if they do not exist yet: git creates them where the link leads.
+const LINKED: [&str; 7] = ["objects", "refs", "packed-refs", "logs", "worktrees", "HEAD", "shallow"];
+/// Files that git reads beside the configuration.
+const FILES: [&str; 4] = ["info/attributes", "info/exclude", "info/grafts", "objects/info/alternates"];
+const ALTERNATES: &str = "objects/info/alternates";
+/// A hook that is longer than this is not copied, and so not run.
+const HOOK_MAX: u64 = 4 << 20;
+
+/// The places of a work tree and its repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Places {
+    pub(crate) root: PathBuf,
+    /// What belongs to this work tree alone.
+    pub(crate) directory: PathBuf,
+    /// What it shares with the other work trees.
+    pub(crate) common: PathBuf,
+}
+
+/// What a search for a repository found.
+pub(super) enum Found {
+    Tree(Places),
+    Bare,
+    Nothing,
+}
+
+/// What can be told apart later: the configuration, and digests of hooks and other files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Facts {
+    entries: Vec<Entry>,
+    hooks: BTreeMap<String, String>,
+    files: BTreeMap<String, String>,
+}
+
+/// What posse knows about a repository.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Trust {
+    /// A run has begun here. Without that no hook is run.
+    begun: bool,
+    /// The hooks of the user, if they are out of reach of sessions.
+    hooks_directory: Option<PathBuf>,
+    trusted: Facts,
+    /// What was changed while a session ran.
+    distrusted: Facts,
+}
+
+static HOME: OnceLock<PathBuf> = OnceLock::new();
+static PINNED: Mutex<BTreeMap<PathBuf, Places>> = Mutex::new(BTreeMap::new());
+
+/// Sets the directory in which copies of configurations are kept. To be called once, before any git is run.
+pub(crate) fn keep_in(directory: PathBuf) {
+    let _ = HOME.set(directory);
+}
+
+fn key(path: &Path) -> String {
+    Sha256::digest(path.as_os_str().as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The directory for what is known of a repository. Only tests have no home: there it lies in the repository.
+fn home(common: &Path) -> PathBuf {
+    HOME.get().map_or_else(|| common.join("posse"), |home| home.join(key(common)))
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> GitError {
+    move |error| GitError::Io { what, error }
+}
+
+impl Places {
+    /// The common directory that posse's git gets.
+    pub(super) fn guarded(&self) -> Result<PathBuf, GitError> {
+        let directory = home(&self.common);
+        let guarded = directory.join("common");
+        if !guarded.join("config").exists() {
+            let current = current(&self.common, None)?;
+            write(&self.common, &Trust { trusted: current, ..Trust::default() }, &BTreeSet::new())?;
+        }
+        // For refs git follows this file, whatever it is told of the common directory.
+        let commondir = self.directory.join("commondir");
+        let leads_to = match commondir.symlink_metadata() {
+            Ok(_) => pointer(&commondir, b""),
+            Err(_) => Some(self.directory.clone()),
+        };
+        if leads_to.as_ref() != Some(&self.common) {
+            return Err(GitError::Elsewhere(commondir));
+        }
+        let trust = load(&directory);
+        let now = read_file(&self.common.join(ALTERNATES));
+        if now.map(|bytes| digest(&bytes)).as_ref() != trust.trusted.files.get(ALTERNATES) {
+            return Err(GitError::Alternates(self.common.join(ALTERNATES)));
+        }
+        Ok(guarded)
+    }
+
+    /// Whether the configuration says that there is no work tree.
+    pub(super) fn is_bare(&self) -> Result<bool, GitError> {
+        self.guarded()?;
+        let says = |(key, value): &Entry| key == "core.bare" && value.as_deref() == Some("true");
+        Ok(self.directory == self.common && load(&home(&self.common)).trusted.entries.iter().any(says))
+    }
+
+    /// The user's hooks: as they are, or a copy of how they were if they were changed. `None`: there are none to run.
+    pub(super) fn hooks(&self) -> Option<PathBuf> {
+        let directory = home(&self.common);
+        let trust = load(&directory);
+        let hooks = trust.hooks_directory.filter(|_| trust.begun && !trust.trusted.hooks.is_empty())?;
+        if digests(&hooks) == trust.trusted.hooks { Some(hooks) } else { Some(directory.join("hooks")) }
+    }
+}
+
+/// The repository of a directory: as it was when a run began there, else as the files say that tie it to its repository.
+pub(super) fn resolve(directory: &Path) -> Result<Found, GitError> {
+    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
+    if let Some(places) = pin(&directory) {
+        // Something else may be there now. It is not what the run began with.
+        if places.directory.join("HEAD").symlink_metadata().is_err() {
+            return Err(GitError::Gone(places.directory));
+        }
+        return Ok(Found::Tree(places));
+    }
+    discover(&directory, Strict::Yes)
+}
+
+fn pin_path(directory: &Path) -> Option<PathBuf> {
+    HOME.get().map(|home| home.join("pins").join(format!("{}.json", key(directory))))
+}
+
+fn pin(directory: &Path) -> Option<Places> {
+    if let Some(places) = PINNED.lock().unwrap_or_else(PoisonError::into_inner).get(directory) {
+        return Some(places.clone());
+    }
+    let text = std::fs::read(pin_path(directory)?).ok()?;
+    let places: Places = serde_json::from_slice(&text).ok()?;
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned(), places.clone());
+    Some(places)
+}
+
+/// Whether a `.git` file must be one that the repository itself knows of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strict {
+    Yes,
+    /// The user begins a run here, and so says that it is theirs.
+    No,
+}
+
+fn discover(directory: &Path, strict: Strict) -> Result<Found, GitError> {
+    for root in directory.ancestors() {
+        let dot_git = root.join(".git");
+        let Ok(found) = dot_git.symlink_metadata() else {
+            if is_repository(root) {
+                return Ok(Found::Bare);
+            }
+            continue;
+        };
+        if found.is_symlink() && strict == Strict::Yes {
+            return Err(GitError::Elsewhere(dot_git));
+        }
+        let (directory, common) = if dot_git.is_dir() {
+            if !is_repository(&dot_git) {
+                continue;
+            }
+            let real = dot_git.canonicalize().map_err(failed("cannot read a repository"))?;
+            (real.clone(), real)
+        } else {
+            linked(root, &dot_git, strict)?
+        };
+        owned(root, &common)?;
+        return Ok(Found::Tree(Places { root: root.to_owned(), directory, common }));
+    }
+    Ok(Found::Nothing)
+}
+
+fn is_repository(directory: &Path) -> bool {
+    directory.join("HEAD").symlink_metadata().is_ok()
+        && directory.join("objects").is_dir()
+        && directory.join("refs").symlink_metadata().is_ok()
+}
+
+/// Reads a file with a path in it, relative to where it lies.
+fn pointer(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+    let text = read_file(file)?;
+    let path = text.trim_ascii_end().strip_prefix(prefix)?;
+    file.parent()?.join(OsStr::from_bytes(path)).canonicalize().ok()
+}
+
+/// The repository that a `.git` file leads to, if that repository leads back.
+fn linked(root: &Path, dot_git: &Path, strict: Strict) -> Result<(PathBuf, PathBuf), GitError> {
+    let elsewhere = || GitError::Elsewhere(dot_git.to_owned());
+    let directory = pointer(dot_git, b"gitdir: ").ok_or_else(elsewhere)?;
+    let common = match directory.join("commondir").symlink_metadata() {
+        Ok(_) => pointer(&directory.join("commondir"), b"").ok_or_else(elsewhere)?,
+        Err(_) => directory.clone(),
+    };
+    if !is_repository(&common) {
+        return Err(elsewhere());
+    }
+    let tied = if common == directory {
+        // A submodule: its own configuration names its work tree.
+        let entries = entries(&directory.join("config"))?;
+        let named = entries.iter().rev().find(|(key, _)| key == "core.worktree").and_then(|(_, value)| value.clone());
+        named.and_then(|named| directory.join(named).canonicalize().ok()).as_deref() == Some(root)
+    } else {
+        let back = pointer(&directory.join("gitdir"), b"");
+        directory.parent() == Some(&common.join("worktrees")) && back.as_deref() == Some(dot_git)
+    };
+    if tied || strict == Strict::No { Ok((directory, common)) } else { Err(elsewhere()) }
+}
+
+/// Git itself refuses a repository of another user unless that is configured, and does not look any more when it is told
+/// where the repository is.
+fn owned(root: &Path, common: &Path) -> Result<(), GitError> {
+    let us = rustix::process::geteuid().as_raw();
+    if common.metadata().is_ok_and(|found| found.uid() == us) {
+        return Ok(());
+    }
+    let mut command = bare_git(None);
+    command.current_dir(root).args(["rev-parse", "--git-dir"]);
+    let output = command.output().map_err(failed("cannot run git"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(GitError::Failed { command: "rev-parse".into(), words })
+}
+
+/// A git without the variables that speak of another repository.
+fn bare_git(environment: Option<&Environment>) -> Command {
+    let mut command = Command::new("git");
+    if let Some(variables) = environment.and_then(Environment::variables) {
+        command.env_clear().envs(variables);
+    }
+    let inherited: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in inherited.iter().filter(|name| speaks_of_another_repository(name)) {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").stdin(std::process::Stdio::null());
+    command
+}
+
+/// What the user's own configuration says, without any repository.
+fn users_configuration(environment: &Environment) -> Result<Vec<Entry>, GitError> {
+    let mut command = bare_git(Some(environment));
+    command.current_dir("/").env("GIT_DIR", "/dev/null/none").args(["config", "--list", "-z"]);
+    let output = command.output().map_err(failed("cannot run git"))?;
+    // Without a repository and without a file of the user's git has nothing to list.
+    Ok(git_config::read(&output.stdout))
+}
+
+/// The entries of one file, without what it includes.
+fn entries(file: &Path) -> Result<Vec<Entry>, GitError> {
+    if read_file(file).is_none() {
+        return Ok(Vec::new());
+    }
+    let mut command = bare_git(None);
+    command.current_dir("/").env("GIT_DIR", "/dev/null/none");
+    command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
+    let output = command.output().map_err(failed("cannot run git"))?;
+    if output.status.success() {
+        return Ok(git_config::read(&output.stdout));
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(GitError::Failed { command: "config".into(), words })
+}
+
+/// A regular file, and nothing that could block or lead elsewhere.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    std::fs::read(path).ok()
+}
+
+/// Digests of the hooks in a directory. Git ignores files that cannot be executed.
+fn digests(directory: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in directory.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(about) = entry.path().metadata() else { continue };
+        if name.ends_with(".sample") || !about.is_file() || about.permissions().mode() & 0o111 == 0 {
+            continue;
+        }
+        let content = if about.len() <= HOOK_MAX { std::fs::read(entry.path()).ok() } else { None };
+        found.insert(name, content.map_or_else(|| format!("{} bytes", about.len()), |bytes| digest(&bytes)));
+    }
+    found
+}
+
+/// The repository as it is now.
+fn current(common: &Path, hooks: Option<&Path>) -> Result<Facts, GitError> {
+    let file = |name: &&str| Some(((*name).to_owned(), digest(&read_file(&common.join(name))?)));
+    let mut entries = self::entries(&common.join("config"))?;
+    let more = |(key, value): &Entry| key == "extensions.worktreeconfig" && value.as_deref() != Some("false");
+    if entries.iter().any(more) {
+        // A sparse checkout is configured there.
+        entries.extend(self::entries(&common.join("config.worktree"))?);
+    }
+    Ok(Facts { entries, hooks: hooks.map(digests).unwrap_or_default(), files: FILES.iter().filter_map(file).collect() })
+}
+
+fn load(directory: &Path) -> Trust {
+    let text = std::fs::read(directory.join("trust.json")).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Writes down what is trusted, and makes the common directory from it.
+fn write(common: &Path, trust: &Trust, users_filters: &BTreeSet<String>) -> Result<(), GitError> {
+    let failed = failed("cannot keep what git may use");
+    let directory = home(common);
+    let guarded = directory.join("common");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(guarded.join("info")).map_err(&failed)?;
+    let there = common.read_dir().map_err(&failed)?.flatten().map(|entry| entry.file_name());
+    let names: BTreeSet<OsString> = there.chain(LINKED.iter().map(|name| OsString::from(*name))).collect();
+    for name in names.iter().filter(|name| !OWN.iter().any(|own| name.as_os_str() == *own)) {
+        let (link, to) = (guarded.join(name), common.join(name));
+        if std::fs::read_link(&link).is_ok_and(|found| found == to) {
+            continue;
+        }
+        let _ = std::fs::remove_file(&link);
+        match std::os::unix::fs::symlink(&to, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    // Git creates the directory of its logs, but not where a link leads.
+    let _ = std::fs::create_dir(common.join("logs"));
+    for name in ["info/attributes", "info/exclude"] {
+        let file = guarded.join(name);
+        match read_file(&common.join(name)).filter(|bytes| trust.trusted.files.get(name) == Some(&digest(bytes))) {
+            Some(bytes) => write_private_unsynced(&file, &bytes).map_err(&failed)?,
+            // If it was changed, the copy of the last run stays. If it is gone, so is the copy.
+            None if !trust.trusted.files.contains_key(name) => drop(std::fs::remove_file(&file)),
+            None => {}
+        }
+    }
+    if let Some(hooks) = trust.hooks_directory.as_ref().filter(|_| trust.begun) {
+        copy_hooks(hooks, &directory.join("hooks"), &trust.trusted.hooks).map_err(&failed)?;
+    }
+    let text = serde_json::to_vec(trust).map_err(|error| failed(error.into()))?;
+    write_private_unsynced(&directory.join("trust.json"), &text).map_err(&failed)?;
+    let config = git_config::trusted(&trust.trusted.entries, users_filters);
+    write_private_unsynced(&guarded.join("config"), config.as_bytes()).map_err(&failed)
+}
+
+/// Copies the hooks that are as they should be. Of the others the copy of the last run stays.
+fn copy_hooks(from: &Path, to: &Path, trusted: &BTreeMap<String, String>) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to)?;
+    for entry in to.read_dir()?.flatten() {
+        if !trusted.contains_key(&*entry.file_name().to_string_lossy()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    for (name, expected) in trusted {
+        let Some(bytes) = std::fs::read(from.join(name)).ok().filter(|bytes| digest(bytes) == *expected) else {
+            continue;
+        };
+        let file = to.join(name);
+        write_private_unsynced(&file, &bytes)?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// A run begins in this directory: what is there now is the user's, but for what was changed while a session ran. Returns
+/// what the user should know.
+pub(crate) fn begin(environment: &Environment, directory: &Path) -> Result<Vec<String>, GitError> {
+    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
+    let Found::Tree(places) = discover(&directory, Strict::No)? else { return Ok(Vec::new()) };
+    let users = users_configuration(environment)?;
+    let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
+    let before = load(&home(&places.common));
+    let now = current(&places.common, None)?;
+    let same = |entry: &&Entry| before.distrusted.entries.contains(entry);
+    let entries: Vec<Entry> = now.entries.iter().filter(|entry| !same(entry)).cloned().collect();
+    let mut notes = Vec::new();
+    let hooks_directory = hooks_directory(environment, &places, &users, &entries, &mut notes);
+    let now = Facts { hooks: hooks_directory.as_deref().map(digests).unwrap_or_default(), ..now };
+    let still = |now: &BTreeMap<String, String>, was: &BTreeMap<String, String>| {
+        let kept = was.iter().filter(|(name, digest)| now.get(*name) == Some(digest));
+        kept.map(|(name, digest)| (name.clone(), digest.clone())).collect::<BTreeMap<_, _>>()
+    };
+    let distrusted = Facts {
+        entries: now.entries.iter().filter(same).cloned().collect(),
+        hooks: still(&now.hooks, &before.distrusted.hooks),
+        files: still(&now.files, &before.distrusted.files),
+    };
+    // What is distrusted stays as it was before it was changed.
+    let restored = |now: BTreeMap<String, String>, bad: &BTreeMap<String, String>, was: &BTreeMap<String, String>| {
+        let names: BTreeSet<String> = now.keys().chain(was.keys()).cloned().collect();
+        let value = |name: String| {
+            let from = if bad.contains_key(&name) { was.get(&name) } else { now.get(&name) };
+            Some((name.clone(), from?.clone()))
+        };
+        names.into_iter().filter_map(value).collect::<BTreeMap<_, _>>()
+    };
+    let trusted = Facts {
+        entries,
+        hooks: restored(now.hooks, &distrusted.hooks, &before.trusted.hooks),
+        files: restored(now.files, &distrusted.files, &before.trusted.files),
+    };
+    notes.extend(distrusted.entries.iter().map(|(key, _)| format!("{key} in .git/config")));
+    notes.extend(distrusted.hooks.keys().map(|name| format!("the hook {name}")));
+    notes.extend(distrusted.files.keys().map(|name| format!(".git/{name}")));
+    if users.iter().any(|(key, _)| key == "filter.lfs.clean") {
+        // Git LFS keeps its files in the common directory, and must find the real ones.
+        let _ = std::fs::create_dir(places.common.join("lfs"));
+    }
+    write(&places.common, &Trust { begun: true, hooks_directory, trusted, distrusted }, &users_filters)?;
+    for directory in BTreeSet::from([directory, places.root.clone()]) {
+        if let Some(file) = pin_path(&directory) {
+            let failed = failed("cannot keep where the repository is");
+            let parent = file.parent().unwrap_or(&file);
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(&failed)?;
+            let text = serde_json::to_vec(&places).map_err(|error| failed(error.into()))?;
+            write_private_unsynced(&file, &text).map_err(&failed)?;
+        }
+        PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(directory, places.clone());
+    }
+    Ok(notes)
+}
+
+/// Where the user's hooks are, if sessions do not work there.
+fn hooks_directory(
+    environment: &Environment,
+    places: &Places,
+    users: &[Entry],
+    entries: &[Entry],
+    notes: &mut Vec<String>,
+) -> Option<PathBuf> {
+    let named = |entries: &[Entry]| {
+        let found = entries.iter().rev().find(|(key, _)| key == "core.hookspath").and_then(|(_, value)| value.clone());
+        found.filter(|path| !path.is_empty())
+    };
+    let Some(path) = named(entries).or_else(|| named(users)) else { return Some(places.common.join("hooks")) };
+    let path = match path.strip_prefix("~/") {
+        Some(below) => {
+            let of_run = environment.variables().and_then(|variables| variables.get("HOME").map(PathBuf::from));
+            of_run.or_else(|| std::env::var_os("HOME").map(PathBuf::from))?.join(below)
+        }
+        None => places.root.join(path),
+    };
+    let real = path.canonicalize().ok()?;
+    if real.starts_with(&places.root) && !real.starts_with(&places.common) {
+        notes.push(format!("the hooks in {}, because sessions can write there", real.display()));
+        return None;
+    }
+    Some(real)
+}
+
+/// A session is over: what is different in the repository since its run began. None of it is used.
+pub(crate) fn check(directory: &Path) -> Result<Vec<String>, GitError> {
+    let Found::Tree(places) = resolve(directory)? else { return Ok(Vec::new()) };
+    let home = home(&places.common);
+    let mut trust = load(&home);
+    if !trust.begun {
+        return Ok(Vec::new());
+    }
+    let now = current(&places.common, trust.hooks_directory.as_deref())?;
+    let mut told = Vec::new();
+    let known: Vec<Entry> = [trust.trusted.entries.clone(), trust.distrusted.entries.clone()].concat();
+    for line in git_config::differences(&known, &now.entries) {
+        told.push(format!(".git/config: {line}"));
+    }
+    trust.distrusted.entries.extend(now.entries.into_iter().filter(|entry| !known.contains(entry)));
+    let mut compare = |what: &str,
+                       now: &BTreeMap<String, String>,
+                       trusted: &BTreeMap<String, String>,
+                       bad: &mut BTreeMap<String, String>| {
+        for (name, digest) in now {
+            if trusted.get(name) != Some(digest) && bad.get(name) != Some(digest) {
+                told.push(format!("{what}{name} was changed"));
+                bad.insert(name.clone(), digest.clone());
+            }
+        }
+        for name in trusted.keys().filter(|name| !now.contains_key(*name)) {
+            told.push(format!("{what}{name} is gone"));
+        }
+    };
+    let Trust { trusted, distrusted, .. } = &mut trust;
+    compare("the hook ", &now.hooks, &trusted.hooks, &mut distrusted.hooks);
+    compare(".git/", &now.files, &trusted.files, &mut distrusted.files);
+    if !told.is_empty() {
+        let text = serde_json::to_vec(&trust).map_err(|error| failed("cannot keep what git may use")(error.into()))?;
+        write_private_unsynced(&home.join("trust.json"), &text).map_err(failed("cannot keep what git may use"))?;
+    }
+    Ok(told)
+}
+
+/// The user says that the repository is as they want it.
+pub(crate) fn confirm(directory: &Path) -> Result<(), GitError> {
+    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
+    let Found::Tree(places) = discover(&directory, Strict::No)? else { return Ok(()) };
+    let mut trust = load(&home(&places.common));
+    trust.distrusted = Facts::default();
+    let users = users_configuration(&Environment::default())?;
+    let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
+    write(&places.common, &trust, &users_filters)
+}

@@ -1,0 +1,134 @@
+//! The audit is anchored outside of its own files: a chain that was made anew fits itself, and not its anchor.
+
+use std::fs;
+use std::time::Duration;
+
+use posse_core::audit::Hash;
+use posse_testkit::TestEnv;
+use serde_json::{Value, json};
+
+use crate::agents::{CLAUDE, actor, question, wait};
+use crate::env;
+
+/// A home whose audit is anchored in a file, with two answers in it.
+fn anchored() -> (TestEnv, std::path::PathBuf) {
+    let env = env();
+    let anchor = env.work().join("anchor");
+    fs::write(env.places().config.join("config.toml"), format!("[audit]\nanchor = {anchor:?}\n")).unwrap();
+    actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    for _ in 0..2 {
+        env.run(["send", "a", "danger"]).ok();
+        question(&env, "a");
+        env.run(["approve", "a"]).ok();
+        wait(&env, "a", "completed");
+    }
+    (env, anchor)
+}
+
+/// Does to the audit what an attacker can who may write every file of posse: entries are changed by `change`, all hashes
+/// made anew, and the head with them.
+fn forge(env: &TestEnv, change: impl Fn(&mut Vec<String>)) {
+    let connection = rusqlite::Connection::open(env.places().database()).unwrap();
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    for trigger in ["audit_is_not_changed", "audit_is_not_shortened"] {
+        connection.execute(&format!("DROP TRIGGER {trigger}"), []).unwrap();
+    }
+    let mut texts: Vec<String> = {
+        let mut statement = connection.prepare("SELECT entry FROM audit ORDER BY seq").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    change(&mut texts);
+    connection.execute("DELETE FROM audit", []).unwrap();
+    let mut end = (0, Hash::BEGINNING);
+    for text in texts {
+        let (previous, hash) = (end.1, Hash::of(end.1, &text));
+        end = (end.0 + 1, hash);
+        let row = rusqlite::params![end.0, text, previous.to_string(), hash.to_string()];
+        connection.execute("INSERT INTO audit (seq, entry, previous, hash) VALUES (?1, ?2, ?3, ?4)", row).unwrap();
+    }
+    let head = env.places().database().with_file_name("audit.head");
+    fs::write(head, json!({ "seq": end.0, "hash": end.1.to_string() }).to_string()).unwrap();
+}
+
+fn kinds(env: &TestEnv) -> Vec<(String, i64)> {
+    let ran = env.run(["audit", "verify", "--anchor", "--json"]);
+    let verdict: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(ran.code, Some(i32::from(verdict["intact"] != json!(true))));
+    let flaws = verdict["flaws"].as_array().unwrap().iter();
+    flaws.map(|flaw| (flaw["kind"].as_str().unwrap().to_owned(), flaw["from"].as_i64().unwrap())).collect()
+}
+
+#[test]
+fn a_rewritten_chain_is_found_by_its_anchor_alone() {
+    let (env, anchor) = anchored();
+    let heads = fs::read_to_string(&anchor).unwrap();
+    assert_eq!(heads.lines().count(), 4, "{heads}");
+    assert_eq!(kinds(&env), []);
+    env.run(["stop"]).ok();
+    assert_eq!(kinds(&env), [], "no daemon is needed");
+    forge(&env, |texts| texts[2] = texts[2].replace("rm -r target", "ls"));
+    env.run(["audit", "verify"]).ok();
+    assert_eq!(kinds(&env), [("not_as_anchored".into(), 3), ("not_as_anchored".into(), 4)]);
+    // Given by hand, as from the system's log.
+    let logged: String = heads.lines().map(|line| format!("Nov 17 22:00:00 host posse[1]: {line}\n")).collect();
+    let copy = env.work().join("copy");
+    fs::write(&copy, logged).unwrap();
+    let found = env.run(["audit", "verify", "--anchor", copy.to_str().unwrap()]);
+    assert!(found.code == Some(1) && found.stdout.contains("entry 3 is not as it was anchored"), "{}", found.stdout);
+}
+
+#[test]
+fn a_shortened_chain_is_found_by_its_anchor_alone() {
+    let (env, _) = anchored();
+    env.run(["stop"]).ok();
+    forge(&env, |texts| texts.truncate(2));
+    env.run(["audit", "verify"]).ok();
+    assert_eq!(kinds(&env), [("anchored_missing".into(), 3), ("anchored_missing".into(), 4)]);
+}
+
+#[test]
+fn a_shortened_anchor_is_found() {
+    let (env, anchor) = anchored();
+    let heads = fs::read_to_string(&anchor).unwrap();
+    let kept: String = heads.split_inclusive('\n').take(2).collect();
+    fs::write(&anchor, kept).unwrap();
+    assert_eq!(kinds(&env), [("unanchored".into(), 3)]);
+}
+
+#[test]
+fn what_cannot_be_anchored_is_audited_and_told() {
+    let (env, anchor) = anchored();
+    fs::remove_file(&anchor).unwrap();
+    fs::create_dir(&anchor).unwrap();
+    env.run(["send", "a", "danger"]).ok();
+    question(&env, "a");
+    env.run(["approve", "a"]).ok();
+    let health = env.http().call("GET", "/health", "").unwrap().json();
+    assert!(health["problem"].as_str().unwrap().contains("the audit cannot be anchored"), "{health}");
+    let doctor = env.run(["doctor"]);
+    assert!(
+        format!("{}{}", doctor.stdout, doctor.stderr).contains("the audit cannot be anchored"),
+        "{}",
+        doctor.stdout
+    );
+    assert_eq!(env.run(["audit", "show", "--json"]).json().as_array().unwrap().len(), 6);
+    // The next head covers the ones that are missing.
+    fs::remove_dir(&anchor).unwrap();
+    wait(&env, "a", "completed");
+    env.run(["send", "a", "danger"]).ok();
+    question(&env, "a");
+    env.run(["deny", "a"]).ok();
+    assert_eq!(kinds(&env), []);
+}
+
+#[test]
+fn without_an_anchor_there_is_nothing_to_compare_with() {
+    let env = env();
+    env.run(["ls"]).ok();
+    let refused = env.run(["audit", "verify", "--anchor"]);
+    assert!(refused.code == Some(64) && refused.stderr.contains("the audit is not anchored"), "{}", refused.stderr);
+    fs::write(env.places().config.join("config.toml"), "[audit]\nanchor = 'syslog'\n").unwrap();
+    let refused = env.run(["audit", "verify", "--anchor"]);
+    assert!(refused.stderr.contains("journalctl -t posse | posse audit verify --anchor -"), "{}", refused.stderr);
+}
