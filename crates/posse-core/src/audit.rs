@@ -15,6 +15,7 @@ pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, Verifier};
 use crate::delivery::{Unanswered, Verified, Wish};
 use crate::detect::dialog::Dialog;
 use crate::ids::TerminalId;
+use crate::secrets::{mask_json, masked};
 use crate::status::WaitingKind;
 use crate::time::Wall;
 
@@ -129,7 +130,7 @@ pub struct Answering {
     /// The question. `None` where it is only text; then it stands in the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
-    /// The last rows of the screen that are not empty, as many as are kept.
+    /// A few lines that show what is asked: of the command, or else the last rows of the screen that are not empty.
     pub tail: Vec<String>,
     /// The keys that answer, by name.
     pub keys: Vec<String>,
@@ -143,8 +144,18 @@ impl Answering {
             Wish::Option(at) => (format!("option {}", at + 1), Some(at)),
         };
         let chosen = dialog.zip(at).and_then(|(dialog, at)| dialog.options.get(at)).map(|option| option.label.clone());
-        Self { wish: word, chosen, dialog: dialog.cloned(), tail, keys }
+        // Rows that show what is asked say more than the last rows of the screen, which are options.
+        let snippet = dialog.map(Dialog::snippet).filter(|snippet| !snippet.is_empty());
+        let tail = snippet.unwrap_or(tail).iter().map(|row| masked(row).into_owned()).collect();
+        Self { wish: word, chosen, dialog: dialog.and_then(without_secrets), tail, keys }
     }
+}
+
+/// The dialog without what looks like a secret.
+fn without_secrets(dialog: &Dialog) -> Option<Dialog> {
+    let mut value = serde_json::to_value(dialog).ok()?;
+    mask_json(&mut value);
+    serde_json::from_value(value).ok()
 }
 
 /// What was done.

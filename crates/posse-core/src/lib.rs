@@ -18,6 +18,7 @@ pub mod nearest;
 pub mod peer;
 pub mod permission;
 pub mod plan;
+pub mod question;
 pub mod rounds;
 pub mod run;
 pub mod screen;

@@ -115,6 +115,8 @@ pub struct Seen {
     pub waiting: Option<WaitingKind>,
     /// Which question it is, once it is on the screen and could be read.
     pub question: Option<String>,
+    /// A few lines that show what is asked.
+    pub shown: Vec<String>,
     /// It is a permission, and the provider has the keys to accept just this.
     pub plain_yes: bool,
     pub epoch: u64,
@@ -136,6 +138,7 @@ impl Seen {
             kind: Some(status.kind),
             waiting: status.waiting_kind,
             question: dialog.map(|dialog| dialog.id.clone()),
+            shown: dialog.map(Dialog::snippet).unwrap_or_default(),
             plain_yes: dialog.is_some_and(is_plain),
             epoch: status.epoch,
             reason: status.reason.clone(),
@@ -143,6 +146,14 @@ impl Seen {
             ended: false,
             unproven: status.unproven,
         }
+    }
+
+    /// A few lines that show what is asked, without secrets: of the command, or else the newest lines of the terminal.
+    fn snippet(&self) -> Vec<String> {
+        let words = self.words.as_deref().unwrap_or_default();
+        let tail = || crate::audit::tail(&words.lines().map(str::to_owned).collect::<Vec<_>>());
+        let shown = if self.shown.is_empty() { tail() } else { self.shown.clone() };
+        shown.iter().map(|line| crate::secrets::masked(line).into_owned()).collect()
     }
 }
 
@@ -166,6 +177,9 @@ pub enum AcceptFailure {
     /// Nothing was typed: another question is open, or none, or none with a plain yes.
     #[error("{0}")]
     Refused(String),
+    /// Nothing was typed, and nothing will be: the evidence is not enough for a yes without a person.
+    #[error("{0}")]
+    Unproven(String),
     /// Something went wrong, and nobody knows how far it got.
     #[error("{0}")]
     Failed(String),
@@ -208,6 +222,8 @@ pub enum Effect {
         cap: u32,
         question: Option<String>,
         epoch: u64,
+        /// A few lines that show what is accepted.
+        shown: Vec<String>,
     },
     /// Answered by one `File`. There is never more than one look under way.
     LookAtFile,

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posse_agents::Provider;
+use posse_core::question::ReportEvent;
 use posse_core::status::{Claim, Source};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
@@ -35,10 +36,13 @@ pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>,
     let reader = Mutex::new(Reader::open(file).ok()?);
     files.watch_growing(file, move |_, _| {
         let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = reader.read(&provider, |source, claim| pump.send(Event::Said(source, claim)));
+        let read = reader.read(&provider, |(said, report)| pump.send(Event::Said(said, report)));
         read.is_ok() && !pump.is_gone()
     })
 }
+
+/// What a line says about the state of the agent, and about questions.
+type LineMeaning = (Option<(Source, Claim)>, Option<ReportEvent>);
 
 /// Reads on where it was. The first byte is taken away once it was read, so that another one there is news.
 struct Reader {
@@ -66,7 +70,7 @@ impl Reader {
         Ok(Self { file, at, freed: 0, line, before: None, old })
     }
 
-    fn read(&mut self, provider: &Provider, mut said: impl FnMut(Source, Claim)) -> io::Result<()> {
+    fn read(&mut self, provider: &Provider, mut tell: impl FnMut(LineMeaning)) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
         let mut last = None;
         if self.starts_over()? {
@@ -81,11 +85,11 @@ impl Reader {
                 break;
             }
             let is_old = self.at < self.old;
-            for (source, claim) in self.take(&buffer[..length], provider) {
+            for meaning in self.take(&buffer[..length], provider) {
                 if is_old {
-                    last = Some((source, claim));
+                    last = Some(meaning);
                 } else {
-                    said(source, claim);
+                    tell(meaning);
                 }
             }
             if self.at == 0 {
@@ -93,9 +97,9 @@ impl Reader {
             }
             self.at += length as u64;
             if self.at >= self.old
-                && let Some((source, claim)) = last.take()
+                && let Some(meaning) = last.take()
             {
-                said(source, claim);
+                tell(meaning);
             }
         }
         self.free();
@@ -119,7 +123,7 @@ impl Reader {
     }
 
     /// What the lines that end in these bytes say.
-    fn take(&mut self, bytes: &[u8], provider: &Provider) -> Vec<(Source, Claim)> {
+    fn take(&mut self, bytes: &[u8], provider: &Provider) -> Vec<LineMeaning> {
         let mut all = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (piece, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |line| (line, true));
@@ -133,7 +137,12 @@ impl Reader {
             }
             let line = self.line.replace(Vec::new());
             let value = line.and_then(|line| serde_json::from_slice::<Value>(&line).ok());
-            all.extend(value.as_ref().and_then(|value| provider.signals.event(value, self.before.as_ref())));
+            if let Some(value) = &value {
+                let before = self.before.as_ref();
+                let signals = &provider.signals;
+                let meaning = (signals.event(value, before), signals.event_report(value, before));
+                all.extend((meaning != (None, None)).then_some(meaning));
+            }
             self.before = value;
         }
         all
@@ -185,7 +194,7 @@ mod tests {
 
         fn read(&self, reader: &mut Reader) -> Vec<Claim> {
             let mut all = Vec::new();
-            reader.read(&self.provider, |_, claim| all.push(claim)).unwrap();
+            reader.read(&self.provider, |(said, _)| all.extend(said.map(|(_, claim)| claim))).unwrap();
             all
         }
     }

@@ -290,8 +290,8 @@ impl Hub {
         match change {
             Change::Status(status) => {
                 entry.record.last_active = crate::now();
-                entry.record.status = status.clone();
-                let data = serde_json::to_value(crate::api::types::StatusView::from(&status)).unwrap_or_default();
+                entry.record.status = (*status).clone();
+                let data = serde_json::to_value(crate::api::types::StatusView::from(&*status)).unwrap_or_default();
                 let changes = self.put(id);
                 self.emit("status_changed", Some(id), data, changes);
                 self.started(id);

@@ -70,7 +70,13 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         known_inputs: settings.known_inputs,
         unsent: HashMap::new(),
         undelivered: HashMap::new(),
-        agent: settings.agent.map(|(provider, profile, said)| Agent::new(provider, profile.as_deref(), said)),
+        agent: settings.agent.map(|(provider, profile, said)| {
+            let mut agent = Agent::new(provider, profile.as_deref(), said);
+            if caught_up_at > 0 {
+                agent.restore(&settings.status);
+            }
+            agent
+        }),
         last_wanted: Vec::new(),
         held_back: VecDeque::new(),
         writer: WriterId(crate::random().max(1)),
@@ -186,7 +192,12 @@ impl Pump {
                 Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::SessionFile(content)) => self.session_file(&content),
-                Some(Event::Said(source, claim)) => self.said(source, claim),
+                Some(Event::Said(said, report)) => {
+                    self.reported(report);
+                    if let Some((source, claim)) = said {
+                        self.said(source, claim);
+                    }
+                }
                 Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(Event::Command(command)) => self.command(command),
             }
@@ -547,7 +558,7 @@ impl Pump {
 
     fn tell_status(&self, status: Option<Status>) {
         if let Some(status) = status {
-            let _ = self.hub.send(Message::Change(self.id, Change::Status(status)));
+            let _ = self.hub.send(Message::Change(self.id, Change::Status(Box::new(status))));
         }
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::delivery::{Decision, NotAnswered};
 use crate::detect::dialog::{Choosable, Meaning};
 use crate::detect::{Reading, Strength};
-use crate::status::StatusKind;
+use crate::question::QuestionReport;
+use crate::status::{Source, StatusKind};
 
 fn dialog() -> Dialog {
     let option = |label: &str, meaning, selected| {
@@ -20,6 +21,7 @@ fn dialog() -> Dialog {
         tool: Some("Bash".into()),
         subject: Some("rm -r target".into()),
         options: vec![option("Yes", Meaning::Accept, true), option("No", Meaning::Deny, false)],
+        ..Dialog::empty()
     }
 }
 
@@ -80,12 +82,16 @@ fn audit_log_content() {
         (&rows[4..8], "\n  | Proceed?\n  | ❯ 1. Yes\n  |   2. No"),
     ] {
         let shown: Vec<String> = shown.iter().map(|row| (*row).to_owned()).collect();
-        let answering = Answering::new(Wish::Accept, Some(&dialog()), tail(&shown), vec!["1".into()]);
+        let answering = Answering::new(Wish::Accept, None, tail(&shown), vec!["1".into()]);
         let line = Entry { seq: 1, note: note(Step::Answering(Box::new(answering))) }.to_string();
         assert_eq!(line, format!("audit 1: developer, terminal 00c0ffee, 2/20, accept with 1{expected}"));
     }
     let line = entry(&written(1).0[0]).to_string();
-    assert_eq!(line, "audit 1: developer, terminal 00c0ffee, 2/20, accept with 1\n  | Bash command\n  | ❯ 1. Yes");
+    assert_eq!(
+        line,
+        "audit 1: developer, terminal 00c0ffee, 2/20, accept with 1\n  | Bash rm -r target\n  | Do you want to proceed?",
+        "the command, not the options"
+    );
     let person = Note { who: Who::person(), ..answering() };
     assert!(Entry { seq: 4, note: person }.to_string().starts_with("audit 4: person, terminal 00c0ffee, accept"));
     let ended = Ended::failed(4, Unanswered { why: NotAnswered::StillOpen, presses: 1 }, vec!["1".into()]);
@@ -340,4 +346,30 @@ proptest! {
         let named = |entry: &i64| flaws.iter().any(|flaw| (flaw.entries().0..=flaw.entries().1).contains(entry));
         prop_assert!(touched.iter().all(named), "{touched:?}: {flaws:?}");
     }
+}
+
+/// Secrets are in commands, and what scrolled off is in the report.
+#[test]
+fn the_audit_has_the_whole_command_without_secrets() {
+    let secret = format!("sk-ant-{}", "a1".repeat(20));
+    let command = format!("curl -H 'x-api-key: {secret}' x\n{}", "echo\n".repeat(91));
+    let report = QuestionReport {
+        source: Source::Hook,
+        number: 1,
+        kind: None,
+        tool: "Bash".into(),
+        text: command.clone(),
+        caption: Some(format!("uses {secret}")),
+        input_bytes: 600,
+        input_sha256: Hash::of_text(&command),
+        parts: Default::default(),
+    };
+    let detail = vec!["echo".to_owned(); 20];
+    let dialog = Dialog { detail, tool: None, subject: None, report: Some(Box::new(report)), ..dialog() };
+    let answering = Answering::new(Wish::Accept, Some(&dialog), vec!["tail".into()], vec!["1".into()]);
+    let written = serde_json::to_string(&answering).unwrap();
+    assert!(!written.contains(&secret) && written.contains("sk-ant-[masked]"), "{written}");
+    assert!(written.contains(&Hash::of_text(&command).to_string()), "the hash is of the whole");
+    assert!(answering.tail[0].starts_with("Bash curl -H") && answering.tail.len() == 5, "{:?}", answering.tail);
+    assert_eq!(answering.dialog.unwrap().report.unwrap().text.lines().count(), 92);
 }

@@ -4,6 +4,7 @@ use super::rules::Keys;
 use super::translate::question;
 use crate::detect::Reading;
 use crate::detect::dialog::{Meaning, identity};
+use crate::question::{QuestionEvidence, Unproven};
 use crate::status::WaitingKind;
 use crate::time::Mono;
 
@@ -29,6 +30,8 @@ pub struct Decision {
     /// An earlier answer has pressed its key, and the question has been there ever since. That key may still be unread:
     /// the cursor must be seen to move before another is pressed.
     pub again: bool,
+    /// No person has read the question: a yes needs evidence that what is asked is what the screen shows.
+    pub automatic: bool,
     /// The words to type into the option that `wish` names.
     pub words: Option<Words>,
 }
@@ -86,6 +89,8 @@ pub enum NotAnswered {
     NotEchoed,
     #[error("the question is still open after the answer")]
     StillOpen,
+    #[error("{0}; a person has to decide")]
+    Unproven(Unproven),
     #[error("the terminal did not take the keys")]
     Typing,
     #[error("the program has ended")]
@@ -102,7 +107,7 @@ pub struct Unanswered {
 
 impl Decision {
     pub fn new(question: String, wish: Wish) -> Self {
-        Self { question, wish, also: Vec::new(), since: None, again: false, words: None }
+        Self { question, wish, also: Vec::new(), since: None, again: false, words: None, automatic: false }
     }
 
     /// Answers in words, typed into the option that takes them.
@@ -145,7 +150,10 @@ impl Decision {
         }
         self.check_kind(dialog.kind)?;
         match self.wish {
-            Wish::Accept => dialog.accepting().map(|_| ()).ok_or(NotAnswered::NotPlain),
+            Wish::Accept => {
+                dialog.accepting().ok_or(NotAnswered::NotPlain)?;
+                self.check_evidence(dialog.evidence)
+            }
             Wish::Deny => Ok(()),
             Wish::Option(at) => match dialog.options.get(at).map(|option| option.meaning) {
                 None => Err(NotAnswered::NoSuchOption),
@@ -155,6 +163,14 @@ impl Decision {
                 Some(_) => Ok(()),
             },
         }
+    }
+
+    /// Whether what is known about the question is enough for who decides.
+    pub fn check_evidence(&self, evidence: QuestionEvidence) -> Result<(), NotAnswered> {
+        if !self.automatic || self.wish != Wish::Accept {
+            return Ok(());
+        }
+        evidence.allows_automatic_yes().map_err(NotAnswered::Unproven)
     }
 
     fn check_kind(&self, kind: WaitingKind) -> Result<(), NotAnswered> {

@@ -95,10 +95,8 @@ pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
         kind,
         title: "title".into(),
         question: "question".into(),
-        detail: Vec::new(),
-        tool: None,
-        subject: None,
         options: options.iter().map(option).collect(),
+        ..Dialog::empty()
     };
     screen(StatusKind::WaitingUserAnswer, None, Some(dialog))
 }

@@ -72,7 +72,7 @@ impl Showing {
 
 /// `y` while a question is open means: accept it, as the seeds have it. `n` means: refuse it; that never allows anything,
 /// and who types it means nothing else. All other text is refused: typed into a dialog it would be lost, and its Enter
-/// would accept whatever is highlighted.
+/// would accept whatever is highlighted. A bare `y` names no question, so it counts as automatic.
 pub fn translate(message: &str, reading: &Reading) -> Meant {
     let Some(question) = question(reading) else {
         return match reading.status {
@@ -85,7 +85,7 @@ pub fn translate(message: &str, reading: &Reading) -> Meant {
         "n" => Wish::Deny,
         _ => return Meant::Refused(NotAnswered::NoAnswer),
     };
-    let decision = Decision::new(question, wish);
+    let decision = Decision { automatic: true, ..Decision::new(question, wish) };
     match decision.check(reading) {
         Ok(()) => Meant::Answer(decision),
         Err(why) => Meant::Refused(why),

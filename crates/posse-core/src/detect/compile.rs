@@ -48,6 +48,7 @@ pub(super) struct Places {
     pub(super) first_option: Option<PatternId>,
     pub(super) dialog_frame: Option<PatternId>,
     pub(super) dialog_start: Option<PatternId>,
+    pub(super) dialog_fence: Option<PatternId>,
     pub(super) decoration: Option<PatternId>,
 }
 
@@ -63,6 +64,7 @@ pub(super) struct Tool {
     pub(super) row: Regex,
     pub(super) subject: Option<Regex>,
     pub(super) tool: String,
+    pub(super) fenced: bool,
 }
 
 #[derive(Debug)]
@@ -227,6 +229,7 @@ impl Detector {
             first_option: collector.place("dialog.first", dialog.first.as_ref())?,
             dialog_frame: collector.place("dialog.frame", dialog.frame.as_ref())?,
             dialog_start: collector.place("dialog.start", dialog.start.as_ref())?,
+            dialog_fence: collector.place("dialog.fence", dialog.fence.as_ref())?,
             decoration: collector.place("dialog.decoration", dialog.decoration.as_ref())?,
         };
         let labels = Labels {
@@ -237,7 +240,7 @@ impl Detector {
         let tools = dialog.tool.iter().map(|rule| {
             let row = regex("dialog.tool.row", &collector.text("dialog.tool.row", &rule.row)?)?;
             let subject = collector.single("dialog.tool.subject", rule.subject.as_ref())?;
-            Ok(Tool { row, subject, tool: rule.tool.clone() })
+            Ok(Tool { row, subject, tool: rule.tool.clone(), fenced: rule.fenced })
         });
         let tools = tools.collect::<Result<_, _>>()?;
         let mut text_questions = Vec::new();

@@ -9,10 +9,13 @@ use super::compile::{Detector, PatternId};
 use super::engine::Sight;
 use super::layout::Found;
 use super::option_row;
+use crate::question::{QuestionEvidence, QuestionReport, stands_for_others};
 use crate::status::WaitingKind;
 
 /// How far above a menu without a frame its dialog may reach.
 const REACH: usize = 30;
+/// A dialog that was cut off at the top fills the screen; below it there is at most this much room.
+const ROOM_BELOW: usize = 3;
 /// How many rows one option may take, with its description.
 const OPTION_ROWS: usize = 8;
 
@@ -22,6 +25,8 @@ pub struct Menu {
     pub rows: Range<usize>,
     /// From the frame down to the first option.
     pub above: Range<usize>,
+    /// Its top has scrolled off: it has a frame, and the frame is not on the screen.
+    pub cut: bool,
     pub options: Vec<Choice>,
 }
 
@@ -71,21 +76,43 @@ pub struct Dialog {
     pub tool: Option<String>,
     /// The command or the path.
     pub subject: Option<String>,
+    /// The model's own words about it, where the screen keeps them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
     pub options: Vec<Choosable>,
+    /// The screen visibly shows only a part of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// What the agent reports about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<QuestionReport>>,
+    /// How the report and the screen compare.
+    #[serde(default)]
+    pub evidence: QuestionEvidence,
 }
 
 impl Dialog {
+    /// A dialog that asks nothing, to be filled in.
+    pub(crate) fn empty() -> Self {
+        Self {
+            id: String::new(),
+            kind: WaitingKind::Permission,
+            title: String::new(),
+            question: String::new(),
+            detail: Vec::new(),
+            tool: None,
+            subject: None,
+            caption: None,
+            options: Vec::new(),
+            cut: false,
+            report: None,
+            evidence: QuestionEvidence::ScreenOnly,
+        }
+    }
+
     /// The one option that allows this once. `None` if there is none, or more than one.
     pub fn accepting(&self) -> Option<usize> {
         self.only(Meaning::Accept)
-    }
-
-    /// What it is about, in a line: the tool and the command or path, or else the question.
-    pub fn about(&self) -> String {
-        match (&self.tool, &self.subject) {
-            (Some(tool), Some(subject)) => format!("{tool} {}", subject.lines().next().unwrap_or_default()),
-            _ => self.question.clone(),
-        }
     }
 
     pub fn denying(&self) -> Option<usize> {
@@ -107,11 +134,14 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
     (from..sight.len()).rev().find_map(|row| {
         let (first, last, options) =
             column(detector, sight, row).or_else(|| Some((row, row + 1, option_row::read(detector, sight, row)?)))?;
-        let reach = first.saturating_sub(REACH).max(from);
-        let top = detector.places.dialog_frame.and_then(|frame| sight.last(reach..first, frame));
-        let top = top.map_or(reach, |row| row + 1);
+        let frame = detector.places.dialog_frame.and_then(|frame| sight.last(from..first, frame));
+        let full = from == 0 && sight.len() + ROOM_BELOW >= sight.height && !sight.row(0).trim().is_empty();
+        let unframed = detector.places.dialog_frame.is_some() && frame.is_none() && full;
+        let reach = if unframed { from } else { first.saturating_sub(REACH).max(from) };
+        let top = frame.map_or(reach, |row| row + 1);
         let start = detector.places.dialog_start.and_then(|start| sight.last(top..first, start));
-        Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, options })
+        let cut = unframed && start.is_none() && first > from;
+        Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, cut, options })
     })
 }
 
@@ -238,7 +268,7 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
     let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
     let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
-    Some(Dialog { id, kind, question: title.clone(), title, detail, tool: None, subject: None, options })
+    Some(Dialog { id, kind, question: title.clone(), title, detail, options, ..Dialog::empty() })
 }
 
 /// The dialog around a menu.
@@ -264,10 +294,11 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
         let start = rows.iter().rposition(begins).unwrap_or(0);
         (texts(&rows[start..]).join(" "), texts(rows[..start].get(1..).unwrap_or_default()))
     };
-    let (tool, subject) = detector.subject(sight, &rows, &detail);
+    let (tool, subject, caption) = detector.subject(sight, &rows, &detail, menu);
     let options: Vec<Choosable> = menu.options.iter().map(|choice| detector.choosable(choice)).collect();
     let id = identity(&title, &question, &detail, &options);
-    Some(Dialog { id, kind, title, question, detail, tool, subject, options })
+    let cut = menu.cut || detail.iter().any(|row| stands_for_others(row));
+    Some(Dialog { id, kind, title, question, detail, tool, subject, caption, options, cut, ..Dialog::empty() })
 }
 
 /// A row without its borders.
@@ -275,8 +306,11 @@ fn inside(row: &str) -> &str {
     row.trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃'))
 }
 
+type Subject = (Option<String>, Option<String>, Option<String>);
+
 impl Detector {
-    fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String]) -> (Option<String>, Option<String>) {
+    /// The tool, the command or path, and the model's words.
+    fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String], menu: &Menu) -> Subject {
         for rule in &self.tools {
             let Some(_) = rows.iter().find(|row| rule.row.is_match(sight.row(**row))) else { continue };
             let named = rule.subject.as_ref().and_then(|pattern| {
@@ -288,10 +322,25 @@ impl Detector {
                 let more = more.map(|two| inside(sight.row(two[1])).to_owned());
                 Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n"))
             });
-            let subject = named.or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));
-            return (Some(rule.tool.clone()), subject);
+            let (fenced, caption) = if rule.fenced { self.fenced(sight, rows, menu) } else { (None, None) };
+            let subject = fenced.or(named).or_else(|| (!detail.is_empty()).then(|| detail.join("\n")));
+            return (Some(rule.tool.clone()), subject, caption);
         }
-        (None, None)
+        (None, None, None)
+    }
+
+    /// What stands between two fences, and what stands between the title and the first. With more fences than two some
+    /// are part of the text, and nobody can tell which.
+    fn fenced(&self, sight: &Sight<'_>, rows: &[usize], menu: &Menu) -> (Option<String>, Option<String>) {
+        let is_fence = |row: &usize| self.places.dialog_fence.is_some_and(|fence| sight.hit(*row, fence));
+        let fences: Vec<usize> = menu.above.clone().filter(is_fence).collect();
+        let &[first, last] = &fences[..] else { return (None, None) };
+        let between = |from: usize, to: usize| {
+            let texts = rows.iter().filter(|row| (from..to).contains(row)).map(|row| inside(sight.row(*row)));
+            let texts: Vec<&str> = texts.collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
+        };
+        (between(first + 1, last), rows.first().and_then(|title| between(title + 1, first)))
     }
 
     fn choosable(&self, choice: &Choice) -> Choosable {

@@ -27,6 +27,8 @@ pub struct Memo {
 pub struct Sight<'a> {
     detector: &'a Detector,
     rows: &'a [(String, Hits)],
+    /// How many rows the terminal has, blank ones at the end included.
+    pub(super) height: usize,
     pub(super) colours: Option<&'a dyn Painted>,
 }
 
@@ -114,7 +116,7 @@ impl Detector {
     /// What this look says.
     pub fn read(&self, look: Look<'_>, memo: &mut Memo) -> Reading {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows, colours: look.colours };
+        let sight = Sight { detector: self, rows: &memo.rows, height: look.rows.len(), colours: look.colours };
         let found = self.find(&sight);
         for (rule, ready) in self.rules.rules.iter().zip(&self.ready) {
             if let Ok(held) = self.try_rule(rule, ready, &look, &sight, &found) {
@@ -126,7 +128,7 @@ impl Detector {
 
     /// The last prompt of the user in the conversation, as it was shown in the last look.
     pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
-        let sight = Sight { detector: self, rows: &memo.rows, colours: None };
+        let sight = Sight { detector: self, rows: &memo.rows, height: memo.rows.len(), colours: None };
         let found = self.find(&sight);
         let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
         let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
@@ -144,7 +146,7 @@ impl Detector {
     /// The same, with everything that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows, colours: look.colours };
+        let sight = Sight { detector: self, rows: &memo.rows, height: look.rows.len(), colours: look.colours };
         let found = self.find(&sight);
         let mut reading = None;
         let verdict = |(rule, ready): (&Rule, &Ready)| {

@@ -111,6 +111,8 @@ pub struct DialogRules {
     pub frame: Option<Pattern>,
     /// The row with the question, where a dialog begins with it. Otherwise the question is right above the options.
     pub start: Option<Pattern>,
+    /// Rows right before and after the command, where the model's own words stand outside of them.
+    pub fence: Option<Pattern>,
     /// Rows inside a dialog that are decoration.
     pub decoration: Option<Pattern>,
     /// Labels that allow this once and nothing else.
@@ -166,6 +168,9 @@ pub struct ToolRule {
     /// A group named `subject` in this pattern, with the rest of its paragraph, is the command or the path. Otherwise it
     /// is all that stands between title and question.
     pub subject: Option<Pattern>,
+    /// The command stands between two fences, and what stands between the title and the first is the model's own words.
+    #[serde(default)]
+    pub fenced: bool,
 }
 
 /// Where an answer begins and ends, and what of it is only layout.

@@ -66,6 +66,11 @@ pub enum Entry {
     Accepting {
         turn: u64,
         n: u32,
+        cap: u32,
+        role: Role,
+        terminal: TerminalId,
+        /// A few lines that show what is accepted.
+        shown: Vec<String>,
     },
     /// What became of it. Refused means: nothing was typed, and it does not count.
     Accepted {

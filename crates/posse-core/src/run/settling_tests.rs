@@ -28,6 +28,7 @@ fn check(seen: &[(u64, StatusKind)], expected: &str) {
             happened.extend(run.handle(Happened::Time, due, Wall(0)));
         }
         let seen = Seen {
+            shown: Vec::new(),
             kind: Some(*kind),
             waiting: None,
             question: None,

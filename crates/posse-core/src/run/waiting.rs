@@ -79,7 +79,7 @@ impl Run {
         let effects = turn.handle(event, now);
         if let (Some(result), Some(record)) = (outcome, self.ledger.turn()) {
             let (turn, n) = (record.turn, accepts.max(record.accepts));
-            let refused = matches!(result, Err(AcceptFailure::Refused(_)));
+            let refused = matches!(result, Err(AcceptFailure::Refused(_) | AcceptFailure::Unproven(_)));
             self.accepted.insert(record.terminal, now);
             let why = result.err().map(|failure| failure.to_string());
             self.record(Entry::Accepted { turn, n, refused, why }, wall);
@@ -93,9 +93,10 @@ impl Run {
         let Some(record) = self.ledger.turn() else { return };
         let (turn, key, terminal) = (record.turn, record.key, record.terminal);
         match effect {
-            turn::Effect::Accept { n, cap, question, epoch } => {
-                self.record(Entry::Accepting { turn, n }, wall);
-                self.out.push(Effect::Accept { turn, terminal, role: key.role(), n, cap, question, epoch });
+            turn::Effect::Accept { n, cap, question, epoch, shown } => {
+                let role = key.role();
+                self.record(Entry::Accepting { turn, n, cap, role, terminal, shown }, wall);
+                self.out.push(Effect::Accept { turn, terminal, role, n, cap, question, epoch });
             }
             turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key }),
             turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),

@@ -7,8 +7,12 @@ use regex::RegexSet;
 use serde_json::Value;
 
 use super::Signal;
-use super::rules::{EventRule, Means, Rule, SignalRules, Word};
+use super::rules::{Closes, EventRule, Means, Rule, SignalRules, Word};
+use crate::question::{QuestionReport, ReportEvent, Reported, input_hash, member};
 use crate::status::{Claim, Source, WaitingKind};
+
+/// Stands in the place of an input that was too large to be passed on.
+pub const TOO_LARGE: &str = "posse: too large";
 
 /// Why rules for signals cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +76,42 @@ impl Listener {
         Some((Source::Hook, claim(self.rules.hooks.get(event)?, payload)?))
     }
 
+    /// What the same hook tells about questions.
+    pub fn hook_report(&self, event: &str, payload: &Value) -> Option<ReportEvent> {
+        self.report(Source::Hook, self.rules.hooks.get(event)?, payload)
+    }
+
+    /// The sources that report what a question is about.
+    pub fn reporting(&self) -> Vec<Source> {
+        let reports =
+            |means: &&Means| matches!(means, Means::Rule(Rule { says: Word::Asking, input_from: Some(_), .. }));
+        let hooks = self.rules.hooks.values().find(reports).map(|_| Source::Hook);
+        let events = self.rules.events.iter().map(|rule| &rule.means).find(reports).map(|_| Source::SessionFile);
+        hooks.into_iter().chain(events).collect()
+    }
+
+    fn report(&self, source: Source, means: &Means, with: &Value) -> Option<ReportEvent> {
+        let Means::Rule(rule) = means else { return None };
+        let tool = rule.tool_from.as_ref().and_then(|path| member(with, path)).and_then(Value::as_str);
+        let input = rule.input_from.as_ref().and_then(|path| member(with, path));
+        match rule.closes {
+            Some(Closes::All) => return Some(ReportEvent::NoneOpen),
+            Some(Closes::One) => {
+                return Some(ReportEvent::Closed(
+                    tool.zip(input).map(|(tool, input)| (tool.to_owned(), input_hash(input).1)),
+                ));
+            }
+            None => {}
+        }
+        if rule.says != Word::Asking || rule.input_from.is_none() {
+            return None;
+        }
+        let Some(Claim::Asking(kind)) = claim(means, with) else { return None };
+        let input = input.filter(|input| input.as_str() != Some(TOO_LARGE));
+        let reported = Reported { source, kind, tool: tool.unwrap_or_default(), input };
+        Some(ReportEvent::Asked(Box::new(QuestionReport::new(&reported, &self.rules.tool))))
+    }
+
     /// The session file has changed.
     pub fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
         let rules = self.rules.session_file.as_ref()?;
@@ -82,10 +122,18 @@ impl Listener {
 
     /// A line was written into the file of events, after this one.
     pub fn event(&self, line: &Value, before: Option<&Value>) -> Option<(Source, Claim)> {
+        Some((Source::SessionFile, claim(&self.event_rule(line, before)?.means, line)?))
+    }
+
+    /// What the same line tells about questions.
+    pub fn event_report(&self, line: &Value, before: Option<&Value>) -> Option<ReportEvent> {
+        self.report(Source::SessionFile, &self.event_rule(line, before)?.means, line)
+    }
+
+    fn event_rule(&self, line: &Value, before: Option<&Value>) -> Option<&EventRule> {
         let after = |like: &BTreeMap<String, Value>| before.is_some_and(|before| is_like(before, like));
         let decides = |rule: &&EventRule| is_like(line, &rule.is) && !rule.unless_after.as_ref().is_some_and(after);
-        let rule = self.rules.events.iter().find(decides)?;
-        Some((Source::SessionFile, claim(&rule.means, line)?))
+        self.rules.events.iter().find(decides)
     }
 
     /// `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
@@ -142,11 +190,6 @@ fn claim(means: &Means, with: &Value) -> Option<Claim> {
             Claim::Failed(class.unwrap_or("error").to_owned())
         }
     })
-}
-
-/// A member by its name, or by `a.b` a member of a member.
-fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split('.').try_fold(value, |value, name| value.get(name))
 }
 
 fn is_like(line: &Value, like: &BTreeMap<String, Value>) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::question::ReportedToolRule;
 use crate::status::WaitingKind;
 
 /// Everything that decides what an agent says of itself outside of its screen. What is not mentioned means nothing.
@@ -20,6 +21,9 @@ pub struct SignalRules {
     #[serde(default)]
     pub hooks: BTreeMap<String, Means>,
     pub session_file: Option<SessionFileRules>,
+    /// How the dialogs of its tools show what the tools are given.
+    #[serde(default)]
+    pub tool: Vec<ReportedToolRule>,
     /// Of the file into which it writes what it does; tried in this order, and the first that holds decides. Another line
     /// says nothing.
     #[serde(default)]
@@ -92,6 +96,15 @@ pub enum Word {
     Nothing,
 }
 
+/// Which questions are answered when something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closes {
+    /// That of the tool that has run, or the one on the screen.
+    One,
+    All,
+}
+
 /// A word that depends on what comes with it: on members of what was told, where `a.b` is a member of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,4 +121,10 @@ pub struct Rule {
     pub kinds: BTreeMap<String, WaitingKind>,
     /// For `failed`: the member with the class of the error.
     pub class_from: Option<String>,
+    /// The member with the name of the tool that a question is about, ...
+    pub tool_from: Option<String>,
+    /// ... and the member with all that the tool is given. For `asking`: a report of the question.
+    pub input_from: Option<String>,
+    /// Which questions are answered by then.
+    pub closes: Option<Closes>,
 }

@@ -108,16 +108,7 @@ fn weak(rule: &str, status: StatusKind, strength: Strength) -> Event {
 }
 
 pub(super) fn question(id: &str, kind: WaitingKind) -> Reading {
-    let dialog = Dialog {
-        id: id.into(),
-        kind,
-        title: String::new(),
-        question: String::new(),
-        detail: Vec::new(),
-        tool: None,
-        subject: None,
-        options: Vec::new(),
-    };
+    let dialog = Dialog { id: id.into(), kind, ..Dialog::empty() };
     Reading { waiting_kind: Some(kind), dialog: Some(dialog), ..reading("dialog", Some(WaitingUserAnswer), 0) }
 }
 

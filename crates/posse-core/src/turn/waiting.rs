@@ -39,11 +39,15 @@ pub(super) struct Waiting {
     /// How often this question was refused, and how often accepted, and is still there.
     refusals: u32,
     accepts: u32,
+    /// Why only a person can answer this question.
+    unproven: Option<String>,
 }
 
 /// Who can answer.
 enum Hands {
     Ours,
+    /// The evidence is not enough for a yes without a person, and why.
+    Unproven(String),
     /// Ours, but it was refused more than once. A person is told; that does not forbid to try again.
     Refused,
     /// Accepting is off.
@@ -58,7 +62,8 @@ impl Waiting {
         let question = seen.question.clone();
         let Some(waiting) = waiting else {
             let undrawn = question.is_none().then_some(now);
-            *waiting = Some(Waiting { since: now, question, undrawn, warned: None, refusals: 0, accepts: 0 });
+            let (warned, refusals, accepts, unproven) = (None, 0, 0, None);
+            *waiting = Some(Waiting { since: now, question, undrawn, warned, refusals, accepts, unproven });
             return;
         };
         if question.is_none() {
@@ -76,12 +81,18 @@ impl Waiting {
             waiting.question = question;
             waiting.refusals = 0;
             waiting.accepts = 0;
+            waiting.unproven = None;
         }
     }
 
-    fn refused(&mut self, tried: &Tried) {
+    /// Whether what was tried is what is shown.
+    fn is_about(&self, tried: &Tried) -> bool {
         let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
-        if tried.question.as_ref() == shown {
+        tried.question.as_ref() == shown
+    }
+
+    fn refused(&mut self, tried: &Tried) {
+        if self.is_about(tried) {
             self.refusals += 1;
             self.accepts = self.accepts.saturating_sub(1);
         }
@@ -99,6 +110,7 @@ impl Turn {
         match () {
             () if !self.rules.auto_accept => Hands::Off,
             () if !plain => Hands::NotPlain,
+            () if waiting.unproven.is_some() => Hands::Unproven(waiting.unproven.clone().unwrap_or_default()),
             () if waiting.refusals > BAD_LUCK => Hands::Refused,
             () => Hands::Ours,
         }
@@ -144,7 +156,8 @@ impl Turn {
                 self.tell_if_in_vain(seen, effects);
                 self.accepts.sending(now);
                 self.accepting = Some(Tried { question: seen.question.clone() });
-                effects.push(Effect::Accept { n, cap: CAP, question: seen.question.clone(), epoch: seen.epoch });
+                let (question, epoch, shown) = (seen.question.clone(), seen.epoch, seen.snippet());
+                effects.push(Effect::Accept { n, cap: CAP, question, epoch, shown });
             }
         }
     }
@@ -158,6 +171,13 @@ impl Turn {
             Err(AcceptFailure::Failed(why)) => {
                 self.sent(now);
                 self.say(Level::Warning, |who| format!("accepting the permission of {who} failed: {why}"), effects);
+            }
+            Err(AcceptFailure::Unproven(why)) => {
+                self.accepts.refused(now);
+                if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_about(&tried)) {
+                    waiting.accepts = waiting.accepts.saturating_sub(1);
+                    waiting.unproven = Some(why);
+                }
             }
             Err(AcceptFailure::Refused(why)) => {
                 self.accepts.refused(now);
@@ -202,9 +222,10 @@ impl Turn {
         if waiting.warned.is_none_or(|warned| now >= warned + WARN_AGAIN) {
             waiting.warned = Some(now);
             let what = match why {
-                Hands::Off => "and accepting is off (AUTO_ACCEPT_PERMISSIONS=1 would accept permissions)",
-                Hands::NotPlain => "and there is no plain yes to it",
-                Hands::Refused | Hands::Ours => "and accepting it was refused",
+                Hands::Off => "and accepting is off (AUTO_ACCEPT_PERMISSIONS=1 would accept permissions)".to_owned(),
+                Hands::NotPlain => "and there is no plain yes to it".to_owned(),
+                Hands::Unproven(why) => format!("and is not accepted without a person: {why}"),
+                Hands::Refused | Hands::Ours => "and accepting it was refused".to_owned(),
             };
             let (kind, answers) = (kind(seen), answers(id, seen));
             let warning = |who: &str| format!("{who} waits for an answer ({kind}) {what}; {answers}");

@@ -335,6 +335,11 @@ impl ApiError {
                     NotAnswered::Widens => {
                         (S::CONFLICT, "widens", Some("if you mean it, choose it yourself in `posse attach`"))
                     }
+                    NotAnswered::Unproven(_) => (
+                        S::CONFLICT,
+                        "unproven",
+                        Some("`posse show` has the question; `posse approve` or `posse deny` answers it"),
+                    ),
                     _ if matches!(error, InputError::Question(_)) => (S::CONFLICT, "waiting", Some(ANSWERS)),
                     _ => (S::CONFLICT, "not_answered", Some("look at it with `posse attach`")),
                 },

@@ -261,7 +261,7 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
     responses((status = 200, description = "It", body = types::Question), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<types::Question> {
     let asked = find(&app, id).await?.ask(pump::Command::Question).await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(types::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text }))
+    Ok(Json(types::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text, full: asked.full }))
 }
 
 /// Accept the question an agent asks

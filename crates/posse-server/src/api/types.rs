@@ -198,6 +198,9 @@ pub struct Question {
     pub waiting_kind: Option<WaitingKind>,
     /// What it is about, in a line.
     pub text: String,
+    /// All that is known about it, line by line: the whole command or change as the agent reports it, the model's own words
+    /// marked as such, and what speaks against it.
+    pub full: Vec<String>,
 }
 
 /// An answer to an agent's question.

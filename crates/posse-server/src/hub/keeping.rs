@@ -72,7 +72,7 @@ impl Hub {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
                 let status =
                     life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::mono(), crate::now()).cloned();
-                for change in status.map(Change::Status).into_iter().chain([Change::Ended {
+                for change in status.map(|status| Change::Status(Box::new(status))).into_iter().chain([Change::Ended {
                     exit: Exit::Lost,
                     screen_saved: false,
                     known_to: None,

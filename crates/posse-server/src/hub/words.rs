@@ -46,7 +46,7 @@ pub(crate) enum Message {
 
 /// What a pump has to say.
 pub(crate) enum Change {
-    Status(Status),
+    Status(Box<Status>),
     Title(String),
     Size(Size),
     Signal(Signal),

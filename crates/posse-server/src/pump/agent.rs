@@ -15,10 +15,11 @@ use posse_core::delivery::{
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
 use posse_core::ids::{TerminalId, WriterId};
+use posse_core::question::{QuestionEvidence, QuestionReports, ReportEvent};
 use posse_core::run::Shown;
 use posse_core::screen::{Painted, Screen};
 use posse_core::signal::Signal;
-use posse_core::status::{Claim, Event as LifeEvent, Life, Source, StatusKind, WaitingKind};
+use posse_core::status::{Claim, Event as LifeEvent, Life, Source, Status, StatusKind, WaitingKind};
 use posse_core::time::Mono;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -29,6 +30,10 @@ use super::{Answerer, InputError};
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
 const START_ANSWERS: usize = 3;
+
+/// How long an automatic answer waits for the agent's report of a question that is on the screen. Reports of Claude Code come
+/// before it draws the question; on a busy machine the process that brings them may take a second.
+const REPORT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often a job that waits for a question is looked after, when nothing happens: the announcement expires.
 const HOLD: Duration = Duration::from_millis(250);
@@ -135,6 +140,8 @@ pub(super) struct Agent {
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
     showing: Option<Showing>,
+    /// What the agent reports about its questions.
+    reports: QuestionReports,
     work: Option<Work>,
     queue: VecDeque<Queued>,
     start_answers: usize,
@@ -158,6 +165,7 @@ impl Agent {
     pub(super) fn new(provider: Arc<Provider>, profile: Option<&str>, confirmed: Confirmed) -> Self {
         // What cannot be made for a profile is read as for any.
         let detector = provider.for_profile(profile).unwrap_or_else(|_| provider.detector.clone());
+        let reports = QuestionReports::new(provider.signals.reporting());
         Self {
             provider,
             detector,
@@ -168,6 +176,7 @@ impl Agent {
             cursor_row: None,
             composer_since: None,
             showing: None,
+            reports,
             work: None,
             queue: VecDeque::new(),
             start_answers: 0,
@@ -176,10 +185,22 @@ impl Agent {
         }
     }
 
+    /// Goes on after another daemon. Reports it heard are lost, but for that of the question that was open; an agent that
+    /// was started with means to report counts as one that does.
+    pub(super) fn restore(&mut self, status: &Status) {
+        let hooks = self.provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
+        let reports =
+            hooks.is_some_and(|hooks| !hooks.events.is_empty()) || !self.provider.signals.rules().events.is_empty();
+        self.reports.restore(status.dialog.as_ref(), reports);
+    }
+
     /// Looks at the screen. The reading goes into the terminal's life.
     pub(super) fn look(&mut self, screen: &Screen, colours: &dyn Painted, now: Mono) -> LifeEvent {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours: Some(colours) };
-        let reading = self.detector.read(look, &mut self.memo);
+        let mut reading = self.detector.read(look, &mut self.memo);
+        if let Some(dialog) = &mut reading.dialog {
+            self.reports.attach(dialog);
+        }
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
@@ -196,6 +217,24 @@ impl Agent {
     /// What the screen said last.
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status
+    }
+
+    /// What a source said of the agent. Returns whether the screen has to be read again.
+    pub(super) fn heard(&mut self, source: Source, claim: &Claim) -> bool {
+        self.reports.hear(source, claim);
+        self.showing.is_some() && matches!(source, Source::Osc | Source::Hook | Source::SessionFile)
+    }
+
+    /// What a source tells about questions. Returns whether the screen has to be read again.
+    pub(super) fn reported(&mut self, event: ReportEvent) -> bool {
+        let showing = self.showing.is_some();
+        self.reports.take(event, showing);
+        showing
+    }
+
+    /// What a hook tells about questions.
+    pub(super) fn hook_report(&self, payload: &Value) -> Option<ReportEvent> {
+        self.provider.signals.hook_report(payload.get("hook_event_name")?.as_str()?, payload)
     }
 
     /// What a signal says of the agent.
@@ -297,7 +336,8 @@ impl Agent {
         let (id, found) = self.identity().zip(question(reading)).ok_or(InputError::NoQuestion)?;
         let row = || self.tail.iter().find(|row| row.contains(&found)).map_or(found.as_str(), |row| row.trim());
         let text = reading.dialog.as_ref().map_or_else(|| row().to_owned(), Dialog::about);
-        Ok(Asked { id, kind: reading.waiting_kind, text })
+        let full = reading.dialog.as_ref().map(Dialog::in_full).unwrap_or_default();
+        Ok(Asked { id, kind: reading.waiting_kind, text, full })
     }
 
     /// Begins the next job, if none is being done.
@@ -310,7 +350,8 @@ impl Agent {
             // A question that was announced and is not drawn yet. It will be, in a moment.
             let is_drawn = self.reading.as_ref().is_some_and(|reading| question(reading).is_some());
             let unseen = self.reading.is_none();
-            if queued.is_about_a_question() && (unseen || (!is_drawn && life.about_to_ask(now))) {
+            let unreported = self.waits_for_report(&queued, now);
+            if queued.is_about_a_question() && (unseen || unreported || (!is_drawn && life.about_to_ask(now))) {
                 self.queue.push_front(queued);
                 self.held = Some(now + HOLD);
                 acts.extend(unseen.then_some(Do::Look));
@@ -334,6 +375,31 @@ impl Agent {
         acts
     }
 
+    /// Whether this is about a question whose report may still come. An automatic yes needs the report; a person should
+    /// read what is reported, and name the question by it.
+    fn waits_for_report(&self, queued: &Queued, now: Mono) -> bool {
+        let evidence = self.evidence();
+        let waits = match queued {
+            Queued::Job(Job { wanted: Wanted::Answer { wish, answerer, .. }, .. }) => {
+                *wish == Wish::Accept && answerer.who.by == audit::By::Run && evidence.may_improve()
+            }
+            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => {
+                order.text.trim() == "y" && evidence.may_improve()
+            }
+            Queued::Look(_) => matches!(evidence, QuestionEvidence::Silent(_)),
+        };
+        waits && self.showing.as_ref().is_some_and(|showing| now < showing.since + REPORT_PATIENCE)
+    }
+
+    /// How the open question compares with what the agent reports.
+    fn evidence(&self) -> QuestionEvidence {
+        let Some(reading) = self.reading.as_ref().filter(|reading| question(reading).is_some()) else {
+            return QuestionEvidence::default();
+        };
+        let kind = reading.waiting_kind.unwrap_or(WaitingKind::Question);
+        reading.dialog.as_ref().map_or_else(|| self.reports.without_dialog(kind), |dialog| dialog.evidence)
+    }
+
     /// Nothing that waits will be begun.
     pub(super) fn refuse_all(&mut self, why: InputError) -> Vec<Do> {
         self.held = None;
@@ -353,10 +419,11 @@ impl Agent {
             Wanted::Answer { wish, question: named, words, answerer } => {
                 let open = reading.and_then(question);
                 let also = answerer.who.by.also_answers();
+                let automatic = answerer.who.by == audit::By::Run;
                 // What is not the open question is left as it is, and refused.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
-                let decision = Decision { also, ..Decision::new(question, wish) };
+                let decision = Decision { also, automatic, ..Decision::new(question, wish) };
                 let in_words = |words: String| {
                     let reading = reading.ok_or(NotAnswered::Vanished)?;
                     decision.clone().in_words(&words, reading, &self.provider.keys)
@@ -377,6 +444,7 @@ impl Agent {
         };
         let reading = reading.ok_or(InputError::NoQuestion)?;
         decision.check(reading).map_err(InputError::Question)?;
+        decision.check_evidence(self.evidence()).map_err(InputError::Question)?;
         let dialog = reading.dialog.as_ref();
         let what = described(decision.wish, dialog);
         let mut decision = decision;
@@ -478,9 +546,12 @@ impl Agent {
 
     fn answered(&mut self, result: Result<Answered, Unanswered>) -> Option<Do> {
         let Work { machine: Machine::Answer(answering), by, mut what } = self.work.take()? else { return None };
-        let AnswerOver { decision, who, ended, life } = answering.over(result)?;
+        let AnswerOver { decision, who, ended, life, report } = answering.over(result)?;
         let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
         Showing::answered(&mut self.showing, &decision, presses);
+        if let Some(number) = report.filter(|_| result.is_ok()) {
+            self.reports.answered(number);
+        }
         what["audit"] = ended.of.into();
         let result = result.map(|_| ()).map_err(InputError::NotAnswered);
         let log = Some(("question_answered", with_result(what, &result)));

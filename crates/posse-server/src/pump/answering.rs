@@ -17,6 +17,8 @@ pub(super) struct Answering {
     decision: Decision,
     meaning: Meaning,
     answerer: Answerer,
+    /// The number of the agent's report of this question.
+    report: Option<u64>,
     given: Option<Given>,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct AnswerOver {
     pub(super) decision: Decision,
     pub(super) who: Who,
     pub(super) ended: Ended,
+    /// The number of the agent's report of this question.
+    pub(super) report: Option<u64>,
     /// What it means for the terminal's life if it was given.
     pub(super) life: LifeEvent,
 }
@@ -40,7 +44,8 @@ pub(super) struct AnswerOver {
 impl Answering {
     pub(super) fn new(decision: Decision, dialog: Option<&Dialog>, answerer: Answerer) -> Self {
         let meaning = meaning(decision.wish, dialog);
-        Self { decision, meaning, answerer, given: None }
+        let report = dialog.and_then(|dialog| dialog.report.as_ref()).map(|report| report.number);
+        Self { decision, meaning, answerer, report, given: None }
     }
 
     /// What is to be written down before the first key.
@@ -84,14 +89,14 @@ impl Answering {
 
     /// It is over. `None` if it was never written down.
     pub(super) fn over(self, result: Result<Answered, Unanswered>) -> Option<AnswerOver> {
-        let Self { decision, meaning, answerer: Answerer { who, .. }, given } = self;
+        let Self { decision, meaning, answerer: Answerer { who, .. }, report, given } = self;
         let Given { seq, typed, .. } = given?;
         let ended = match result {
             Ok(answered) => Ended::answered(seq, answered.verified, typed),
             Err(failure) => Ended::failed(seq, failure, typed),
         };
         let life = if meaning == Meaning::Deny { LifeEvent::Denied } else { LifeEvent::Answered };
-        Some(AnswerOver { decision, who, ended, life })
+        Some(AnswerOver { decision, who, ended, report, life })
     }
 }
 
@@ -131,7 +136,7 @@ mod tests {
     fn s_150_an_answer_without_a_tail_is_given() {
         let directory = tempfile::tempdir().unwrap();
         let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
-        let screen = "────────────────────\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n \
+        let screen = "────────────────────\n Something else\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n \
                       Esc to cancel";
         let rows: Vec<String> = screen.lines().map(str::to_owned).collect();
         let look = Look { rows: &rows, ..Look::default() };

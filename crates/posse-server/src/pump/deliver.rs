@@ -3,6 +3,7 @@
 use posse_core::audit::{Ended, Note, Step, Who};
 use posse_core::delivery::{Failure, KeyId, Left, Order, Showing};
 use posse_core::ids::WriterId;
+use posse_core::question::ReportEvent;
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
@@ -47,6 +48,8 @@ impl Pump {
     }
 
     pub(super) fn hook(&mut self, payload: &Value) {
+        let report = self.agent.as_ref().and_then(|agent| agent.hook_report(payload));
+        self.reported(report);
         if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hook(payload)) {
             self.said(source, claim);
         }
@@ -58,9 +61,22 @@ impl Pump {
         }
     }
 
+    /// A source tells something about questions. The one on the screen may be another one by that.
+    pub(super) fn reported(&mut self, event: Option<ReportEvent>) {
+        let Some((agent, event)) = self.agent.as_mut().zip(event) else { return };
+        if agent.reported(event) && !self.emulator.in_frame() {
+            self.read_screen();
+        }
+    }
+
     pub(super) fn said(&mut self, source: Source, claim: Claim) {
+        let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&Happened::Said(claim));
+        // What was said may be about the question on the screen.
+        if open && !self.emulator.in_frame() {
+            self.read_screen();
+        }
     }
 
     /// Time has passed.

@@ -9,6 +9,7 @@ use posse_core::audit::Who;
 use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
 use posse_core::detect::Explanation;
 use posse_core::ids::{TerminalId, WriterId};
+use posse_core::question::ReportEvent;
 use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
@@ -165,6 +166,8 @@ pub(crate) struct Asked {
     pub(crate) id: String,
     pub(crate) kind: Option<WaitingKind>,
     pub(crate) text: String,
+    /// The same in full.
+    pub(crate) full: Vec<String>,
 }
 
 /// How a screen is read, and what the agent said of itself last.
@@ -178,8 +181,8 @@ pub(crate) enum Event {
     Hook(serde_json::Value),
     /// What the agent has written down of itself.
     SessionFile(serde_json::Value),
-    /// What a line means that it has written about what it does.
-    Said(Source, Claim),
+    /// What a line means that it has written about what it does: for its state, and about questions.
+    Said(Option<(Source, Claim)>, Option<ReportEvent>),
     /// The store has written down that this input is about to be sent, or could not.
     InputNoted {
         writer: WriterId,

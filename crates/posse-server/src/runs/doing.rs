@@ -6,7 +6,7 @@ use std::time::Duration;
 use posse_agents::launch::Mode;
 use posse_core::aftermath::{Snapshot, commit_message};
 use posse_core::audit::{By, Who};
-use posse_core::delivery::{Failure, Left, Order, Unanswered, Wish};
+use posse_core::delivery::{Failure, Left, NotAnswered, Order, Unanswered, Wish};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
@@ -220,6 +220,10 @@ impl Doing {
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
+            Err(
+                error @ (InputError::Question(NotAnswered::Unproven(_))
+                | InputError::NotAnswered(Unanswered { why: NotAnswered::Unproven(_), presses: 0 })),
+            ) => Err(AcceptFailure::Unproven(error.to_string())),
             // No key was pressed that could have answered it: that does not count (LOOP-41).
             Err(error @ InputError::NotAnswered(Unanswered { presses: 0, .. })) => {
                 Err(AcceptFailure::Refused(error.to_string()))

@@ -105,6 +105,12 @@ async fn answer(name: &str, meant: Option<&str>, reply: Reply, ui: &Ui) -> Resul
     }
     let Reply { verb, option, text, reason } = reply;
     ui.say(&format!("{verb}: {} ({})", plain(&asked.text), short(&asked.id)));
+    // That line is only the beginning of it, unless it is all there is.
+    let said =
+        matches!(&asked.full[..], [] | [_]) || matches!(&asked.full[..], [_, all] if asked.text.contains(all.trim()));
+    if !said {
+        asked.full.iter().for_each(|line| ui.say(&format!("  {}", plain(line))));
+    }
     let body = AnswerIn { dialog: asked.id, option, text, reason };
     match client.post::<_, Answered>(&format!("/terminals/{}/{verb}", terminal.id), &body, Repeat::Never).await {
         Ok(done) => ui.done(&done, String::new),

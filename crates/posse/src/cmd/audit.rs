@@ -245,13 +245,14 @@ fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
 fn asked(answering: &AuditAnswering, ui: &Ui) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(dialog) = &answering.dialog {
-        let about = dialog.subject.iter().flat_map(|subject| subject.lines()).next();
-        let about = about.map(|about| format!("  {} {about}", dialog.tool.as_deref().unwrap_or_default()));
-        lines.push(plain(&format!("asked: {}{}", dialog.question, about.unwrap_or_default())));
+        lines.push(plain(&format!("asked: {}", dialog.question)));
+        lines.extend(dialog.in_full().iter().map(|line| format!("  {}", plain(line))));
     }
     let chosen = answering.chosen.as_ref().map(|chosen| format!(" ({chosen})")).unwrap_or_default();
     lines.push(plain(&format!("keys: {}{chosen}", answering.keys.join(" "))));
-    lines.extend(answering.tail.iter().map(|row| ui.paint(&format!("│ {}", plain(row)), Colour::Dim)));
+    if answering.dialog.as_ref().is_none_or(|dialog| dialog.in_full().is_empty()) {
+        lines.extend(answering.tail.iter().map(|row| ui.paint(&format!("│ {}", plain(row)), Colour::Dim)));
+    }
     lines
 }
 

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use posse_core::signal::listener::TOO_LARGE;
 use serde_json::{Map, Value};
 
 use crate::client;
@@ -18,9 +19,13 @@ pub(crate) struct Args {}
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Prompts and results of tools are in it too; nobody needs more than the beginning.
 const MOST: u64 = 8 << 20;
-/// What is passed on. The rest is the conversation, and none of our business.
-const KEPT: [&str; 7] =
-    ["hook_event_name", "tool_name", "background_tasks", "error", "error_type", "notification_type", "source"];
+/// What is passed on. The rest is the conversation, and none of our business. What a tool is given is compared with the
+/// question on the screen.
+const KEPT: [&str; 8] =
+    ["hook_event_name", "tool_name", INPUT, "background_tasks", "error", "error_type", "notification_type", "source"];
+const INPUT: &str = "tool_input";
+/// The largest input that is passed on, as JSON. Of a larger one the daemon hears that it is too large.
+const LARGEST_INPUT: usize = 1 << 20;
 
 pub(crate) fn run(_args: &Args) -> Exit {
     // Nothing to be done about a failure, and nobody to tell.
@@ -34,6 +39,9 @@ fn tell() -> Option<()> {
     std::io::stdin().take(MOST).read_to_end(&mut payload).ok()?;
     let mut payload: Map<String, Value> = serde_json::from_slice(&payload).ok()?;
     payload.retain(|name, _| KEPT.contains(&name.as_str()));
+    if let Some(input) = payload.get_mut(INPUT).filter(|input| input.to_string().len() > LARGEST_INPUT) {
+        *input = TOO_LARGE.into();
+    }
     let body = Value::Object(payload).to_string();
     let mut stream = UnixStream::connect(client::places().ok()?.daemon_socket()).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;

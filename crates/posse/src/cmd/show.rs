@@ -58,6 +58,7 @@ fn text(shown: &Shown, ui: &Ui) -> String {
     }
     if let Some(dialog) = &t.status.dialog {
         facts.push(("asks", plain(&dialog.question)));
+        facts.extend(dialog.in_full().iter().map(|line| ("", plain(line))));
         for (number, option) in (1..).zip(&dialog.options) {
             facts.push(("", format!("{number}. {}", plain(&option.label))));
         }

@@ -3,6 +3,7 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod auto_run;
 mod live;
 mod loop_run;

@@ -83,8 +83,8 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     assert_eq!(answering["dialog"], shown["dialog"]);
     let tail = answering["tail"].as_array().unwrap();
     let tail: Vec<&str> = tail.iter().map(|row| row.as_str().unwrap().trim()).collect();
-    assert_eq!(tail.len(), 5, "{tail:?}");
-    assert_eq!((tail[0], tail[1]), ("Do you want to proceed?", "❯ 1. Yes"), "{tail:?}");
+    let expected = ["Bash rm -r target", "Remove the build directory", "Do you want to proceed?"];
+    assert_eq!(tail, expected, "the command, not the options");
     let after = &audit[1]["outcome"];
     assert_eq!(
         (&after["of"], &after["end"], &after["typed"]),
@@ -107,7 +107,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
 
     let text = env.run(["audit", "show", "--terminal", "a"]).ok();
     assert!(text.contains("person: deny") && text.contains("asked: ") && text.contains("rm -r target"), "{text}");
-    assert!(text.contains("answered: the question is gone") && text.contains("│"), "{text}");
+    assert!(text.contains("answered: the question is gone") && text.contains("  Bash:"), "{text}");
     let id = launched["id"].as_str().unwrap();
     env.run(["kill", "a"]).ok();
     for (filter, value, expected) in [

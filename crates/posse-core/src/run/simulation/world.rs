@@ -488,6 +488,7 @@ impl World {
         }
         let waits = agent.kind == StatusKind::WaitingUserAnswer;
         let seen = Seen {
+            shown: Vec::new(),
             kind: Some(agent.kind),
             waiting: waits.then_some(WaitingKind::Permission),
             question: waits.then(|| format!("q{}", agent.epoch)),

@@ -263,16 +263,7 @@ fn a_status_says_whether_a_yes_is_plain() {
         then_enter: false,
         selected: false,
     };
-    let dialog = |kind, options| Dialog {
-        id: "d".into(),
-        kind,
-        title: String::new(),
-        question: String::new(),
-        detail: Vec::new(),
-        tool: None,
-        subject: None,
-        options,
-    };
+    let dialog = |kind, options| Dialog { id: "d".into(), kind, options, ..Dialog::empty() };
     let status = |kind, dialog| Status {
         kind: WaitingUserAnswer,
         reason: "rule menu".into(),

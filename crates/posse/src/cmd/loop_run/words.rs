@@ -31,7 +31,13 @@ fn text(entry: &Entry) -> Option<(String, Option<Colour>)> {
         Entry::Dispatching { stale: Some(stale), .. } => {
             plain(format!("an older answer was in the way: kept as {stale}"))
         }
-        Entry::Accepting { n, .. } => coloured(format!("accepting a permission ({n})"), Colour::Yellow),
+        Entry::Accepting { n, cap, role, terminal, shown, .. } => {
+            let shown: String = shown.iter().map(|line| format!("\n| {line}")).collect();
+            coloured(
+                format!("accepting a permission of {role} (terminal {terminal}), {n}/{cap}:{shown}"),
+                Colour::Yellow,
+            )
+        }
         Entry::Accepted { why: Some(why), .. } => coloured(format!("not accepted: {why}"), Colour::Yellow),
         Entry::Answered { turn, text, .. } => plain(format!("turn {turn}: answered, {} lines", text.lines().count())),
         Entry::TurnFailed { turn, message, .. } => coloured(format!("turn {turn} failed: {message}"), Colour::Red),

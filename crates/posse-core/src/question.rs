@@ -1,0 +1,156 @@
+//! What an agent reports about the question it asks, and whether the question on its screen is that one.
+//!
+//! A screen is drawn by the agent, but its text comes from a model, and any process of the user can draw over it. Some
+//! agents also report their questions through a channel of their own: a hook, a file of events, OSC 7501. That report is
+//! a second witness. [`QuestionReports`] collects the reports of one terminal and compares them with each dialog that
+//! is read from the screen (`compare`). The result is a [`QuestionEvidence`], and only some of its values allow an
+//! automatic yes. A person may answer whatever the evidence says; they are told.
+
+mod compare;
+mod display;
+mod reports;
+mod rules;
+
+use serde::{Deserialize, Serialize};
+
+pub use compare::compare;
+pub(crate) use compare::stands_for_others;
+pub use reports::{QuestionReports, ReportEvent};
+pub use rules::ReportedToolRule;
+pub(crate) use rules::{Reported, input_hash, member};
+
+use crate::audit::Hash;
+use crate::status::{Source, WaitingKind};
+
+/// The longest text of a report that is kept for people and for the audit, in bytes. The hash covers the whole input.
+pub const REPORT_TEXT: usize = 64 << 10;
+/// The longest caption that is kept.
+const CAPTION_TEXT: usize = 1 << 10;
+
+/// A question as the agent reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionReport {
+    pub source: Source,
+    /// Counts the reports of one terminal: two questions in the same words have different numbers.
+    pub number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<WaitingKind>,
+    pub tool: String,
+    /// What the tool is given, for people: the command, or the path and the change. Cut at [`REPORT_TEXT`].
+    pub text: String,
+    /// What the model says about it. Not evidence of anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// The size of the whole input as JSON, and its SHA-256.
+    pub input_bytes: u64,
+    pub input_sha256: Hash,
+    /// What must be on the screen. Not kept: a report that is read back was compared before.
+    #[serde(skip)]
+    pub parts: ReportedParts,
+}
+
+/// The parts of an input that its dialog shows, reduced to the characters that leave a mark on a screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportedParts {
+    /// Shown as it is: a command, or the content of a new file.
+    pub text: Vec<String>,
+    pub paths: Vec<String>,
+    /// Shown as a difference: the text before and after.
+    pub changes: Vec<(String, String)>,
+    /// All strings of an input about whose tool no rule says how it is shown: plain, and as JSON writes them.
+    pub values: Vec<(String, String)>,
+    /// What the screen may call the tool; empty if nothing is known about that.
+    pub screen_tools: Vec<String>,
+    /// The input is too large to be passed on, or to be compared.
+    pub too_large: bool,
+}
+
+/// How the question on the screen compares with what the agent reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionEvidence {
+    /// No source reports questions of this agent. The question is whole on the screen, as far as one can see.
+    #[default]
+    ScreenOnly,
+    /// No source has the question, and the screen shows only a part of it.
+    ScreenCut,
+    /// The whole input is on the screen.
+    Confirmed,
+    /// The screen shows a part of the reported input and nothing else; the report has the rest.
+    ConfirmedPart,
+    /// The report and the screen differ.
+    Differs(Difference),
+    /// This source has reported before, and says nothing about this question.
+    Silent(Source),
+}
+
+/// In what report and screen differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// One says permission, the other question or plan.
+    Kind,
+    Tool,
+    /// The command, the content or the change.
+    Input,
+    Path,
+    /// The input is too large to be compared.
+    TooLarge,
+}
+
+/// Why posse does not say yes without a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unproven {
+    #[error("the screen shows only a part of the question, and no source has the rest")]
+    Cut,
+    #[error("the agent reports another kind of question than the one on its screen")]
+    Kind,
+    #[error("the agent reports another tool than the one on its screen")]
+    Tool,
+    #[error("what the agent reports is not what its screen shows")]
+    Input,
+    #[error("the agent reports another path than the one on its screen")]
+    Path,
+    #[error("the agent reports an input that is too large to be compared with its screen")]
+    TooLarge,
+    #[error("the agent's {0} reported earlier questions and does not report this one")]
+    Silent(Source),
+}
+
+impl QuestionEvidence {
+    /// Whether an automatic yes is allowed, and why not.
+    pub fn allows_automatic_yes(self) -> Result<(), Unproven> {
+        Err(match self {
+            Self::ScreenOnly | Self::Confirmed | Self::ConfirmedPart => return Ok(()),
+            Self::ScreenCut => Unproven::Cut,
+            Self::Differs(Difference::Kind) => Unproven::Kind,
+            Self::Differs(Difference::Tool) => Unproven::Tool,
+            Self::Differs(Difference::Input) => Unproven::Input,
+            Self::Differs(Difference::Path) => Unproven::Path,
+            Self::Differs(Difference::TooLarge) => Unproven::TooLarge,
+            Self::Silent(source) => Unproven::Silent(source),
+        })
+    }
+
+    /// Whether a report that is still on its way can turn this into a yes.
+    pub fn may_improve(self) -> bool {
+        matches!(self, Self::Differs(_) | Self::Silent(_))
+    }
+}
+
+/// The beginning of a text, cut at a character, and how many bytes were left out.
+fn beginning(text: &str, most: usize) -> (&str, usize) {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    (&text[..end], text.len() - end)
+}
+
+/// The text, cut with a mark if it is too long.
+fn bounded(text: &str, most: usize) -> String {
+    match beginning(text, most) {
+        (text, 0) => text.to_owned(),
+        (text, left) => format!("{text}\n… {left} more bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

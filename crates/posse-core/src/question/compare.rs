@@ -1,0 +1,289 @@
+//! Compares what is reported with what is on the screen.
+//!
+//! Screens wrap rows anywhere, indent them, draw borders, turn tabs into blanks and drop characters that have no width.
+//! So texts are compared by their ink: the characters that leave a mark. What is reported as a command must be rows of
+//! the dialog from the first to the last of them, whole: rows of a caption, or a row that merely contains the command,
+//! do not count. If the top of the dialog has scrolled off, the rows from the top on must be the end of the command.
+
+use super::{Difference, QuestionEvidence, QuestionReport};
+use crate::detect::Dialog;
+
+/// A visible part that is shorter than this could be anything.
+const PART: usize = 24;
+/// Programs leave rows out at one place or two.
+const MARKS: usize = 2;
+/// A path is wrapped into this many rows at most.
+const PATH_ROWS: usize = 4;
+
+/// Whether this report is about the question on this screen.
+pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
+    let parts = &report.parts;
+    if report.kind.is_some_and(|kind| kind != dialog.kind) {
+        return QuestionEvidence::Differs(Difference::Kind);
+    }
+    if parts.too_large {
+        return QuestionEvidence::Differs(Difference::TooLarge);
+    }
+    let tools = &parts.screen_tools;
+    let tool_fits = match &dialog.tool {
+        Some(tool) => tools.is_empty() || tools.contains(tool),
+        // The row with its name may have scrolled off.
+        None => tools.is_empty() || dialog.cut,
+    };
+    if !tool_fits {
+        return QuestionEvidence::Differs(Difference::Tool);
+    }
+    let shown = Shown::of(dialog);
+    if !parts.paths.iter().all(|path| shown.has_path(path)) {
+        return QuestionEvidence::Differs(Difference::Path);
+    }
+    let mut fit = Fit::Whole;
+    for text in &parts.text {
+        fit = fit.and(shown.text(text));
+    }
+    for (before, after) in &parts.changes {
+        fit = fit.and(shown.change(before, after));
+    }
+    let has_value = |(plain, quoted): &(String, String)| shown.all.contains(plain) || shown.all.contains(quoted);
+    if !parts.values.iter().all(has_value) {
+        fit = Fit::No;
+    }
+    // A report without a single text that could be compared proves nothing.
+    let nothing =
+        parts.text.is_empty() && parts.changes.is_empty() && parts.values.is_empty() && parts.paths.is_empty();
+    match fit {
+        _ if nothing => QuestionEvidence::Differs(Difference::Input),
+        Fit::Whole => QuestionEvidence::Confirmed,
+        Fit::Part => QuestionEvidence::ConfirmedPart,
+        Fit::No => QuestionEvidence::Differs(Difference::Input),
+    }
+}
+
+/// How much of a text is on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    No,
+    Part,
+    Whole,
+}
+
+impl Fit {
+    fn and(self, other: Fit) -> Fit {
+        self.min(other)
+    }
+}
+
+/// The characters of a text that leave a mark on a screen.
+pub(super) fn ink(text: &str) -> String {
+    text.chars().filter(|c| leaves_mark(*c)).collect()
+}
+
+fn leaves_mark(c: char) -> bool {
+    let invisible = matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+    !c.is_whitespace() && !c.is_control() && !invisible
+}
+
+/// Rows that stand for others that were left out.
+pub(crate) fn stands_for_others(row: &str) -> bool {
+    let row = row.trim();
+    let counts = |word: &str| {
+        row.split(word)
+            .next()
+            .is_some_and(|before| before.len() < row.len() && before.chars().any(|c| c.is_ascii_digit()))
+    };
+    let marked = row.starts_with('…') || row.starts_with("...");
+    (marked && (counts(" line") || counts(" more") || counts(" char")))
+        || row.contains("lines hidden")
+        || row.ends_with('…')
+}
+
+/// The text of a dialog, ready to be compared.
+struct Shown {
+    rows: Vec<String>,
+    /// Rows that stand for others.
+    marks: Vec<usize>,
+    /// The rows from the first numbered one on, without the numbers that views of files put before each line.
+    lines: Vec<Line>,
+    question: String,
+    all: String,
+    cut: bool,
+}
+
+/// A row of a numbered view.
+struct Line {
+    sign: Sign,
+    /// Without the number, with the sign.
+    plain: String,
+    /// Without both.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    Plus,
+    Minus,
+    Neither,
+}
+
+impl Shown {
+    fn of(dialog: &Dialog) -> Self {
+        let texts: Vec<&str> = std::iter::once(&dialog.title).chain(&dialog.detail).map(String::as_str).collect();
+        let rows: Vec<String> = texts.iter().map(|row| ink(row)).collect();
+        let marks = (0..texts.len()).filter(|at| stands_for_others(texts[*at])).collect();
+        let question = ink(&dialog.question);
+        let all = rows.concat() + &question;
+        Self { rows, marks, lines: lines(&texts), question, all, cut: dialog.cut }
+    }
+
+    fn is_difference(&self) -> bool {
+        self.lines.iter().any(|line| line.sign != Sign::Neither)
+    }
+
+    /// A text that is shown as it is, in rows of its own, with or without numbers before its lines.
+    fn text(&self, text: &str) -> Fit {
+        let numbered: Vec<String> = self.lines.iter().map(|line| line.plain.clone()).collect();
+        let fit = in_rows(text, &self.rows, &self.marks, self.cut).max(in_rows(text, &numbered, &[], self.cut));
+        if fit == Fit::No && self.is_difference() { self.replaced(text) } else { fit }
+    }
+
+    /// A file that is replaced is shown as a difference: each row that stays or comes must be part of the new content, in
+    /// this order.
+    fn replaced(&self, text: &str) -> Fit {
+        let mut rest = text;
+        let mut added = 0;
+        for line in self.lines.iter().filter(|line| line.sign != Sign::Minus) {
+            let Some(at) = rest.find(line.text.as_str()) else { return Fit::No };
+            rest = &rest[at + line.text.len()..];
+            added += if line.sign == Sign::Plus { line.text.len() } else { 0 };
+        }
+        match added {
+            0 => Fit::No,
+            all if all == text.len() => Fit::Whole,
+            _ => Fit::Part,
+        }
+    }
+
+    /// A change that is shown as a difference.
+    fn change(&self, before: &str, after: &str) -> Fit {
+        if !self.is_difference() || (before.is_empty() && after.is_empty()) {
+            return Fit::No;
+        }
+        let one = |text: &str, left_out: Sign| {
+            let kept = self.lines.iter().filter(|line| line.sign != left_out);
+            let shown: String = kept.map(|line| line.text.as_str()).collect();
+            match () {
+                () if text.is_empty() || shown.contains(text) => Fit::Whole,
+                () if self.cut && starts_with_end_of(&shown, text) => Fit::Part,
+                () => Fit::No,
+            }
+        };
+        one(after, Sign::Minus).and(one(before, Sign::Plus))
+    }
+
+    /// A path, maybe shortened to one that is relative to the agent's directory or to the user's home.
+    fn has_path(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        if name.is_empty() {
+            return false;
+        }
+        let fits = |shown: &str| {
+            let shown = shown.trim_start_matches("../").trim_start_matches("./").trim_start_matches("~/");
+            shown.ends_with(&name) && (path == shown || path.ends_with(&format!("/{shown}")))
+        };
+        let called = |shown: &str| shown.strip_suffix(')').and_then(|shown| Some(shown.split_once('(')?.1.to_owned()));
+        let joined = |at: usize| (at..self.rows.len().min(at + PATH_ROWS)).map(move |to| self.rows[at..=to].concat());
+        let mut candidates = (0..self.rows.len()).flat_map(joined);
+        candidates.any(|shown| fits(&shown) || called(&shown).is_some_and(|shown| fits(&shown)))
+            || (self.cut && self.question.contains(&name))
+    }
+}
+
+/// Whether whole rows, one after the other, are this text, or what is left of it when the rest was cut off.
+fn in_rows(text: &str, rows: &[String], marks: &[usize], cut: bool) -> Fit {
+    if text.is_empty() {
+        return Fit::No;
+    }
+    let is_text = |from: usize| {
+        let mut rest = text;
+        for row in &rows[from..] {
+            let Some(left) = rest.strip_prefix(row.as_str()) else { return false };
+            rest = left;
+            if rest.is_empty() {
+                return true;
+            }
+        }
+        false
+    };
+    if (0..rows.len()).any(is_text) {
+        return Fit::Whole;
+    }
+    if !cut {
+        return Fit::No;
+    }
+    // From the top on they are its end.
+    let ends = |rows: &[String]| (1..=rows.len()).map(|to| rows[..to].concat()).rfind(|seen| text.ends_with(seen));
+    let mut longest = ends(rows).map_or(0, |seen| seen.len());
+    // Up to a row that stands for others they are its beginning, and after it its end.
+    for &mark in marks.iter().filter(|mark| **mark < rows.len()).take(MARKS) {
+        let begins = (0..mark).map(|from| rows[from..mark].concat()).find(|seen| text.starts_with(seen.as_str()));
+        let end = ends(&rows[mark + 1..]).unwrap_or_default();
+        if let Some(begins) = begins.filter(|begins| begins.len() + end.len() < text.len()) {
+            longest = longest.max(begins.len() + end.len());
+        }
+    }
+    if longest >= PART { Fit::Part } else { Fit::No }
+}
+
+/// Whether a view whose top was cut off begins with the end of this text, or lies inside of it.
+fn starts_with_end_of(shown: &str, text: &str) -> bool {
+    (shown.len() >= PART && text.contains(shown)) || overlap(shown.as_bytes(), text.as_bytes()) >= PART
+}
+
+/// The length of the longest end of `text` that `shown` begins with, by Knuth, Morris and Pratt: texts may be long and
+/// repetitive on purpose.
+fn overlap(shown: &[u8], text: &[u8]) -> usize {
+    let mut borders = vec![0; shown.len()];
+    let step = |borders: &[usize], mut matched: usize, byte: u8| {
+        while matched > 0 && (matched == shown.len() || shown[matched] != byte) {
+            matched = borders[matched - 1];
+        }
+        matched + usize::from(shown.get(matched) == Some(&byte))
+    };
+    for at in 1..shown.len() {
+        borders[at] = step(&borders, borders[at - 1], shown[at]);
+    }
+    text.iter().fold(0, |matched, byte| step(&borders, matched, *byte))
+}
+
+/// The rows from the first numbered one on. Numbers count up, some twice in a difference; a row without one continues the
+/// row before it.
+fn lines(rows: &[&str]) -> Vec<Line> {
+    let mut last: Option<u64> = None;
+    let mut sign = Sign::Neither;
+    let mut lines = Vec::new();
+    for row in rows {
+        let row = row.trim_start();
+        let digits = row.bytes().take_while(u8::is_ascii_digit).count();
+        let rest = &row[digits..];
+        let counts = |number: &u64| last.is_none_or(|last| *number + 1 >= last);
+        let number = row[..digits].parse().ok().filter(counts);
+        let Some(number) = number.filter(|_| rest.is_empty() || rest.starts_with([' ', '\t', '+', '-'])) else {
+            if last.is_some() {
+                lines.push(Line { sign, plain: ink(row), text: ink(row) });
+            }
+            continue;
+        };
+        last = Some(number);
+        let signed = rest.strip_prefix(' ').unwrap_or(rest);
+        let text;
+        (sign, text) = match signed.chars().next() {
+            Some('+') => (Sign::Plus, &signed[1..]),
+            Some('-') => (Sign::Minus, &signed[1..]),
+            _ => (Sign::Neither, signed),
+        };
+        lines.push(Line { sign, plain: ink(signed), text: ink(text) });
+    }
+    lines
+}

@@ -1,0 +1,112 @@
+//! A question in words: what is asked comes from the report if there is one, and the model's own words are marked.
+
+use super::{QuestionEvidence, REPORT_TEXT};
+use crate::audit::TAIL_LINES;
+use crate::detect::Dialog;
+
+/// The most characters of a command in a place that has one line.
+const ONE_LINE: usize = 160;
+
+impl Dialog {
+    /// The tool and the command, path or change, as far as they are known.
+    fn asked(&self) -> Option<(&str, &str)> {
+        match &self.report {
+            Some(report) => Some((&report.tool, &report.text)),
+            None => self.tool.as_deref().zip(self.subject.as_deref()),
+        }
+    }
+
+    /// The model's own words.
+    pub fn words_of_model(&self) -> Option<&str> {
+        match &self.report {
+            Some(report) => report.caption.as_deref(),
+            None => self.caption.as_deref(),
+        }
+    }
+
+    /// What it is about, in a line: the tool and the beginning of the command, with a mark if there is more.
+    pub fn about(&self) -> String {
+        let about = match self.asked() {
+            Some((tool, text)) => format!("{tool} {}", one_line(text)),
+            None => self.question.clone(),
+        };
+        match self.warning() {
+            Some(warning) => format!("{about} ({warning})"),
+            None => about,
+        }
+    }
+
+    /// What is to be said about the evidence, in a few words. `None`: nothing speaks against it.
+    pub fn warning(&self) -> Option<&'static str> {
+        match self.evidence {
+            QuestionEvidence::ScreenOnly | QuestionEvidence::Confirmed | QuestionEvidence::ConfirmedPart => None,
+            QuestionEvidence::ScreenCut => Some("the screen shows only a part of it"),
+            QuestionEvidence::Differs(_) => Some("the agent's report and its screen differ"),
+            QuestionEvidence::Silent(_) => Some("the agent did not report it"),
+        }
+    }
+
+    /// All that is known about it, line by line: the whole command or change first, then the model's words, marked as
+    /// such, then what speaks against it.
+    pub fn in_full(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some((tool, text)) = self.asked() {
+            lines.push(format!("{tool}:"));
+            lines.extend(text.lines().map(|line| format!("  {line}")));
+        }
+        if let Some(words) = self.words_of_model() {
+            let words: Vec<&str> = words.lines().collect();
+            lines.push(format!("the agent calls it: \"{}\"", words.join(" ")));
+        }
+        if let Some(report) = self.report.as_ref().filter(|report| report.text.len() > REPORT_TEXT) {
+            lines.push(format!("{} bytes in all, SHA-256 {}", report.input_bytes, report.input_sha256));
+        }
+        match self.evidence.allows_automatic_yes() {
+            Ok(()) => {}
+            Err(why) => lines.push(format!("warning: {why}")),
+        }
+        if let (QuestionEvidence::Differs(_), Some(_)) = (self.evidence, &self.report) {
+            lines.push("its screen shows:".to_owned());
+            let shown = std::iter::once(&self.title).chain(&self.detail).chain([&self.question]);
+            lines.extend(shown.filter(|row| !row.is_empty()).map(|row| format!("  {row}")));
+        }
+        lines
+    }
+
+    /// A few lines that show what is accepted: the command rather than the options.
+    pub fn snippet(&self) -> Vec<String> {
+        let Some((tool, text)) = self.asked() else { return Vec::new() };
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let room = TAIL_LINES - 1;
+        let shown = if lines.len() > room { room - 1 } else { lines.len() };
+        let mut snippet: Vec<String> = lines[..shown].iter().map(|line| cut(line)).collect();
+        match snippet.first_mut() {
+            Some(first) => *first = format!("{tool} {first}"),
+            None => snippet.push(tool.to_owned()),
+        }
+        if lines.len() > shown {
+            snippet.push(format!("… {} more lines, {} characters in all", lines.len() - shown, text.chars().count()));
+        }
+        snippet.push(self.question.clone());
+        snippet
+    }
+}
+
+fn cut(line: &str) -> String {
+    let length = line.chars().count();
+    if length <= ONE_LINE {
+        return line.to_owned();
+    }
+    let beginning: String = line.chars().take(ONE_LINE).collect();
+    format!("{beginning}… ({length} characters)")
+}
+
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = cut(lines.next().unwrap_or_default());
+    match lines.count() {
+        0 => first,
+        1 => format!("{first} … (+1 line, {} characters)", text.chars().count()),
+        more => format!("{first} … (+{more} lines, {} characters)", text.chars().count()),
+    }
+}

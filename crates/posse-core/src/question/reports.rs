@@ -1,0 +1,203 @@
+//! The reports of one terminal: which questions are open by them, and which of them is on the screen.
+
+use super::compare::compare;
+use super::{Difference, QuestionEvidence, QuestionReport};
+use crate::audit::Hash;
+use crate::detect::Dialog;
+use crate::detect::dialog::identity;
+use crate::status::{Claim, Source, WaitingKind};
+
+/// The most questions that are open at once, before the oldest is forgotten. An agent with so many tools at once would be
+/// new; an attacker who floods us makes questions fall to a person.
+const MOST_OPEN: usize = 64;
+
+/// What a source tells about questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportEvent {
+    Asked(Box<QuestionReport>),
+    /// A question is answered: that of this tool with this input, or the one that is on the screen.
+    Closed(Option<(String, Hash)>),
+    /// No question is open: a turn has begun or ended.
+    NoneOpen,
+}
+
+#[derive(Clone, Debug)]
+struct Filed {
+    report: QuestionReport,
+    /// It was on the screen.
+    shown: bool,
+    /// posse has answered it.
+    answered: bool,
+}
+
+/// What a source without inputs says about questions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    asked_before: bool,
+    asks: bool,
+    kind: Option<WaitingKind>,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct QuestionReports {
+    /// The sources that report inputs.
+    detailed: Vec<Source>,
+    open: Vec<Filed>,
+    count: u64,
+    /// By `Source as usize`.
+    spoken: [bool; Source::ALL.len()],
+    words: [Word; Source::ALL.len()],
+    /// The question that was open when another daemon ended, as it was compared then.
+    restored: Option<Dialog>,
+}
+
+impl QuestionReports {
+    pub fn new(detailed: Vec<Source>) -> Self {
+        let (spoken, words) = ([false; Source::ALL.len()], [Word::default(); Source::ALL.len()]);
+        Self { detailed, open: Vec::new(), count: 0, spoken, words, restored: None }
+    }
+
+    /// Takes over from another daemon: the question that was open, and whether the agent's sources had spoken.
+    pub fn restore(&mut self, dialog: Option<&Dialog>, spoken: bool) {
+        self.restored = dialog.filter(|dialog| dialog.report.is_some()).cloned();
+        self.count = self.restored.iter().filter_map(|dialog| dialog.report.as_ref()).map(|report| report.number).sum();
+        for source in &self.detailed {
+            self.spoken[*source as usize] |= spoken;
+        }
+    }
+
+    /// What a source says about the state of the agent.
+    pub fn hear(&mut self, source: Source, claim: &Claim) {
+        self.spoken[source as usize] = true;
+        let word = &mut self.words[source as usize];
+        word.asks = false;
+        if let Claim::Asking(kind) = claim {
+            *word = Word { asked_before: true, asks: true, kind: *kind };
+        }
+    }
+
+    /// What a source tells about questions. `showing`: whether a question is on the screen.
+    pub fn take(&mut self, event: ReportEvent, showing: bool) {
+        match event {
+            ReportEvent::Asked(mut report) => {
+                // Permissions that were on the screen and are no more were answered by someone. Questions of the agent stay
+                // open until they are known to be closed: nothing may be taken for a permission before.
+                if !showing {
+                    let is_permission = |filed: &Filed| filed.report.kind == Some(WaitingKind::Permission);
+                    self.open.retain(|filed| !filed.shown || !is_permission(filed));
+                }
+                self.count += 1;
+                report.number = self.count;
+                self.spoken[report.source as usize] = true;
+                self.open.push(Filed { report: *report, shown: false, answered: false });
+                if self.open.len() > MOST_OPEN {
+                    self.open.remove(0);
+                }
+            }
+            ReportEvent::Closed(Some((tool, hash))) => {
+                let same_tool = |filed: &Filed| filed.report.tool == tool;
+                let same = |filed: &Filed| same_tool(filed) && filed.report.input_sha256 == hash;
+                let find = |fits: &dyn Fn(&Filed) -> bool| self.open.iter().position(fits);
+                let found = find(&|filed| filed.answered && same(filed)).or_else(|| find(&same));
+                // Some tools are given back more than they were given.
+                if let Some(at) = found.or_else(|| find(&|filed| filed.shown && same_tool(filed))) {
+                    self.open.remove(at);
+                }
+            }
+            ReportEvent::Closed(None) => self.open.retain(|filed| !filed.shown && !filed.answered),
+            ReportEvent::NoneOpen => self.open.clear(),
+        }
+    }
+
+    /// posse has answered the question with this report.
+    pub fn answered(&mut self, number: u64) {
+        if let Some(filed) = self.open.iter_mut().find(|filed| filed.report.number == number) {
+            filed.answered = true;
+        }
+        self.restored.take_if(|dialog| dialog.report.as_ref().is_some_and(|report| report.number == number));
+    }
+
+    /// Compares the question on the screen with the reports, and adds what is known to it. Its identity then includes
+    /// the report: questions that look the same on the screen and differ in what the screen does not show differ in it.
+    pub fn attach(&mut self, dialog: &mut Dialog) {
+        dialog.evidence = if dialog.cut { QuestionEvidence::ScreenCut } else { QuestionEvidence::ScreenOnly };
+        if dialog.kind == WaitingKind::Permission {
+            self.attach_permission(dialog);
+        } else {
+            for filed in self.open.iter_mut().filter(|filed| filed.report.kind == Some(dialog.kind)) {
+                filed.shown = true;
+            }
+        }
+        if dialog.evidence.allows_automatic_yes().is_ok()
+            && let Some(against) = self.judge_words(dialog.kind)
+        {
+            // Files of state come late. If the whole input is confirmed, only what contradicts it counts.
+            let confirmed = dialog.evidence != QuestionEvidence::ScreenOnly;
+            if !(confirmed && matches!(against, QuestionEvidence::Silent(_))) {
+                dialog.evidence = against;
+            }
+        }
+    }
+
+    fn attach_permission(&mut self, dialog: &mut Dialog) {
+        let open = || self.open.iter().filter(|filed| !filed.answered);
+        let of_other_kind = open().find(|filed| filed.report.kind.is_some_and(|kind| kind != dialog.kind));
+        let fits = |filed: &&Filed| compare(&filed.report, dialog).allows_automatic_yes().is_ok();
+        let found = of_other_kind.or_else(|| open().find(fits)).or_else(|| open().next_back());
+        if let Some(found) = found {
+            let number = found.report.number;
+            dialog.evidence = compare(&found.report, dialog);
+            add_report(dialog, found.report.clone());
+            if let Some(filed) = self.open.iter_mut().find(|filed| filed.report.number == number) {
+                filed.shown = true;
+            }
+            return;
+        }
+        let same = |restored: &&Dialog| screen_id(restored) == dialog.id;
+        if let Some(report) = self.restored.as_ref().filter(same).and_then(|restored| restored.report.clone()) {
+            dialog.evidence = self.restored.as_ref().map_or(dialog.evidence, |restored| restored.evidence);
+            return add_report(dialog, *report);
+        }
+        if let Some(silent) = self.detailed.iter().find(|source| self.spoken[**source as usize]) {
+            dialog.evidence = QuestionEvidence::Silent(*silent);
+        }
+    }
+
+    /// A question that is only text, of which no dialog could be read.
+    pub fn without_dialog(&self, kind: WaitingKind) -> QuestionEvidence {
+        let open = self.open.iter().any(|filed| !filed.answered);
+        let silent = self.detailed.iter().find(|source| self.spoken[**source as usize]);
+        match (open, silent) {
+            (true, _) => QuestionEvidence::Differs(Difference::Input),
+            (false, Some(silent)) => QuestionEvidence::Silent(*silent),
+            (false, None) => self.judge_words(kind).unwrap_or_default(),
+        }
+    }
+
+    /// What sources without inputs have against it.
+    fn judge_words(&self, kind: WaitingKind) -> Option<QuestionEvidence> {
+        let sources = [Source::Osc, Source::SessionFile, Source::Hook].into_iter();
+        let words = || {
+            let others = sources.clone().filter(|source| !self.detailed.contains(source));
+            others.map(|source| (source, self.words[source as usize]))
+        };
+        let differs = |word: Word| word.asks && word.kind.is_some_and(|told| told != kind);
+        let silent = |word: Word| !word.asks && word.asked_before;
+        match words().find(|(_, word)| differs(*word)) {
+            Some(_) => Some(QuestionEvidence::Differs(Difference::Kind)),
+            None => words().find(|(_, word)| silent(*word)).map(|(source, _)| QuestionEvidence::Silent(source)),
+        }
+    }
+}
+
+fn add_report(dialog: &mut Dialog, report: QuestionReport) {
+    let hidden = [report.number.to_string(), report.input_sha256.to_string()];
+    dialog.id = identity(&dialog.id, "", &hidden, &[]);
+    dialog.report = Some(Box::new(report));
+}
+
+/// The identity that a dialog has by its screen alone.
+fn screen_id(dialog: &Dialog) -> String {
+    identity(&dialog.title, &dialog.question, &dialog.detail, &dialog.options)
+}
