@@ -93,9 +93,24 @@ pub struct Status {
     /// Counts the changes of this terminal's status. A command that carries the epoch it was decided
     /// on can be refused when the world has moved on.
     pub epoch: u64,
+    /// An input was submitted, and nothing has been observed of the agent since. The status is the last observed one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub awaiting_reaction: bool,
     /// A prompt was submitted, and by then nothing was seen of the agent being at it: not a working screen, not a word.
     #[serde(skip)]
     pub unproven: bool,
+}
+
+impl Status {
+    /// Whether the agent works, or was given something to work on and has not reacted yet.
+    pub fn is_busy(&self) -> bool {
+        self.kind == StatusKind::Processing || self.awaiting_reaction
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// How a program ended.
@@ -210,6 +225,8 @@ pub enum Event {
     Read(Reading),
     /// It said something of itself.
     Said(Source, Claim),
+    /// It said so in output that a daemon before this one has read. That changes no status by itself.
+    Recalled(Source, Claim),
     /// We submitted a prompt, and saw it taken.
     Prompted,
     /// The same with one of the tool's own commands: maybe it begins a turn, maybe it is over at once.

@@ -130,12 +130,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// As far as a status says it. `words` and `ended` are for who knows the terminal.
+    /// As far as a status says it. `words` and `ended` are for who knows the terminal. An agent that was given something and
+    /// has not reacted is not quiet: its status is the one of before.
     pub fn of(status: &Status) -> Self {
         let dialog = status.dialog.as_ref();
         let is_plain = |dialog: &Dialog| dialog.kind == WaitingKind::Permission && dialog.accepting().is_some();
         Self {
-            kind: Some(status.kind),
+            kind: Some(if status.is_busy() { StatusKind::Processing } else { status.kind }),
             waiting: status.waiting_kind,
             question: dialog.map(|dialog| dialog.id.clone()),
             shown: dialog.map(Dialog::snippet).unwrap_or_default(),
@@ -144,7 +145,7 @@ impl Seen {
             reason: status.reason.clone(),
             words: None,
             ended: false,
-            unproven: status.unproven,
+            unproven: status.unproven || status.awaiting_reaction,
         }
     }
 

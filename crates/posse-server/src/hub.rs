@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
 use posse_core::screen::Size;
+use posse_core::status::{Status, StatusKind};
 use posse_term::client::Link;
 use posse_term::emulator::HistoryLimit;
 use posse_term::places::Places;
@@ -181,7 +182,7 @@ impl Hub {
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),
-                Message::Change(id, change) => self.change(id, change),
+                Message::Change(id, offset, change) => self.change(id, offset, change),
                 Message::Backend(backend, news) => self.news(backend, news),
                 Message::AnswerOver(note, then) => self.answer_over(note, then),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
@@ -279,7 +280,8 @@ impl Hub {
 
     // ---- what pumps say ----
 
-    fn change(&mut self, id: TerminalId, change: Change) {
+    fn change(&mut self, id: TerminalId, offset: Option<u64>, change: Change) {
+        let at = |data| located(data, offset);
         let Some(entry) = self.terminals.get_mut(&id) else {
             // Deleted meanwhile, and so is what it has left at its end.
             if matches!(change, Change::Ended { .. }) {
@@ -288,29 +290,21 @@ impl Hub {
             return;
         };
         match change {
-            Change::Status(status) => {
-                entry.record.last_active = crate::now();
-                entry.record.status = (*status).clone();
-                let data = serde_json::to_value(crate::api::types::StatusView::from(&*status)).unwrap_or_default();
-                let changes = self.put(id);
-                self.emit("status_changed", Some(id), data, changes);
-                self.started(id);
-                self.watch_session_file(id);
-            }
+            Change::Status(status) => self.status_changed(id, offset, *status),
             Change::Title(title) => {
                 entry.title.clone_from(&title);
-                self.publish(event("title_changed", Some(id), json!({ "title": title })));
+                self.publish(event("title_changed", Some(id), at(json!({ "title": title }))));
             }
             Change::Size(size) => {
                 entry.size = size;
                 let data = json!({ "rows": size.rows(), "cols": size.cols() });
-                self.publish(event("resized", Some(id), data));
+                self.publish(event("resized", Some(id), at(data)));
             }
             Change::Signal(signal) => {
                 let data = serde_json::to_value(&signal).unwrap_or_default();
-                self.publish(event("signal", Some(id), data));
+                self.publish(event("signal", Some(id), at(data)));
             }
-            Change::Note(kind, data) => self.emit(kind, Some(id), data, vec![]),
+            Change::Note(kind, data) => self.emit(kind, Some(id), at(data), vec![]),
             Change::Watched(watched) => entry.watched = watched,
             Change::InputAhead { writer, sequence } => {
                 let change = store::Change::Ahead { terminal: id, writer, sequence };
@@ -331,7 +325,7 @@ impl Hub {
                     self.answering(note, pump);
                 }
             }
-            Change::Ended { exit, screen_saved, known_to } => {
+            Change::Ended { exit, status, screen_saved, known_to } => {
                 entry.record.exit = Some(exit);
                 entry.events = None;
                 // Its last screen is in a file, and read from there when somebody asks.
@@ -339,8 +333,11 @@ impl Hub {
                     self.routes.remove(id);
                     entry.pump = None;
                 }
+                if let Some(status) = status {
+                    self.status_changed(id, offset, *status);
+                }
                 self.forget_events(id);
-                let data = json!({ "exit": exit, "text": exit.to_string() });
+                let data = at(json!({ "exit": exit, "text": exit.to_string() }));
                 // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
                 let forget = move || {
                     if let Some(backend) = known_to {
@@ -350,6 +347,28 @@ impl Hub {
                 self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);
             }
         }
+    }
+
+    fn status_changed(&mut self, id: TerminalId, offset: Option<u64>, status: Status) {
+        let Some(entry) = self.terminals.get_mut(&id) else { return };
+        entry.record.last_active = crate::now();
+        let data = serde_json::to_value(crate::api::types::StatusView::from(&status)).unwrap_or_default();
+        let data = located(data, offset);
+        let awaiting = status.awaiting_reaction;
+        let at_rest = status.kind != StatusKind::Processing;
+        let before = std::mem::replace(&mut entry.record.status, status);
+        let unchanged = before.awaiting_reaction && entry.record.status.unproven && at_rest;
+        let changes = self.put(id);
+        if awaiting {
+            // An input was submitted; `prompt_delivered` tells that. Of the status there is no news yet.
+            self.store.write_surely(changes, |_| {});
+        } else if unchanged {
+            self.emit("no_reaction", Some(id), data, changes);
+        } else {
+            self.emit("status_changed", Some(id), data, changes);
+        }
+        self.started(id);
+        self.watch_session_file(id);
     }
 
     // ---- what backends say ----
@@ -483,6 +502,14 @@ impl Hub {
 
 fn view(entry: &Entry) -> View {
     View { record: entry.record.clone(), title: entry.title.clone(), size: entry.size, watched: entry.watched }
+}
+
+/// Adds the output offset that an event comes from.
+fn located(mut data: serde_json::Value, offset: Option<u64>) -> serde_json::Value {
+    if let (Some(fields), Some(offset)) = (data.as_object_mut(), offset) {
+        fields.insert("offset".into(), offset.into());
+    }
+    data
 }
 
 fn event(kind: &str, terminal: Option<TerminalId>, data: serde_json::Value) -> LogEvent {

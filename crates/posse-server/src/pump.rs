@@ -206,7 +206,8 @@ impl Pump {
 
     /// Whether the agent has said more than its screen shows so far: it says that a turn is over before it draws the end.
     fn is_drawing(&self) -> bool {
-        let quiet = matches!(self.life.status().kind, StatusKind::Idle | StatusKind::Completed);
+        let status = self.life.status();
+        let quiet = matches!(status.kind, StatusKind::Idle | StatusKind::Completed) && !status.awaiting_reaction;
         let behind = self.agent.as_ref().is_some_and(|agent| agent.reads() == Some(StatusKind::Processing));
         self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
     }
@@ -279,7 +280,15 @@ impl Pump {
 
     // ---- output ----
 
-    fn output(&mut self, offset: u64, bytes: Vec<u8>) {
+    fn output(&mut self, offset: u64, mut bytes: Vec<u8>) {
+        let replayed = self.catching_up();
+        // Output that was there before this pump began is news to nobody; what comes behind it may be.
+        let old = self.caught_up_at.saturating_sub(offset);
+        if replayed && old > 0 && old < bytes.len() as u64 {
+            let new = bytes.split_off(old as usize);
+            self.output(offset, bytes);
+            return self.output(offset + old, new);
+        }
         self.tail.push(offset, &bytes);
         let bytes = Bytes::from(bytes);
         let end = offset + bytes.len() as u64;
@@ -306,7 +315,11 @@ impl Pump {
                 }
             }
             for signal in heard.signals {
-                self.signal(&signal);
+                if replayed {
+                    self.recall(&signal);
+                } else {
+                    self.signal(&signal);
+                }
             }
             if heard.screen_lost {
                 tracing::error!(terminal = %self.id, "the screen was lost to a bug in the emulator; the program is asked to repaint");
@@ -316,6 +329,9 @@ impl Pump {
             self.frames.printed(heard.frame_ended && !self.emulator.in_frame(), now);
             if self.frames.due(now) {
                 self.look();
+            }
+            if replayed && !self.catching_up() && self.emulator.size() != self.base_size {
+                self.tell_hub(Change::Size(self.emulator.size()));
             }
         }
         if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes }) {
@@ -363,12 +379,15 @@ impl Pump {
     fn signal(&mut self, signal: &Signal) {
         self.hear(signal);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
-            let _ = self.hub.send(Message::Change(self.id, Change::Signal(signal.clone())));
+            self.tell_hub(Change::Signal(signal.clone()));
         }
     }
 
-    /// The end of a frame: the screen is complete, and worth a look.
+    /// The end of a frame: the screen is complete, and worth a look. While old output is replayed it is not the present.
     fn look(&mut self) {
+        if self.catching_up() {
+            return;
+        }
         self.tell_title();
         self.read_screen();
         self.tell_last_answer();
@@ -377,7 +396,7 @@ impl Pump {
     fn tell_title(&mut self) {
         if self.emulator.title() != self.told_title {
             self.told_title = self.emulator.title().to_owned();
-            let _ = self.hub.send(Message::Change(self.id, Change::Title(self.told_title.clone())));
+            self.tell_hub(Change::Title(self.told_title.clone()));
         }
     }
 
@@ -388,7 +407,9 @@ impl Pump {
         self.emulator.resize(size);
         self.tape.resized(size);
         self.watchers.tell(&Item::Resized { offset, size });
-        let _ = self.hub.send(Message::Change(self.id, Change::Size(size)));
+        if !self.catching_up() {
+            self.tell_hub(Change::Size(size));
+        }
     }
 
     /// Makes the program repaint, by another size for a moment.
@@ -417,7 +438,7 @@ impl Pump {
     fn fit_views(&mut self) {
         let watched = self.watchers.common_view().is_some();
         if std::mem::replace(&mut self.told_watched, watched) != watched {
-            let _ = self.hub.send(Message::Change(self.id, Change::Watched(watched)));
+            self.tell_hub(Change::Watched(watched));
         }
         if self.nudge_ends.is_none() {
             self.request_size(self.watchers.common_view().unwrap_or(self.base_size));
@@ -542,9 +563,8 @@ impl Pump {
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
-        self.tell_status(status);
         // The backend's copy of its screen was the only one until the file was there; that of its exit still is.
-        let _ = self.hub.send(Message::Change(self.id, Change::Ended { exit, screen_saved, known_to: link }));
+        self.tell_hub(Change::Ended { exit, status: status.map(Box::new), screen_saved, known_to: link });
     }
 
     async fn save_last_screen(&self) -> bool {
@@ -556,9 +576,14 @@ impl Pump {
         matches!(saved, Ok(Ok(())))
     }
 
+    /// Tells the hub of a change, with the output offset it comes from.
+    fn tell_hub(&self, change: Change) {
+        let _ = self.hub.send(Message::Change(self.id, Some(self.emulator.offset()), change));
+    }
+
     fn tell_status(&self, status: Option<Status>) {
         if let Some(status) = status {
-            let _ = self.hub.send(Message::Change(self.id, Change::Status(Box::new(status))));
+            self.tell_hub(Change::Status(Box::new(status)));
         }
     }
 }
@@ -567,5 +592,7 @@ impl Pump {
 mod end_tests;
 #[cfg(test)]
 mod question_tests;
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 pub(crate) mod testing;

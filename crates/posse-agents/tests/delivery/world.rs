@@ -135,6 +135,7 @@ impl<'e> World<'e> {
             dialog: None,
             since: Wall(0),
             epoch: 1,
+            awaiting_reaction: false,
             unproven: false,
         };
         Self {

@@ -234,7 +234,7 @@ impl Prompt {
     /// Whether it works, and must not get a message for that reason.
     fn too_busy(&self, seen: Seen<'_>) -> bool {
         let allowed = self.order.when == When::AlsoBusy && self.how.while_busy != WhileBusy::Refuse;
-        !allowed && (works(seen) || seen.status.kind == StatusKind::Processing)
+        !allowed && (works(seen) || seen.status.is_busy())
     }
 
     fn begin(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -242,7 +242,7 @@ impl Prompt {
         if self.too_busy(seen) {
             // A turn may be known to be over a moment before the screen shows it.
             self.held = true;
-            let refuse = seen.status.kind == StatusKind::Processing;
+            let refuse = seen.status.is_busy();
             return if refuse { self.fail(Why::Busy) } else { Vec::new() };
         }
         if now < since + self.how.ready {
@@ -304,7 +304,7 @@ impl Prompt {
     fn submit(&mut self, draft: &str, seen: Seen<'_>, from: Mono, now: Mono) -> Vec<Effect> {
         if self.too_busy(seen) {
             // As before typing: what only the screen says may be a title that turned for a moment.
-            let refuse = seen.status.kind == StatusKind::Processing;
+            let refuse = seen.status.is_busy();
             return if refuse { self.fail(Why::Busy) } else { Vec::new() };
         }
         if self.typist.taken().is_none() {

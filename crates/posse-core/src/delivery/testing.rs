@@ -63,6 +63,7 @@ fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Sc
         dialog: None,
         since: Wall(0),
         epoch: 7,
+        awaiting_reaction: false,
         unproven: false,
     };
     Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, printed: 0 }

@@ -21,7 +21,7 @@ const NOTHING: u64 = 64;
 
 /// `since` is when the prompt may first have been on its way, `printed` how much the terminal had printed by then.
 pub fn judge_traces(shown: &Shown, status: &Status, since: Wall, printed: Option<u64>) -> Traces {
-    if matches!(status.kind, StatusKind::Processing | StatusKind::WaitingUserAnswer) {
+    if status.is_busy() || status.kind == StatusKind::WaitingUserAnswer {
         return Traces::Taken;
     }
     if shown.in_composer {
@@ -70,6 +70,7 @@ mod tests {
                 dialog: None,
                 since: Wall(since),
                 epoch: 1,
+                awaiting_reaction: false,
                 unproven: false,
             };
             let shown = Shown { in_composer, is_last_prompt, printed };

@@ -5,11 +5,12 @@ mod next;
 use next::{Next, Why};
 
 use super::weigh::{self, LAG, Says, Seen, Speaker, Word};
-use super::{Claim, Event, Source, Status, StatusKind, WaitingKind};
+use super::{Claim, Event, Exit, Source, Status, StatusKind, WaitingKind};
 use crate::detect::{Dialog, Reading};
 use crate::time::{Mono, Wall};
 
 const STARTING: &str = "starting";
+const RUNNING: &str = "running";
 const PROMPTED: &str = "a prompt was submitted";
 const COMMANDED: &str = "a command was submitted";
 const ANSWERED: &str = "the question was answered";
@@ -45,7 +46,10 @@ enum Border {
 /// Remembers one terminal's status and decides the next one.
 #[derive(Clone, Debug)]
 pub struct Life {
+    /// What we presume. After an input this is `processing` before anything is observed.
     status: Status,
+    /// What everyone else sees: the last observed status.
+    reported: Status,
     phase: Phase,
     turns: Turns,
     seen: Option<Seen>,
@@ -70,8 +74,19 @@ impl Life {
     pub fn starting(now: Wall) -> Self {
         let kind = StatusKind::Processing;
         let reason = STARTING.into();
-        let (waiting_kind, dialog, epoch, unproven) = (None, None, 0, false);
-        Self::resumed(Status { kind, reason, waiting_kind, dialog, since: now, epoch, unproven }, false)
+        Self::resumed(
+            Status {
+                kind,
+                reason,
+                waiting_kind: None,
+                dialog: None,
+                since: now,
+                epoch: 0,
+                awaiting_reaction: false,
+                unproven: false,
+            },
+            false,
+        )
     }
 
     /// A terminal known from before, as it was last seen. That holds until there is evidence.
@@ -83,12 +98,21 @@ impl Life {
             () if starting => Phase::Starting,
             () => Phase::Going,
         };
-        let turns = if starting || status.kind == StatusKind::Idle { Turns::None } else { Turns::Some };
+        let idle = status.kind == StatusKind::Idle && !status.awaiting_reaction;
+        let turns = if starting || idle { Turns::None } else { Turns::Some };
         let said = [const { None }; Source::ALL.len()];
         let said_at = [Mono::default(); Source::ALL.len()];
         let (seen, word, asking, border, started) = (None, None, None, None, None);
+        let at_it = !status.awaiting_reaction;
+        let reported = status.clone();
+        let status = if status.awaiting_reaction {
+            Status { kind: StatusKind::Processing, reason: PROMPTED.into(), ..status }
+        } else {
+            status
+        };
         Self {
             status,
+            reported,
             phase,
             turns,
             seen,
@@ -98,13 +122,14 @@ impl Life {
             asking,
             border,
             started,
-            at_it: true,
+            at_it,
             title_turns: false,
         }
     }
 
+    /// Returns the last observed status. [`Status::awaiting_reaction`] says that an input was submitted since.
     pub fn status(&self) -> &Status {
-        &self.status
+        &self.reported
     }
 
     /// Whether a question may appear any moment: the agent said that it asks, and it is not on the screen yet. The
@@ -133,13 +158,19 @@ impl Life {
         let before = self.status.epoch;
         match event {
             Event::Time => {}
-            Event::Running => self.fact(StatusKind::Processing, "running".into(), wall),
+            Event::Running => self.fact(StatusKind::Processing, RUNNING.into(), wall),
             Event::Exited(exit) => {
                 self.phase = Phase::Ended;
-                self.fact(StatusKind::Error, exit.to_string(), wall);
+                let kind = if self.ends_well(*exit) { StatusKind::Completed } else { StatusKind::Error };
+                self.fact(kind, exit.to_string(), wall);
             }
             Event::Read(reading) => self.read(reading, now),
             Event::Said(source, claim) => self.said(*source, claim, now, wall),
+            Event::Recalled(source, claim) => {
+                self.said[*source as usize] = Some(claim.clone());
+                self.said_at[*source as usize] = now;
+                self.title_turns |= *source == Source::Title && *claim == Claim::Working;
+            }
             Event::Prompted => self.prompted(PROMPTED, now),
             Event::Commanded => self.prompted(COMMANDED, now),
             Event::Answered => self.answered(now),
@@ -150,7 +181,27 @@ impl Life {
         for _ in 0..2 {
             self.settle(now, wall);
         }
-        (self.status.epoch != before).then_some(&self.status)
+        if self.status.epoch == before {
+            return None;
+        }
+        self.report();
+        Some(&self.reported)
+    }
+
+    /// Makes the status public. What we only presume after an input is not: the last observed status stays.
+    fn report(&mut self) {
+        if !self.status.awaiting_reaction {
+            self.reported.clone_from(&self.status);
+            return;
+        }
+        let Status { epoch, since, unproven, .. } = self.status;
+        if !is_ready(self.reported.kind) {
+            // The agent took the prompt, so the error or the question is one of the turn before.
+            let kind = self.ready_kind();
+            let reason = self.status.reason.clone();
+            self.reported = Status { kind, reason, waiting_kind: None, dialog: None, since, ..self.status };
+        }
+        (self.reported.epoch, self.reported.unproven, self.reported.awaiting_reaction) = (epoch, unproven, true);
     }
 
     fn read(&mut self, reading: &Reading, now: Mono) {
@@ -179,6 +230,7 @@ impl Life {
         let same = |shown: &Dialog| seen.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
         if let Some(moved) = self.status.dialog.as_ref().and_then(same) {
             self.status.dialog = Some(moved.clone());
+            self.reported.dialog.clone_from(&self.status.dialog);
         }
     }
 
@@ -315,7 +367,21 @@ impl Life {
         }
         let since = if kind == self.status.kind { self.status.since } else { wall };
         let epoch = self.status.epoch + 1;
-        self.status = Status { kind, reason, waiting_kind: None, dialog: None, since, epoch, unproven: false };
+        self.status = Status {
+            kind,
+            reason,
+            waiting_kind: None,
+            dialog: None,
+            since,
+            epoch,
+            awaiting_reaction: false,
+            unproven: false,
+        };
+    }
+
+    /// Whether this exit is no error: a program that reports success, or an agent that does so while it has nothing to do.
+    fn ends_well(&self, exit: Exit) -> bool {
+        exit == Exit::Code(0) && (self.status.reason == RUNNING || is_ready(self.status.kind))
     }
 
     /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at

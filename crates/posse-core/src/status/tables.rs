@@ -40,11 +40,16 @@ fn run(life: &mut Life, events: &[(u64, Event)]) -> Vec<(u64, Status)> {
     }
 }
 
+/// Stands for the reason of a status while a reaction to an input is awaited.
+const SENT: &str = "an input was sent";
+
 /// Kind and reason of what is told, on a terminal that was started at 0.
 #[track_caller]
 fn check(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) {
     let told = run(&mut Life::starting(wall(0)), events);
-    let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind, status.reason.as_str())).collect();
+    let reason = |status: &Status| if status.awaiting_reaction { SENT.to_owned() } else { status.reason.clone() };
+    let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind, reason(status))).collect();
+    let expected: Vec<_> = expected.iter().map(|(ms, kind, reason)| (*ms, *kind, (*reason).to_owned())).collect();
     assert_eq!(told, expected);
 }
 
@@ -119,7 +124,14 @@ fn asks(id: &str) -> Event {
 #[test]
 fn the_process_decides_where_nothing_else_is_known() {
     check(&[(5, Running), (6, Running)], &[(5, Processing, "running")]);
-    check(&[(5, Running), (9, Exited(Exit::Code(0)))], &[(5, Processing, "running"), (9, Error, "exited with 0")]);
+    check(&[(5, Running), (9, Exited(Exit::Code(0)))], &[(5, Processing, "running"), (9, Completed, "exited with 0")]);
+    check(&[(5, Running), (9, Exited(Exit::Code(3)))], &[(5, Processing, "running"), (9, Error, "exited with 3")]);
+    check_idle(&[(9, Exited(Exit::Code(0)))], &[(9, Completed, "exited with 0")]);
+    // In the middle of a turn, or before it was ready, an agent does not end well.
+    let spin = (200, Processing, "rule spinner");
+    check_idle(&[(200, spinner()), (900, Exited(Exit::Code(0)))], &[spin, (900, Error, "exited with 0")]);
+    check_idle(&[(200, Prompted), (900, Exited(Exit::Code(0)))], &[(200, Idle, SENT), (900, Error, "exited with 0")]);
+    check(&[(9, Exited(Exit::Code(0)))], &[(9, Error, "exited with 0")]);
     check(&[(9, Exited(Exit::Lost))], &[(9, Error, "lost: its keeper is gone")]);
 }
 
@@ -141,6 +153,7 @@ fn an_end_is_for_ever() {
         dialog: None,
         since: Wall(1),
         epoch: 4,
+        awaiting_reaction: false,
         unproven: false,
     };
     assert_eq!(run(&mut Life::resumed(status, true), &[(0, idle()), (1, Said(Osc, Ready))]), []);
@@ -188,10 +201,9 @@ fn a_start_with_self_reports() {
     // Somebody was quick; and we were.
     let working = (360, Processing, "the agent said working (OSC 7501)");
     check(&after_idle(&[(60, Said(Osc, Working)), (700, spinner())]), &[(40, Idle, "rule idle"), working]);
-    let prompted = (65, Processing, "a prompt was submitted");
     check(
         &after_idle(&[(60, Said(Osc, Working)), (65, Prompted), (700, spinner())]),
-        &[(40, Idle, "rule idle"), prompted],
+        &[(40, Idle, "rule idle"), (65, Idle, SENT), (700, Processing, "rule spinner")],
     );
     // Without a screen to read, its word must do.
     check(&blip, &[(1_090, Idle, "the agent said ready (OSC 7501)")]);
@@ -385,33 +397,35 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
 
 #[test]
 fn what_was_over_before_the_turn_does_not_end_it() {
-    let prompted = (2_000, Processing, "a prompt was submitted");
+    let prompted = (2_000, Idle, SENT);
     // An end that was said before, the row that closed the last turn, and both.
     check_idle(
         &[(1_000, Said(Osc, Ready)), (2_000, Prompted), (2_010, quiet(1)), (2_400, quiet(2)), (2_500, spinner())],
-        &[prompted],
+        &[prompted, (2_500, Processing, "rule spinner")],
     );
     check_idle(
         &[(900, closed()), (2_000, Prompted), (2_300, closed()), (2_400, spinner())],
-        &[(900, Completed, "rule closed"), prompted],
+        &[(900, Completed, "rule closed"), (2_000, Completed, SENT), (2_400, Processing, "rule spinner")],
     );
     check_idle(
         &[(2_000, Prompted), (2_100, Said(Hook, Working)), (2_150, closed())],
-        &[prompted, (2_150, Completed, "rule closed")],
+        &[prompted, (2_100, Processing, "the agent said working (hook)"), (2_150, Completed, "rule closed")],
     );
     check_idle(
         &[(2_000, Prompted), (2_100, spinner()), (5_000, quiet(1))],
-        &[prompted, (6_000, Completed, "rule quiet")],
+        &[prompted, (2_100, Processing, "rule spinner"), (6_000, Completed, "rule quiet")],
     );
     // A prompt that was not taken.
     check_idle(&[(2_000, Prompted)], &[prompted, (3_500, Completed, "rule idle")]);
     // An agent that would have told that it has begun: it is only slow. But not for ever.
     let alive = (500, Said(SessionFile, Claim::Nothing));
-    check_idle(&[alive.clone(), (2_000, Prompted), (2_100, quiet(1)), (9_000, spinner())], &[prompted]);
+    check_idle(
+        &[alive.clone(), (2_000, Prompted), (2_100, quiet(1)), (9_000, spinner())],
+        &[prompted, (9_000, Processing, "rule spinner")],
+    );
     check_idle(&[alive.clone(), (2_000, Prompted)], &[prompted, (12_000, Completed, "rule idle")]);
     // Of its own commands it tells nothing.
-    let commanded = (2_000, Processing, "a command was submitted");
-    check_idle(&[alive, (2_000, Commanded)], &[commanded, (3_500, Completed, "rule idle")]);
+    check_idle(&[alive, (2_000, Commanded)], &[prompted, (3_500, Completed, "rule idle")]);
 }
 
 #[test]
@@ -454,11 +468,15 @@ fn late_words_do_not_last() {
     // The file of the turn before, when the next prompt is already on its way; and of this one.
     check_idle(
         &[(500, Prompted), (600, Said(SessionFile, Ready)), (650, spinner())],
-        &[(500, Processing, "a prompt was submitted")],
+        &[(500, Idle, SENT), (650, Processing, "rule spinner")],
     );
     check_idle(
         &[(500, Prompted), (560, Said(Hook, Working)), (650, Said(Hook, TurnOver)), (700, closed())],
-        &[(500, Processing, "a prompt was submitted"), (650, Completed, "the agent said turn over (hook)")],
+        &[
+            (500, Idle, SENT),
+            (560, Processing, "the agent said working (hook)"),
+            (650, Completed, "the agent said turn over (hook)"),
+        ],
     );
     // Two sources that both would have told the end are not both wrong.
     check_idle(
@@ -516,10 +534,27 @@ fn idle_or_completed_depends_on_what_happened() {
     // Interrupted: Codex says idle.
     check_idle(
         &[(200, Prompted), (250, Said(Osc, Working)), (300, spinner()), (900, Said(Osc, Ready)), (920, idle())],
-        &[(200, Processing, "a prompt was submitted"), (900, Completed, "the agent said ready (OSC 7501)")],
+        &[
+            (200, Idle, SENT),
+            (250, Processing, "the agent said working (OSC 7501)"),
+            (900, Completed, "the agent said ready (OSC 7501)"),
+        ],
     );
     // The screen alone says completed, and nothing else is known.
     check_idle(&[(200, quiet(0))], &[(200, Completed, "rule quiet")]);
+}
+
+/// After a crash of the daemon the output of several turns is replayed. Only what the screen shows then is news.
+#[test]
+fn recalled_claims_change_no_status_and_still_hold_back_an_end() {
+    let turns = [Working, TurnOver, Working, Failed("x".into()), Asking(None), Working];
+    let recalled: Vec<_> = (10..).zip(turns.map(|claim| Event::Recalled(Osc, claim))).collect();
+    check_idle(&recalled, &[]);
+    // It still says working, so a quiet screen is believed later.
+    check_idle(
+        &[(200, spinner()), (300, Event::Recalled(Osc, Working)), (400, quiet(1))],
+        &[(200, Processing, "rule spinner"), (1_900, Completed, "rule quiet")],
+    );
 }
 
 #[test]
@@ -527,7 +562,16 @@ fn what_was_known_holds_until_there_is_evidence() {
     let known = |kind, reason: &str| {
         let reason = reason.to_owned();
         Life::resumed(
-            Status { kind, reason, waiting_kind: None, dialog: None, since: Wall(0), epoch: 7, unproven: false },
+            Status {
+                kind,
+                reason,
+                waiting_kind: None,
+                dialog: None,
+                since: Wall(0),
+                epoch: 7,
+                awaiting_reaction: false,
+                unproven: false,
+            },
             false,
         )
     };
@@ -563,24 +607,51 @@ fn nothing_is_told_twice() {
     assert_eq!(life.status().reason, "rule spinner");
 }
 
-/// That a prompt was submitted is our own word. A run must not take it for the agent being at work (seed 002).
+/// That a prompt was submitted is our own word. No client may take it for the agent being at work (seed 002).
 #[test]
-fn what_follows_a_prompt_is_unproven_until_the_agent_shows_or_says_something() {
-    let unproven = |events: &[(u64, Event)]| {
+fn status_after_a_prompt_is_the_last_observed_one_until_the_agent_reacts() {
+    let told = |events: &[(u64, Event)]| {
         let events: Vec<_> = [(100, idle())].into_iter().chain(events.iter().cloned()).collect();
         let told = run(&mut Life::starting(wall(0)), &events);
-        told.iter().map(|(_, status)| (status.kind, status.unproven)).collect::<Vec<_>>()
+        let of = |(_, status): &(u64, Status)| (status.kind, status.awaiting_reaction, status.unproven);
+        told.iter().map(of).collect::<Vec<_>>()
     };
-    let idle = (Idle, false);
+    let idle = (Idle, false, false);
+    let sent = (Idle, true, true);
     let prompt = (2_000, Prompted);
-    assert_eq!(unproven(std::slice::from_ref(&prompt)), [idle, (Processing, true), (Completed, true)]);
-    for event in [spinner(), Said(Hook, Working), Said(Osc, TurnOver)] {
-        let told = unproven(&[prompt.clone(), (2_600, event.clone()), (9_000, closed())]);
-        assert_eq!(told, [idle, (Processing, true), (Completed, false)], "{event:?}");
+    assert_eq!(told(std::slice::from_ref(&prompt)), [idle, sent, (Completed, false, true)]);
+    for event in [spinner(), Said(Hook, Working)] {
+        let told = told(&[prompt.clone(), (2_600, event.clone()), (9_000, closed())]);
+        assert_eq!(told, [idle, sent, (Processing, false, false), (Completed, false, false)], "{event:?}");
     }
-    let asked = unproven(&[prompt.clone(), (2_100, asks("a"))]);
-    assert_eq!(asked, [idle, (Processing, true), (WaitingUserAnswer, false)]);
+    // A turn of which only the end is observed.
+    let over = told(&[prompt.clone(), (2_600, Said(Osc, TurnOver)), (9_000, closed())]);
+    assert_eq!(over, [idle, sent, (Completed, false, false)]);
+    let asked = told(&[prompt.clone(), (2_100, asks("a"))]);
+    assert_eq!(asked, [idle, sent, (WaitingUserAnswer, false, false)]);
     // And each prompt anew.
-    let again = unproven(&[prompt, (2_100, spinner()), (5_000, closed()), (9_000, Prompted)]);
-    assert_eq!(again[2..], [(Completed, false), (Processing, true), (Completed, true)]);
+    let again = told(&[prompt.clone(), (2_100, spinner()), (5_000, closed()), (9_000, Prompted)]);
+    assert_eq!(again[3..], [(Completed, false, false), (Completed, true, true), (Completed, false, true)]);
+    // An error of the turn before is not one of the turn that begins.
+    let failure = [(5_000, Said(Hook, Failed("x".into()))), (5_050, quiet(1)), (9_000, Prompted)];
+    let failed = told(&[&[prompt, (2_100, spinner())], &failure[..]].concat());
+    assert_eq!(failed[3..], [(Error, false, false), (Completed, true, true), (Completed, false, true)]);
+}
+
+#[test]
+fn awaited_reaction_survives_a_restart() {
+    let mut life = Life::starting(wall(0));
+    run(&mut life, &[(100, idle())]);
+    let sent = life.handle(&Prompted, at(200), wall(200)).cloned().unwrap();
+    let stored: Status = serde_json::from_str(&serde_json::to_string(&sent).unwrap()).unwrap();
+    assert!(stored.awaiting_reaction && stored.is_busy() && stored.kind == Idle);
+    let mut resumed = Life::resumed(stored.clone(), false);
+    assert_eq!(*resumed.status(), stored);
+    let kinds: Vec<_> = run(&mut resumed, &[(300, idle()), (400, spinner()), (9_000, closed())])
+        .iter()
+        .map(|(ms, status)| (*ms, status.kind, status.awaiting_reaction))
+        .collect();
+    assert_eq!(kinds, [(400, Processing, false), (9_000, Completed, false)]);
+    let told = run(&mut Life::resumed(stored, false), &[(300, idle())]);
+    assert_eq!(told.iter().map(|(ms, status)| (*ms, status.kind)).collect::<Vec<_>>(), [(1_300, Completed)]);
 }

@@ -71,6 +71,9 @@ pub struct StatusView {
     pub dialog: Option<Dialog>,
     pub since: Timestamp,
     pub epoch: u64,
+    /// An input was submitted, and nothing has been observed of the agent since. `status` is the last observed one.
+    #[serde(default)]
+    pub awaiting_reaction: bool,
 }
 
 impl From<&Status> for StatusView {
@@ -82,6 +85,7 @@ impl From<&Status> for StatusView {
             dialog: status.dialog.clone(),
             since: crate::timestamp(status.since),
             epoch: status.epoch,
+            awaiting_reaction: status.awaiting_reaction,
         }
     }
 }

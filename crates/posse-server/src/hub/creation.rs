@@ -268,10 +268,12 @@ impl Hub {
             let (start, dialog) = (starting.provider.manifest.start.as_ref()?, status.dialog.as_ref()?);
             start.answer(dialog, entry.record.confirmed?)
         };
+        let failed = || Err(CreateError::Failed { terminal: id, reason: status.reason.clone() });
         let answer = match status.kind {
+            _ if entry.record.exit.is_some() => failed(),
             StatusKind::Processing => return,
             StatusKind::WaitingUserAnswer if answers_itself().is_some() => return,
-            StatusKind::Error => Err(CreateError::Failed { terminal: id, reason: status.reason.clone() }),
+            StatusKind::Error => failed(),
             StatusKind::Idle | StatusKind::Completed | StatusKind::WaitingUserAnswer => Ok(view(entry)),
         };
         if let Some(starting) = self.starting.remove(&id) {

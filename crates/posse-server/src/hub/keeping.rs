@@ -70,15 +70,9 @@ impl Hub {
             Some(pump) => pump.send(pump::Event::KeeperLost),
             None => {
                 let mut life = Life::resumed(entry.record.status.clone(), false);
-                let status =
-                    life.handle(&posse_core::status::Event::Exited(Exit::Lost), crate::mono(), crate::now()).cloned();
-                for change in status.map(|status| Change::Status(Box::new(status))).into_iter().chain([Change::Ended {
-                    exit: Exit::Lost,
-                    screen_saved: false,
-                    known_to: None,
-                }]) {
-                    self.change(id, change);
-                }
+                let exited = posse_core::status::Event::Exited(Exit::Lost);
+                let status = life.handle(&exited, crate::mono(), crate::now()).cloned().map(Box::new);
+                self.change(id, None, Change::Ended { exit: Exit::Lost, status, screen_saved: false, known_to: None });
             }
         }
     }

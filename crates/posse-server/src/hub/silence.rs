@@ -68,7 +68,7 @@ impl Hub {
         let messages = self.messages.clone();
         tokio::spawn(async move {
             let answer = if taken.await.unwrap_or(false) {
-                let _ = messages.send(Message::Change(id, Change::Note("hang_up", json!({}))));
+                let _ = messages.send(Message::Change(id, None, Change::Note("hang_up", json!({}))));
                 Ok(())
             } else {
                 Err(KeeperSilent(client::silence(keeper)))

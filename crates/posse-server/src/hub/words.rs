@@ -27,7 +27,8 @@ use crate::tmux_server::TmuxServer;
 
 pub(crate) enum Message {
     Command(Command),
-    Change(TerminalId, Change),
+    /// A change of a terminal, and up to where its output had been read by then.
+    Change(TerminalId, Option<u64>, Change),
     Backend(Backend, News),
     /// What became of an answer; to be followed by this when it is written, or cannot be for now. Also from the pump of a
     /// terminal that is gone meanwhile.
@@ -69,6 +70,8 @@ pub(crate) enum Change {
     Answering(Box<Note>),
     Ended {
         exit: Exit,
+        /// Its last status, if that is another one.
+        status: Option<Box<Status>>,
         screen_saved: bool,
         /// Who still knows how it ended, and may forget it when that is written down.
         known_to: Option<Link>,

@@ -15,7 +15,7 @@ use crate::hub::{Change, Message};
 use crate::store::KnownInput;
 
 impl Pump {
-    /// Reads the screen, as of now. While output of before is replayed it is not the present.
+    /// Reads the screen, as of now.
     pub(super) fn read_screen(&mut self) {
         if self.catching_up() {
             return;
@@ -40,10 +40,15 @@ impl Pump {
     }
 
     pub(super) fn hear(&mut self, signal: &Signal) {
-        if !self.catching_up()
-            && let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal))
-        {
+        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal)) {
             self.said(source, claim);
+        }
+    }
+
+    /// Takes in a signal of replayed output: what the agent said last of itself counts, and is no news.
+    pub(super) fn recall(&mut self, signal: &Signal) {
+        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal)) {
+            self.live(&LifeEvent::Recalled(source, claim));
         }
     }
 
@@ -159,7 +164,7 @@ impl Pump {
         // A repeat that comes before the first one is through waits with it.
         if !self.inputs.contains_key(&key) {
             self.undelivered.insert(key, (order, answerer));
-            let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
+            self.tell_hub(Change::InputAhead { writer, sequence });
         }
         self.inputs.entry(key).or_default().push(origin);
     }
@@ -200,14 +205,14 @@ impl Pump {
                 Do::Look => look = true,
                 Do::Note(who, answering) => {
                     let note = self.note(who, Step::Answering(answering));
-                    let _ = self.hub.send(Message::Change(self.id, Change::Answering(note)));
+                    self.tell_hub(Change::Answering(note));
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
                     // First of all: who hears that it is over finds it complete.
                     let waiting = self.complete(by, result, ended);
                     if let Some((kind, data)) = log {
-                        let _ = self.hub.send(Message::Change(self.id, Change::Note(kind, data)));
+                        self.tell_hub(Change::Note(kind, data));
                     }
                     if let Some(event) = life {
                         self.live(&event);

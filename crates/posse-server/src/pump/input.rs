@@ -21,7 +21,7 @@ impl Pump {
                     // A repeat that comes before the first one is through waits with it.
                     if !self.inputs.contains_key(&(writer, sequence)) {
                         self.unsent.insert((writer, sequence), bytes);
-                        let _ = self.hub.send(Message::Change(self.id, Change::InputAhead { writer, sequence }));
+                        self.tell_hub(Change::InputAhead { writer, sequence });
                     }
                 }
             },
@@ -69,7 +69,7 @@ impl Pump {
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
         }
-        let _ = self.hub.send(Message::Change(self.id, Change::InputSettled { writer, sequence, arrived }));
+        self.tell_hub(Change::InputSettled { writer, sequence, arrived });
     }
 
     pub(super) fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {

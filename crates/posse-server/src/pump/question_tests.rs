@@ -76,7 +76,7 @@ impl Played {
         loop {
             let message =
                 tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
-            if matches!(message, Message::Change(_, Change::Answering(_))) {
+            if matches!(message, Message::Change(_, _, Change::Answering(_))) {
                 return self.scene.pump.send(Event::AnswerNoted(seq));
             }
         }

@@ -397,9 +397,10 @@ pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, 
     let status = &view.record.status;
     // A service that failed is told of in other states as well (LOOP-46). If nobody knows what is new, what is there must do
     // where something would be typed or is wrong already.
-    let new = match status.kind {
-        StatusKind::Processing => None,
-        _ => text(app, terminal, Text::Since(FAILURE_LINES)).await.filter(|new| !new.is_empty()),
+    let new = if status.is_busy() {
+        None
+    } else {
+        text(app, terminal, Text::Since(FAILURE_LINES)).await.filter(|new| !new.is_empty())
     };
     let words = match status.kind {
         StatusKind::Error | StatusKind::WaitingUserAnswer if new.is_none() => {

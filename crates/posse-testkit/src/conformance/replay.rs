@@ -45,8 +45,7 @@ pub(super) fn replay(posse: &Path, provider: &str, recording: &Path, told: &[Tol
 
 /// The words in which the end of a process is told.
 fn of_process(told: &Told) -> bool {
-    told.kind == StatusKind::Error
-        && ["exited with ", "ended by ", "lost: "].iter().any(|word| told.reason.starts_with(word))
+    ["exited with ", "ended by ", "lost: "].iter().any(|word| told.reason.starts_with(word))
 }
 
 fn stretches(kinds: impl Iterator<Item = StatusKind>) -> Vec<StatusKind> {
@@ -64,7 +63,7 @@ mod tests {
     #[test]
     fn the_end_of_the_process_is_not_in_a_recording() {
         let told = |kind, reason: &str| Told { at: 0, kind, waiting: None, dialog: false, reason: reason.into() };
-        assert!(of_process(&told(Error, "exited with 0")) && of_process(&told(Error, "ended by SIGKILL")));
+        assert!(of_process(&told(Completed, "exited with 0")) && of_process(&told(Error, "ended by SIGKILL")));
         assert!(!of_process(&told(Error, "rule box.failed")));
         assert_eq!(stretches([Idle, Processing, Processing, Completed].into_iter()), [Idle, Processing, Completed]);
     }

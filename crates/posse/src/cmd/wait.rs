@@ -105,11 +105,13 @@ async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Res
 }
 
 fn reached(terminal: &Terminal, goals: &[Goal]) -> bool {
+    // The status is the one from before the last input, until the agent reacts.
+    let stale = terminal.status.awaiting_reaction;
     if goals.is_empty() {
-        return terminal.status.status != StatusKind::Processing;
+        return terminal.status.status != StatusKind::Processing && !stale;
     }
     goals.iter().any(|goal| match goal {
-        Goal::Status(kind) => terminal.status.status == *kind,
+        Goal::Status(kind) => terminal.status.status == *kind && !stale,
         Goal::Exited => terminal.exit.is_some(),
     })
 }
@@ -117,6 +119,26 @@ fn reached(terminal: &Terminal, goals: &[Goal]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn status_from_before_the_last_input_is_not_what_is_waited_for() {
+        let terminal = |status: &str, awaiting_reaction: bool| -> Terminal {
+            serde_json::from_value(serde_json::json!({
+                "id": "00c0ffee", "name": "a", "session_name": "s", "provider": "codex", "agent_profile": null,
+                "backend": "embedded", "mode": null, "status": status, "reason": "rule idle", "waiting_kind": null,
+                "since": "2026-01-01T00:00:00Z", "epoch": 3, "awaiting_reaction": awaiting_reaction, "title": "",
+                "working_directory": "/", "command": [], "size": { "rows": 24, "cols": 80 }, "pid": 1, "exit": null,
+                "created_at": "2026-01-01T00:00:00Z", "last_active": "2026-01-01T00:00:00Z",
+            }))
+            .unwrap()
+        };
+        let completed = [Goal::Status(StatusKind::Completed)];
+        for goals in [&[][..], &completed] {
+            assert!(reached(&terminal("completed", false), goals));
+            assert!(!reached(&terminal("completed", true), goals));
+            assert!(!reached(&terminal("processing", false), goals));
+        }
+    }
 
     #[test]
     fn times_are_read_as_people_write_them() {

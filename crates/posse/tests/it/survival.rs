@@ -493,3 +493,49 @@ fn two_stops_at_once() {
     assert!(posse_testkit::process::ends(program), "it was left behind");
     crate::loop_actor::when("nothing is left", || env.processes().is_empty().then_some(()));
 }
+
+/// Every turn of the terminal's history is in the output that the next daemon replays. None of it happens again.
+#[test]
+fn replayed_output_makes_no_events() {
+    let env = env();
+    let scenario = "[[turn]]\nsteps = [{ think = \"200ms\" }, { say = \"Done.\" }]";
+    for (provider, look) in [("codex", "codex"), ("claude_code", "claude")] {
+        crate::agents::actor(&env, provider, &format!("look = \"{look}\"\n{scenario}"));
+        let launched = env.run(["launch", provider, "--json"]).json();
+        let id = launched["id"].as_str().unwrap();
+        let turn = || {
+            env.run(["send", id, "once more"]).ok();
+            env.run(["wait", id, "--until", "completed"]).ok();
+        };
+        let events = || -> Vec<serde_json::Value> {
+            let log = env.run(["logs", id, "-n", "1000", "--json"]).ok();
+            log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let offset = |event: &serde_json::Value| event["data"]["offset"].as_u64();
+        (0..3).for_each(|_| turn());
+        let before = events();
+        let read = before.iter().filter_map(offset).max().unwrap();
+        env.kill_daemon();
+        // What comes of this turn is told behind whatever else there is to tell.
+        turn();
+        let after = &events()[before.len()..];
+        let statuses: Vec<_> = after.iter().filter(|event| event["kind"] == "status_changed").collect();
+        let told: Vec<_> = statuses.iter().map(|event| event["data"]["status"].as_str().unwrap()).collect();
+        assert_eq!(told, ["processing", "completed"], "{provider}: {after:#?}");
+        assert!(statuses.iter().all(|event| offset(event).is_some()), "{statuses:#?}");
+        let older: Vec<_> = after.iter().filter(|event| offset(event).is_some_and(|at| at < read)).collect();
+        assert!(older.is_empty(), "{provider}: {older:#?}");
+    }
+}
+
+/// A program that reports success has not failed.
+#[test]
+fn program_that_exits_with_0_is_completed() {
+    let env = env();
+    for (code, status) in [("0", "completed"), ("3", "error")] {
+        let id = env.launch(&["sh", "-c", &format!("exit {code}")]);
+        env.run(["wait", id.as_str(), "--until", "exited"]).ok();
+        let shown = env.run(["show", id.as_str(), "--json"]).json();
+        assert_eq!((&shown["status"], &shown["exit"]["code"]), (&status.into(), &code.parse::<i32>().unwrap().into()));
+    }
+}

@@ -101,7 +101,7 @@ fn a_client_of_the_original_api_works_unchanged() {
         assert!(tail["output"].as_str().unwrap().lines().count() <= 2, "{tail}");
         assert_eq!(client.ok("GET", &path, &[])["status"], "processing");
         client.ok("POST", &format!("{path}/exit"), &[]);
-        while client.ok("GET", &path, &[])["status"] != "error" {
+        while client.ok("GET", &path, &[])["exit"].is_null() {
             assert!(Instant::now() < give_up);
         }
         let (status, body) = client.call("POST", &format!("{path}/input"), &[("message", "x")]);

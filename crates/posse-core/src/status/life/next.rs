@@ -2,7 +2,7 @@
 
 use super::super::weigh::{self, Against, LAG, Says, Speaker};
 use super::super::{Claim, Source, Status, StatusKind, WaitingKind};
-use super::{Border, Life, PROMPTED, Phase, Turns, is_over, is_ready};
+use super::{ANSWERED, Border, Life, PROMPTED, Phase, Turns, is_over, is_ready};
 use crate::detect::Dialog;
 use crate::time::{Mono, Wall};
 
@@ -148,7 +148,10 @@ impl Life {
     fn differs(&self, next: &Next<'_>) -> bool {
         let Status { kind, waiting_kind, dialog, .. } = &self.status;
         let shown = dialog.as_ref().map(|dialog| &dialog.id);
-        *kind != next.kind || *waiting_kind != next.waiting_kind || shown != next.dialog.map(|dialog| &dialog.id)
+        // Whatever is observed after an input is news, even what we presumed.
+        let observed = self.status.awaiting_reaction && !matches!(next.why, Why::Fact(_));
+        let another = *kind != next.kind || *waiting_kind != next.waiting_kind;
+        observed || another || shown != next.dialog.map(|dialog| &dialog.id)
     }
 
     /// The status with its reason; `None` if it would be the same. The same status for another reason is no news.
@@ -159,10 +162,13 @@ impl Life {
         let Next { kind, waiting_kind, dialog, why } = next;
         // A question drawn after it was announced is the same one; another question begins anew.
         let another = self.status.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
-        let since = if kind == self.status.kind && !another { self.status.since } else { wall };
+        let same = kind == self.status.kind && !another && !self.status.awaiting_reaction;
+        let since = if same { self.status.since } else { wall };
         let epoch = self.status.epoch + 1;
         let unproven = !self.at_it && (kind == StatusKind::Processing || is_ready(kind));
-        Some(Status { kind, reason: why.reason(), waiting_kind, dialog: dialog.cloned(), since, epoch, unproven })
+        let awaiting_reaction = matches!(why, Why::Fact(fact) if fact != ANSWERED);
+        let dialog = dialog.cloned();
+        Some(Status { kind, reason: why.reason(), waiting_kind, dialog, since, epoch, awaiting_reaction, unproven })
     }
 
     /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.

@@ -192,7 +192,13 @@ fn an_error_that_was_told_stands_until_work_begins() {
     let again = [&events[..], &[(600, closed()), (5_000, Prompted), (5_100, spinner()), (6_000, closed())]].concat();
     check_idle(
         &again,
-        &[spin, failed, (5_000, Processing, "a prompt was submitted"), (6_000, Completed, "rule closed")],
+        &[
+            spin,
+            failed,
+            (5_000, Completed, SENT),
+            (5_100, Processing, "rule spinner"),
+            (6_000, Completed, "rule closed"),
+        ],
     );
     let retried = [&events[..], &[(1_000, spinner()), (2_000, quiet(7)), (2_001, closed())]].concat();
     check_idle(&retried, &[spin, failed, (800, Processing, "rule spinner"), (2_001, Completed, "rule closed")]);

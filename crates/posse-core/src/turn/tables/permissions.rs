@@ -271,6 +271,7 @@ fn a_status_says_whether_a_yes_is_plain() {
         dialog,
         since: Wall(0),
         epoch: 9,
+        awaiting_reaction: false,
         unproven: false,
     };
     let plain = |kind, dialog| {

@@ -1,0 +1,65 @@
+//! What is replayed from the keeper's ring after a crash of the daemon is news to nobody.
+
+use posse_core::status::{Claim, Source};
+
+use super::testing::{Scene, scene};
+use super::*;
+
+/// Two turns, as a Claude Code that reports its state tells them, with a title, a bell and a notification.
+const TURNS: &[u8] = b"\x1b]0;old\x07\
+    \x1b]7501;state=working:app=claude-code\x07one\x1b]7501;state=idle:app=claude-code\x07\
+    \x07\x1b]9;look at me\x07\x1b]7501;state=working:app=claude-code\x07two\r\n";
+
+fn print(scene: &Scene, offset: u64, bytes: &[u8]) {
+    let (id, stream, bytes) = (TerminalId::from_random(1), Stream::Main, bytes.to_vec());
+    scene.pump.send(Event::Keeper(KeeperEvent::Output { id, stream, offset, bytes }));
+}
+
+/// The statuses and signals that the hub has been told, with their offsets, when the pump answers the next question.
+async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
+    assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
+    let mut told = Vec::new();
+    while let Ok(message) = scene.hub.try_recv() {
+        if let Message::Change(_, offset, change) = message {
+            let what = match change {
+                Change::Status(_) => "status",
+                Change::Title(_) => "title",
+                Change::Signal(_) => "signal",
+                _ => continue,
+            };
+            told.push((offset.unwrap(), what));
+        }
+    }
+    told
+}
+
+/// What the agent last said of itself by OSC 7501, as the pump knows it.
+async fn last_word(scene: &Scene) -> Option<Claim> {
+    let (_, claims) = scene.pump.ask(Command::Explain).await.flatten().unwrap();
+    claims.into_iter().find(|(source, _)| *source == Source::Osc).map(|(_, claim)| claim)
+}
+
+#[tokio::test]
+async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
+    let old = TURNS.len() as u64;
+    let mut scene = scene(old);
+    let news = b"\x1b]7501;state=idle:app=claude-code\x07\x07";
+    print(&scene, 0, &[TURNS, &news[..]].concat());
+    let told = told(&mut scene).await;
+    assert!(told.iter().all(|(offset, _)| *offset == old + news.len() as u64), "{told:?}");
+    assert_eq!(told.iter().filter(|(_, what)| *what == "signal").count(), 1, "only the new bell: {told:?}");
+    assert_eq!(last_word(&scene).await, Some(Claim::Ready));
+    drop((scene.pump, scene.hub, scene.keeper));
+    scene.recorder.finish();
+}
+
+#[tokio::test]
+async fn last_word_of_replayed_output_is_remembered() {
+    let mut scene = scene(TURNS.len() as u64);
+    print(&scene, 0, &TURNS[..40]);
+    print(&scene, 40, &TURNS[40..]);
+    assert_eq!(told(&mut scene).await.iter().filter(|(_, what)| *what != "title").count(), 0);
+    assert_eq!(last_word(&scene).await, Some(Claim::Working));
+    drop((scene.pump, scene.hub, scene.keeper));
+    scene.recorder.finish();
+}
