@@ -115,7 +115,7 @@ fn the_example_is_valid_for_every_item() {
         assert_eq!(warnings, [], "{example}");
         assert_eq!(
             plan.missing(|agent| matches!(agent, "coder" | "validator"), |path| [PATH, DESIGN].contains(&path)),
-            []
+            (Vec::new(), Vec::new())
         );
         assert_eq!(planner::problems(&plan, &item, PATH, DESIGN), Vec::<String>::new(), "{example}");
         assert!(planner(text, None).contains(&example));

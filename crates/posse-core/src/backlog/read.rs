@@ -33,6 +33,7 @@ const FRONT: Keys = Keys {
     ],
     aliases: &[("dependencies", "depends_on")],
     elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
+    harmless: &[],
 };
 
 /// The longest item that is read. People write pages, not books; and it all goes into prompts.

@@ -23,6 +23,9 @@ pub(crate) struct Keys {
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
     pub(crate) elsewhere: &'static [(&'static str, &'static str)],
+    /// Known keys without which nothing unwanted is run or merged. A misspelling of one is a warning; of any other it is an
+    /// error.
+    pub(crate) harmless: &'static [&'static str],
 }
 
 pub(crate) struct Fields<'n, 'f> {
@@ -58,14 +61,16 @@ impl<'n, 'f> Fields<'n, 'f> {
                 continue;
             }
             let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
+            let no_effect = Problem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of));
             match elsewhere.or_else(|| nearest(typed, keys.known.iter().copied())) {
+                Some(meant) if keys.harmless.contains(&meant) => {
+                    found.warnings.push(no_effect.hint(format!("did you mean `{meant}`?")));
+                }
                 Some(meant) => found.problems.push(
                     Problem::new(entry.key.at, format!("{} has no `{typed}`", keys.of))
                         .hint(format!("did you mean `{meant}`?")),
                 ),
-                None => found
-                    .warnings
-                    .push(Problem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of))),
+                None => found.warnings.push(no_effect),
             }
         }
         Some(Self { node, keys, found })
@@ -162,6 +167,19 @@ impl<'n, 'f> Fields<'n, 'f> {
             None => problem.hint(format!("one of {}", words.join(", "))),
         });
         None
+    }
+
+    /// As `choice`, but another word is only warned of: nothing depends on it.
+    pub(crate) fn choice_or_ignored<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        let node = self.node(key)?;
+        let text = word(node);
+        let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+        if chosen.is_none() {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            let warning = Problem::new(node.at, format!("`{key}` says `{text}`, which has no effect"));
+            self.found.warnings.push(warning.hint(format!("posse writes {}", words.join(", "))));
+        }
+        chosen
     }
 
     /// A list of words. A single word is a list of one.

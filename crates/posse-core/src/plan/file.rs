@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Place, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning, read};
+use crate::nearest::nearest;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
@@ -99,7 +100,7 @@ impl Default for Validation {
         Self {
             enabled: false,
             run_after: vec!["coder".into()],
-            validators: vec!["validator".into()],
+            validators: vec![DEFAULT_VALIDATOR.into()],
             max_attempts: 2,
             on_warning: OnWarning::Accept,
         }
@@ -230,12 +231,18 @@ pub(super) struct Mention {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mentioned {
+    /// The agent of a task.
     Agent,
+    /// An agent whose tasks are validated.
+    RunAfter,
+    Validator,
     File,
 }
 
 /// The agent of a task that names none.
 pub const DEFAULT_AGENT: &str = "coder";
+/// The validator of a plan that names none, or one that does not exist.
+pub const DEFAULT_VALIDATOR: &str = "validator";
 
 impl Plan {
     /// Reads a plan. `file` is its name, for messages and as the plan's own name if it has no other. All problems that can
@@ -257,25 +264,57 @@ impl Plan {
         self.sections.iter().find(|section| section.tasks.iter().any(|task| task.id == *id))
     }
 
-    /// What the plan names and what does not exist. Who calls knows which agents and files there are.
-    pub fn missing(&self, agent_exists: impl Fn(&str) -> bool, file_exists: impl Fn(&str) -> bool) -> Vec<Problem> {
-        let mut missing = Vec::new();
+    /// Returns what the plan names and what does not exist: problems, and warnings. The caller knows which agents and files
+    /// there are.
+    pub fn missing(
+        &self,
+        agent_exists: impl Fn(&str) -> bool,
+        file_exists: impl Fn(&str) -> bool,
+    ) -> (Vec<Problem>, Vec<Warning>) {
+        let mut problems = Vec::new();
+        let mut warnings = Vec::new();
+        // What is wrong with the agent of a task is said at the task.
+        let unknown = |name: &str| !agent_exists(name) && !self.tasks().any(|task| task.agent() == name);
         for mention in &self.mentions {
-            let name = &mention.name;
-            match mention.what {
+            let Mention { what, name, at } = mention;
+            match what {
                 Mentioned::Agent if !agent_exists(name) => {
-                    missing.push(Problem::new(mention.at, format!("there is no agent `{name}`")).hint(format!(
+                    problems.push(Problem::new(*at, format!("there is no agent `{name}`")).hint(format!(
                         "write {name}.md into the agents directory, or name another agent; a task without a role is not run"
                     )));
                 }
-                Mentioned::File if !file_exists(name) => missing.push(
-                    Problem::new(mention.at, format!("{name} does not exist"))
+                Mentioned::RunAfter if unknown(name) => match self.not_validated_like(name) {
+                    // The work of that agent would be merged without the validation that was asked for.
+                    Some(meant) => problems.push(
+                        Problem::new(*at, format!("no task has the agent `{name}`"))
+                            .hint(format!("did you mean `{meant}`?")),
+                    ),
+                    None => warnings.push(Problem::new(
+                        *at,
+                        format!("no task has the agent `{name}`; nothing is validated after it"),
+                    )),
+                },
+                Mentioned::Validator if unknown(name) => {
+                    let message = format!("there is no agent `{name}`; `{DEFAULT_VALIDATOR}` validates in its place");
+                    let hint = format!("write {name}.md into the agents directory, or name another agent");
+                    warnings.push(Problem::new(*at, message).hint(hint));
+                }
+                Mentioned::File if !file_exists(name) => problems.push(
+                    Problem::new(*at, format!("{name} does not exist"))
                         .hint("paths are relative to the project; create the file or remove the line"),
                 ),
-                Mentioned::Agent | Mentioned::File => {}
+                Mentioned::Agent | Mentioned::RunAfter | Mentioned::Validator | Mentioned::File => {}
             }
         }
-        missing
+        (problems, warnings)
+    }
+
+    /// Returns the agent of a task that this name is a slip of, if the plan validates and that agent's work is not validated.
+    fn not_validated_like(&self, name: &str) -> Option<&str> {
+        let validation = &self.meta.validation;
+        let agents =
+            self.tasks().map(Task::agent).filter(|agent| !validation.run_after.iter().any(|known| known == agent));
+        nearest(name, agents).filter(|_| validation.enabled)
     }
 
     /// Whether tasks of this agent are validated before they count.

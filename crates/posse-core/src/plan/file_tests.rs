@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::file::{Gate, GateWhen, Parallel, section_status};
-use super::{Plan, PlanProblems, TaskStatus, cannot_fail};
+use super::{Plan, PlanProblems, Problem, TaskStatus, cannot_fail};
 
 /// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
 pub(super) const OLD: &str = r#"# Sample plan
@@ -184,7 +184,6 @@ fn every_mistake_is_found_at_once_with_its_place() {
             "p.yaml:2:25: `max_attempts_default` should be a whole number, 1 or more, this is `0`",
             "p.yaml:3:20: `timeout_default` should be a duration such as 90s, 15m or 1h30m, this is `soon`",
             "p.yaml:4:13: `parallel` should be a whole number, 0 or more, this is `many`",
-            "p.yaml:5:11: `fialed` is no status (did you mean `failed`?)",
             "p.yaml:7:3: `name` is given twice; first at 6:3 (keep one of them)",
             "p.yaml:8:31: `quota_ceiling_usd` should be a number, 0 or more, this is `-1`",
             "p.yaml:10:5: the section has no `id` (give it one that no other section has)",
@@ -219,13 +218,96 @@ fn success_without_a_session_is_refused() {
 #[test]
 fn what_must_exist_elsewhere_is_asked_for() {
     let (plan, _) = Plan::read("p", OLD).unwrap();
-    assert!(plan.missing(|_| true, |_| true).is_empty());
-    let missing = plan.missing(|agent| agent != "validator", |_| false);
-    let lines: Vec<(usize, &str)> = missing.iter().map(|problem| (problem.at.line, problem.message.as_str())).collect();
+    assert_eq!(plan.missing(|_| true, |_| true), (Vec::new(), Vec::new()));
+    let (missing, warnings) = plan.missing(|agent| agent != "coder", |_| false);
+    let lines = |problems: &[Problem]| -> Vec<(usize, String)> {
+        problems.iter().map(|problem| (problem.at.line, problem.message.clone())).collect()
+    };
     assert_eq!(
-        lines,
-        [(5, "docs/plans/2026-02-24-sandbox-design.md does not exist"), (12, "there is no agent `validator`")]
+        lines(&missing),
+        [
+            (5, "docs/plans/2026-02-24-sandbox-design.md does not exist".into()),
+            (22, "there is no agent `coder`".into())
+        ]
     );
+    assert_eq!(warnings, []);
+    // The original orchestrator did not mind agents that nobody has.
+    let (plan, _) = Plan::read("p", &OLD.replace("- coder\n", "- coder\n      - frontend-dev\n")).unwrap();
+    let (missing, warnings) = plan.missing(|agent| agent == "coder", |_| true);
+    assert_eq!(missing, []);
+    assert_eq!(
+        lines(&warnings),
+        [
+            (12, "no task has the agent `frontend-dev`; nothing is validated after it".into()),
+            (13, "there is no agent `validator`; `validator` validates in its place".into())
+        ]
+    );
+    // A slip would merge work without the validation that was asked for.
+    let (plan, _) = Plan::read("p", &OLD.replace("- coder\n", "- codr\n")).unwrap();
+    let (missing, _) = plan.missing(|agent| agent != "codr", |_| true);
+    assert_eq!(missing[0].to_string(), "11:9: no task has the agent `codr` (did you mean `coder`?)");
+}
+
+/// Of 1,835 plans of the original orchestrator, 753 had nothing but these.
+#[test]
+fn keys_of_the_original_orchestrator_are_accepted_with_warnings() {
+    let text = "meta:\n  title: Fix it\n  status: pending\n  descripton: x\nsections:\n  - id: s\n    title: S\n    tasks:\n      - {id: a, name: A, note: x, complete_at: x, priority: 1}\n";
+    let (plan, warnings) = Plan::read("p", text).unwrap();
+    assert_eq!(plan.name, "Fix it");
+    assert_eq!(plan.meta.status, None);
+    let shown: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "2:10: `title` is read as `name` (keep `name`)",
+            "3:11: `status` says `pending`, which has no effect (posse writes failed, paused_quota, stopped, completed)",
+            "4:3: meta has no `descripton`; it has no effect (did you mean `description`?)",
+            "7:5: a section has no `title`; it has no effect (did you mean `name`?)",
+            "9:26: a task has no `note`; it has no effect (did you mean `notes`?)",
+            "9:35: a task has no `complete_at`; it has no effect (did you mean `completed_at`?)",
+            "9:51: a task has no `priority`; it has no effect",
+        ]
+    );
+    let both = text.replace("title: Fix it", "title: Other\n  name: Fix it");
+    let (plan, warnings) = Plan::read("p", &both).unwrap();
+    assert_eq!(plan.name, "Fix it");
+    assert!(warnings[0].message.contains("no effect beside `name`"), "{}", warnings[0]);
+}
+
+/// Ignoring these would run or merge something unwanted.
+#[test]
+fn misspelt_keys_that_hold_something_back_are_errors() {
+    for (meta, meant) in [
+        ("isolaton: in_place", "isolation"),
+        ("gate: [make]", "gates"),
+        ("validaton: {enabled: true}", "validation"),
+        ("budget_limit: 3", "budget_limit_usd"),
+        ("max_attempts: 1", "max_attempts_default"),
+        ("paralel: 1", "parallel"),
+        ("validation: {enable: true}", "enabled"),
+        ("validation: {validator: [x]}", "validators"),
+        ("budget: {quota_ceiling: 3}", "quota_ceiling_usd"),
+        ("gates: [{cmd: make, whe: after_plan}]", "when"),
+    ] {
+        let found = problems(&format!("meta: {{name: x, {meta}}}\nsections: [{{id: s}}]\n"));
+        assert_eq!(found.problems.len(), 1, "{meta}: {found}");
+        assert_eq!(found.problems[0].hint, Some(format!("did you mean `{meant}`?")), "{meta}");
+    }
+    for (task, meant) in [
+        ("needs: [b]", "depends_on"),
+        ("agnet: code-reviewer", "agent"),
+        ("permission: READ_ONLY", "permissions"),
+        ("file: [a]", "files"),
+        ("exclusive_resourses: [db]", "exclusive_resources"),
+        ("max_attempt: 1", "max_attempts"),
+        ("timeouts: 5m", "timeout"),
+        ("statuss: skipped", "status"),
+        ("descripton: x", "description"),
+    ] {
+        let found = problems(&with(&format!("{{id: a, name: A, {task}}}")));
+        assert_eq!(found.problems.len(), 1, "{task}: {found}");
+        assert_eq!(found.problems[0].hint, Some(format!("did you mean `{meant}`?")), "{task}");
+    }
 }
 
 #[test]

@@ -7,14 +7,21 @@ use super::read_meta::meta;
 use super::yaml::{self, Node, Value};
 use super::{FailureKind, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning};
 
-const PLAN: Keys =
-    Keys { of: "a plan", known: &["meta", "sections"], aliases: &[], elsewhere: &[("tasks", "sections")] };
+const PLAN: Keys = Keys {
+    of: "a plan",
+    known: &["meta", "sections"],
+    aliases: &[],
+    elsewhere: &[("tasks", "sections")],
+    harmless: &[],
+};
 
 const SECTION: Keys = Keys {
     of: "a section",
     known: &["id", "name", "status", "tasks"],
     aliases: &[],
     elsewhere: &[("title", "name"), ("steps", "tasks")],
+    // The status of a section follows from its tasks.
+    harmless: &["name", "status"],
 };
 
 const TASK: Keys = Keys {
@@ -64,10 +71,31 @@ const TASK: Keys = Keys {
         ("title", "name"),
         ("max_retries", "max_attempts"),
     ],
+    // What posse writes down of earlier sessions, but for the status and the number of attempts; and what is for readers.
+    harmless: &[
+        "notes",
+        "target_acs",
+        "execution_mode",
+        "team_roles",
+        "last_attempt",
+        "model_used",
+        "completed_at",
+        "result_message",
+        "last_error",
+        "failure_kind",
+        "suspended_at",
+        "cost_usd",
+        "commits",
+    ],
 };
 
-const PERMISSIONS: Keys =
-    Keys { of: "permissions", known: &["profile", "tools"], aliases: &[("allowed_tools", "tools")], elsewhere: &[] };
+const PERMISSIONS: Keys = Keys {
+    of: "permissions",
+    known: &["profile", "tools"],
+    aliases: &[("allowed_tools", "tools")],
+    elsewhere: &[],
+    harmless: &[],
+};
 
 pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
     match yaml::parse(text) {

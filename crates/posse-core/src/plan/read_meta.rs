@@ -12,6 +12,7 @@ const META: Keys = Keys {
     of: "meta",
     known: &[
         "name",
+        "title",
         "description",
         "plan_doc",
         "created",
@@ -39,10 +40,20 @@ const META: Keys = Keys {
     ],
     aliases: &[],
     elsewhere: &[
-        ("title", "name"),
         ("max_attempts", "max_attempts_default"),
         ("timeout", "timeout_default"),
         ("max_parallel", "parallel"),
+    ],
+    harmless: &[
+        "name",
+        "title",
+        "description",
+        "created",
+        "status",
+        "pause_reason",
+        "failure_reason",
+        "step_notifications",
+        "notification_email",
     ],
 };
 
@@ -51,6 +62,7 @@ const BUDGET: Keys = Keys {
     known: &["quota_ceiling_usd", "max_quota_percent", "reserved_budget_usd"],
     aliases: &[],
     elsewhere: &[("ceiling", "quota_ceiling_usd"), ("limit_usd", "quota_ceiling_usd")],
+    harmless: &[],
 };
 
 const VALIDATION: Keys = Keys {
@@ -58,6 +70,7 @@ const VALIDATION: Keys = Keys {
     known: &["enabled", "run_after", "validators", "max_validation_attempts", "warn_policy"],
     aliases: &[],
     elsewhere: &[("max_attempts", "max_validation_attempts")],
+    harmless: &[],
 };
 
 const ESCALATION: Keys = Keys {
@@ -65,10 +78,16 @@ const ESCALATION: Keys = Keys {
     known: &["enabled", "escalate_after", "max_model", "validation_model", "starting_model"],
     aliases: &[],
     elsewhere: &[],
+    harmless: &[],
 };
 
-const GATE: Keys =
-    Keys { of: "a gate", known: &["name", "cmd", "when"], aliases: &[("command", "cmd")], elsewhere: &[] };
+const GATE: Keys = Keys {
+    of: "a gate",
+    known: &["name", "cmd", "when"],
+    aliases: &[("command", "cmd")],
+    elsewhere: &[],
+    harmless: &["name"],
+};
 
 pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> (Option<String>, Meta) {
     let Some(mut fields) = Fields::open(node, &META, found) else { return (None, Meta::default()) };
@@ -85,7 +104,7 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) 
         requirements_path: fields.words("requirements_path"),
         max_attempts: fields.count_from_1("max_attempts_default"),
         timeout: fields.duration("timeout_default"),
-        status: fields.choice("status", &PlanStatus::ALL.map(|status| (status.as_str(), status))),
+        status: fields.choice_or_ignored("status", &PlanStatus::ALL.map(|status| (status.as_str(), status))),
         pause_reason: fields.words("pause_reason"),
         failure_reason: fields.words("failure_reason"),
         breaker_threshold: fields.count_from_1("circuit_breaker_threshold"),
@@ -102,7 +121,16 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) 
         isolation: fields.choice("isolation", &[("worktree", Isolation::Worktree), ("in_place", Isolation::InPlace)]),
         gates: gates(&mut fields),
     };
-    (fields.words("name"), meta)
+    (name(&mut fields), meta)
+}
+
+/// The name of the plan. The original orchestrator's planners also wrote `title`, and its programs never read it.
+fn name(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let name = fields.words("name");
+    let Some((title, at)) = fields.text_at("title") else { return name };
+    let what = if name.is_some() { "`title` has no effect beside `name`" } else { "`title` is read as `name`" };
+    fields.found.warnings.push(Problem::new(at, what).hint("keep `name`"));
+    name.or(Some(title).filter(|title| !title.trim().is_empty()))
 }
 
 fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
@@ -127,9 +155,9 @@ fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
 
 fn validation(mut fields: Fields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
     let default = Validation::default();
-    for key in ["run_after", "validators"] {
+    for (key, what) in [("run_after", Mentioned::RunAfter), ("validators", Mentioned::Validator)] {
         for node in fields.list(key).unwrap_or_default() {
-            mentions.push(Mention { what: Mentioned::Agent, name: word(node), at: node.at });
+            mentions.push(Mention { what, name: word(node), at: node.at });
         }
     }
     // The lists have been complained about above.

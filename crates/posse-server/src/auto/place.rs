@@ -217,7 +217,9 @@ impl Draft<'_> {
         let known = |name: &str| self.spec.agents.contains_key(name) || agent_file::built_in(name).is_some();
         let there =
             |path: &str| area.directory.join(path).exists() || Path::new(&self.spec.directory).join(path).exists();
-        problems.extend(plan.missing(known, there).iter().map(|problem| problem.message.clone()));
+        // Of a planner more is asked than of a person: it can still name an agent that exists.
+        let (missing, warnings) = plan.missing(known, there);
+        problems.extend(missing.iter().chain(&warnings).map(|problem| problem.message.clone()));
         if !has_design {
             problems.push(format!("the design document {} is missing", self.design));
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
-use posse_core::plan::file::Task;
+use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
@@ -62,8 +62,9 @@ pub(super) fn spec(
     let left = last.map(|(last, files)| plan_file::left_by(files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
-    let agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
+    let mut agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
+    replace_missing_validators(&plan, &mut agents);
     let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
@@ -142,11 +143,25 @@ pub(crate) fn agents(directory: &Path) -> Result<BTreeMap<String, String>, PlanE
 
 fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, project: &Path) -> Result<(), PlanError> {
     let known = |name: &str| agents.contains_key(name) || agent_file::built_in(name).is_some();
-    let problems = plan.missing(known, |path| project.join(path).exists());
+    let (problems, _) = plan.missing(known, |path| project.join(path).exists());
     if problems.is_empty() {
         return Ok(());
     }
     Err(PlanError::Invalid(PlanProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
+}
+
+/// Gives validators that no file defines the role of the usual one, so that work is not merged without a validation.
+fn replace_missing_validators(plan: &Plan, agents: &mut BTreeMap<String, String>) {
+    let built_in = agent_file::BUILT_IN.iter().find(|(name, _)| *name == DEFAULT_VALIDATOR);
+    let usual = agents.get(DEFAULT_VALIDATOR).cloned().or(built_in.map(|(_, text)| (*text).to_owned()));
+    for name in &plan.meta.validation.validators {
+        if !agents.contains_key(name)
+            && agent_file::built_in(name).is_none()
+            && let Some(usual) = &usual
+        {
+            agents.insert(name.clone(), usual.clone());
+        }
+    }
 }
 
 /// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.

@@ -62,10 +62,13 @@ pub(crate) struct Args {
 enum Command {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
-    #[command(after_help = "Examples:\n  posse plan check plan.yaml")]
+    #[command(after_help = "Examples:\n  posse plan check plan.yaml\n  posse plan check --strict plan.yaml")]
     Check {
         /// The plan
         file: PathBuf,
+        /// Treat warnings as errors
+        #[arg(long)]
+        strict: bool,
     },
     /// Sections and tasks, how they stand, and what may start next
     #[command(after_help = "Examples:\n  posse plan status plan.yaml")]
@@ -137,7 +140,7 @@ enum Command {
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     match args.command {
         Command::Run(args) => super::on_own_signals(run::run(*args, ui)),
-        Command::Check { file } => check(&file, ui),
+        Command::Check { file, strict } => check(&file, strict, ui),
         Command::Status { file } => super::on_runtime(status(file, ui)),
         Command::Why { file, task } => super::on_runtime(why(file, task, ui)),
         Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
@@ -241,7 +244,7 @@ fn read(file: &Path) -> Result<String, Error> {
 }
 
 /// Everything that is wrong with a plan, also outside of its text.
-fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
+fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
     let project = Path::new(".");
@@ -253,7 +256,7 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     };
     // What the rest says can be looked at even so.
     let config = configuration::load(project).map(|loaded| loaded.config().clone()).unwrap_or_default();
-    let (problems, warnings, tasks) = problems(&name, &text, project, &config);
+    let (problems, warnings, tasks) = problems(&name, &text, project, &config, strict);
     let in_order = problems.is_empty() && config_problems.is_empty();
     let configuration = configured
         .as_ref()
@@ -276,25 +279,42 @@ fn check(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     Ok(if in_order { Exit::Ok } else { Exit::Invalid })
 }
 
-/// Problems, warnings, and how many tasks there are.
-fn problems(name: &str, text: &str, project: &Path, config: &Config) -> (Vec<Problem>, Vec<Warning>, usize) {
-    match Plan::read(name, text) {
+/// Returns problems, warnings, and how many tasks there are. With `strict`, every warning is a problem.
+fn problems(
+    name: &str,
+    text: &str,
+    project: &Path,
+    config: &Config,
+    strict: bool,
+) -> (Vec<Problem>, Vec<Warning>, usize) {
+    let (mut problems, mut warnings, tasks) = match Plan::read(name, text) {
         Err(PlanProblems { problems, warnings, .. }) => (problems, warnings, 0),
-        Ok((plan, warnings)) => {
+        Ok((plan, mut warnings)) => {
             let agent_exists = |name: &str| {
                 project.join(&config.agents_dir).join(format!("{name}.md")).exists()
                     || agent_file::built_in(name).is_some()
             };
-            (plan.missing(agent_exists, |path| project.join(path).exists()), warnings, plan.tasks().count())
+            let (problems, missing) = plan.missing(agent_exists, |path| project.join(path).exists());
+            warnings.extend(missing);
+            (problems, warnings, plan.tasks().count())
         }
+    };
+    if strict {
+        problems.append(&mut warnings);
     }
+    problems.sort_by_key(|problem| problem.at.start);
+    warnings.sort_by_key(|warning| warning.at.start);
+    (problems, warnings, tasks)
 }
 
-/// Shows what is wrong with a plan, if something is.
-fn shows_problems(file: &Path, project: &Path, config: &Config, ui: &Ui) -> Result<bool, Error> {
+/// Shows what is wrong with a plan. Returns whether it cannot be run for that reason.
+fn shows_problems(file: &Path, project: &Path, config: &Config, strict: bool, ui: &Ui) -> Result<bool, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
-    let (problems, ..) = problems(&name, &text, project, config);
+    let (problems, warnings, _) = problems(&name, &text, project, config, strict);
+    for warning in &warnings {
+        ui.warn(&format!("warning: {name}:{warning}"));
+    }
     if problems.is_empty() {
         return Ok(false);
     }

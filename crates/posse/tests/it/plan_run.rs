@@ -342,6 +342,39 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }
 
+/// What the original orchestrator tolerated. A validator that nobody defines is replaced, not left out.
+#[test]
+fn plan_of_the_original_orchestrator_runs_with_warnings() {
+    let meta = "meta: {title: One, status: pending, backoff_base: 1, validation: {enabled: true, \
+                run_after: [coder, frontend-dev], validators: [issue-verifier]}}";
+    let plan = ONE.replace("meta: {name: One, backoff_base: 1}", meta);
+    assert_ne!(plan, ONE);
+    let scene = Scene::new(&plan);
+    let warnings = [
+        "`title` is read as `name`",
+        "`status` says `pending`, which has no effect",
+        "no task has the agent `frontend-dev`; nothing is validated after it",
+        "there is no agent `issue-verifier`; `validator` validates in its place",
+    ];
+    let (code, text) = scene.plan("check", &[]);
+    assert!(code == 0 && warnings.iter().all(|warning| text.contains(warning)), "{text}");
+    let (code, text) = scene.plan("check", &["--json"]);
+    let checked: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, checked["warnings"].as_array().unwrap().len()), (0, warnings.len()), "{text}");
+    for command in ["check", "run"] {
+        let (code, text) = scene.plan(command, &["--strict"]);
+        assert_eq!((code, scene.claude.sessions()), (5, 0), "{command}: {text}");
+    }
+    scene.claude.play("t.1", "commit a good\nreport completed done");
+    scene.claude.play("t.2", r"words='[PASS] a is good\n**Verdict: PASS**'");
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    assert!(warnings.iter().all(|warning| text.contains(warning)), "{text}");
+    let validator = scene.claude.called("t", 2).unwrap();
+    assert!(validator.prompt().contains("alidat"), "{}", validator.prompt());
+    assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
+}
+
 /// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
 #[test]
 fn the_daemon_may_die_at_any_time() {

@@ -45,6 +45,8 @@ pub(super) struct Chosen<'a> {
     pub(super) from: Option<&'a str>,
     pub(super) reset: &'a [String],
     pub(super) single: bool,
+    /// Warnings count as errors.
+    pub(super) strict: bool,
 }
 
 pub(super) fn run(
@@ -55,7 +57,7 @@ pub(super) fn run(
     ui: &Ui,
 ) -> Result<Exit, Error> {
     let Project { file, directory, provider, config } = project;
-    if super::shows_problems(file, directory, config, ui)? {
+    if super::shows_problems(file, directory, config, chosen.strict, ui)? {
         return Ok(Exit::Invalid);
     }
     super::with_plan(file, ui, |plan, state| {

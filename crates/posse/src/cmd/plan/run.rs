@@ -102,6 +102,9 @@ pub(crate) struct Args {
     /// Where the stop file is looked for, below the project [default: as configured, .posse/state]
     #[arg(long, value_name = "DIR")]
     state: Option<String>,
+    /// Treat warnings about the plan as errors: nothing is started
+    #[arg(long)]
+    strict: bool,
     /// Show what sessions do and say, too
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
@@ -132,13 +135,14 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let sandbox = configured.sandbox(args.no_sandbox, ui)?;
     if args.dry_run {
         let (only, from, config) = (args.only.as_deref(), args.from.as_deref(), configured.config());
-        let chosen = dry_run::Chosen { only, from, reset: &args.reset, single: args.single_task };
+        let (single, strict) = (args.single_task, args.strict);
+        let chosen = dry_run::Chosen { only, from, reset: &args.reset, single, strict };
         let (file, directory, provider) = (&args.file, &args.directory, &args.provider);
         let project = dry_run::Project { file, directory, provider, config };
         return dry_run::run(&project, sandbox, args.parallel, &chosen, ui);
     }
     // Said where the mistake is, before anything is started.
-    if super::shows_problems(&args.file, &args.directory, configured.config(), ui)? {
+    if super::shows_problems(&args.file, &args.directory, configured.config(), args.strict, ui)? {
         return Ok(Exit::Invalid);
     }
     configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
