@@ -120,7 +120,11 @@ mod tests {
     fn what_was_refused_does_not_count_but_is_not_repeated_at_once() {
         let mut accepts = Accepts::new(4, None);
         accepts.sending(at(0));
-        assert_eq!(accepts.count(), 5);
+        assert_eq!(
+            (accepts.count(), accepts.last()),
+            (5, Some(at(0))),
+            "the cooldown begins before the key is pressed"
+        );
         accepts.refused(at(100));
         assert_eq!((accepts.count(), accepts.last()), (4, Some(at(100))));
         accepts.sending(at(6_000));

@@ -63,6 +63,11 @@ pub(super) fn busy() -> Do {
     is(Processing)
 }
 
+/// A status that follows a prompt and is no observation of the agent.
+pub(super) fn unproven(kind: StatusKind) -> Do {
+    Do::Is(Seen { kind: Some(kind), epoch: 2, unproven: true, ..Seen::default() })
+}
+
 pub(super) fn unknown() -> Do {
     Do::Is(Seen::default())
 }

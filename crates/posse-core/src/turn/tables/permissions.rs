@@ -130,6 +130,57 @@ fn what_is_refused_again_is_for_a_person() {
     check("LOOP-42", on_impatient, &then_done(&drawn, 9_500), &expected);
 }
 
+/// Every question counts for itself: its refusals, its warnings, and the time it may take to be drawn.
+#[test]
+fn next_question_starts_from_scratch() {
+    let refusals = [(0, refused()), (0, refused())];
+    let script = [&refusals[..], &[(0, asks(Some("a"))), (6_000, asks(Some("b")))]].concat();
+    let expected = [
+        (0, "accept 1/20 a"),
+        (0, "warning: not accepted"),
+        (5_000, "accept 1/20 a"),
+        (5_000, "warning: not accepted"),
+        (5_000, WAITS),
+        (5_000, NOTIFY),
+        (10_000, "accept 1/20 b"),
+        (10_500, "File a"),
+    ];
+    check("b was never refused", on(), &then_done(&script, 10_500), &expected);
+    let script = [(1_000, asks(Some("a"))), (2_000, asks(Some("b"))), (3_000, asks(Some("b")))];
+    let expected = [(1_000, WAITS), (1_000, NOTIFY), (2_000, WAITS), (4_000, "File a")];
+    check("S-155, one warning each", rules(), &then_done(&script, 4_000), &expected);
+    let script = [(1_000, asks(Some("a"))), (5_500, asks(None))];
+    let expected = [(1_000, "accept 1/20 a"), (7_000, "accept 2/20 ?"), (7_500, "File a")];
+    check("announced and not drawn", on(), &then_done(&script, 7_500), &expected);
+}
+
+#[test]
+fn accepts_between_two_refusals_are_no_bad_luck() {
+    let ok = || Do::NextAccept(Ok(()));
+    let script = [(0, refused()), (0, ok()), (0, refused()), (0, asks(Some("a")))];
+    let expected = [
+        (0, "accept 1/20 a"),
+        (0, "warning: not accepted"),
+        (5_000, "accept 1/20 a"),
+        (10_000, "accept 2/20 a"),
+        (10_000, "warning: not accepted"),
+        (15_000, "accept 2/20 a"),
+        (15_500, "File a"),
+    ];
+    check("no person is told", on(), &then_done(&script, 15_500), &expected);
+}
+
+/// Nobody knows when the key of an accept that failed was pressed: the cooldown counts from the end.
+#[test]
+fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
+    let mut turn = Turn::begin(on(), who(), None, at(0));
+    let Do::Is(question) = asks(Some("a")) else { unreachable!() };
+    let accepted = turn.handle(Event::Status(question), at(0));
+    assert!(matches!(accepted[..], [Effect::Accept { n: 1, .. }]), "{accepted:?}");
+    turn.handle(Event::Accepted(Err(AcceptFailure::Failed("500".into()))), at(3_000));
+    assert_eq!(turn.deadline(), Some(at(8_000)));
+}
+
 #[test]
 fn what_is_accepted_at_last_is_waited_for_no_longer() {
     let before = Before { accepts: 19, ..Before::default() };

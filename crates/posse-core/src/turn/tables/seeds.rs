@@ -130,6 +130,7 @@ fn timeout_with_terminal_still_processing() {
     for part in ["1800 s", "programmer_review", "00c0ffee", "processing"] {
         assert!(message.contains(part), "{message}");
     }
+    assert!(!message.contains("AUTO_ACCEPT"), "nobody was asked: {message}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::testing::{
     Do, asks, at, busy, check, check_turn, completed, error, file, idle, is, message, on, play, rules, said, saying,
-    unknown, who, words,
+    unknown, unproven, who, words,
 };
 use super::super::{ApiFailure, Before, Cause, Effect, Event, Look, Rules, Seen, Turn};
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
@@ -45,6 +45,71 @@ fn at_exactly_the_grace_nothing_has_expired() {
     assert_eq!(turn.deadline(), Some(at(11_000) + Duration::from_nanos(1)));
     let expired = turn.handle(Event::Time, at(11_000) + Duration::from_nanos(1));
     assert_eq!(expired, [Effect::LookAtFile]);
+}
+
+/// The boundaries of the outage, of the turn and of looks at the file: at exactly the limit nothing has expired.
+#[test]
+fn other_limits_are_strict_too() {
+    let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
+    let nano = Duration::from_nanos(1);
+    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    turn.handle(seen(Processing), at(0));
+    turn.handle(Event::Unreachable("refused".into()), at(1_000));
+    assert_eq!(turn.handle(Event::Time, at(61_000)), [], "an outage of exactly 60 s");
+    assert!(matches!(turn.handle(Event::Time, at(61_000) + nano)[..], [Effect::End(Err(_))]));
+
+    // Quiet at the end of the turn, and the look at the file takes its time.
+    let mut turn = Turn::begin(within(8), who(), None, at(0));
+    turn.handle(seen(Processing), at(0));
+    turn.handle(seen(Idle), at(1_000));
+    turn.handle(Event::File(Look::Absent), at(1_000));
+    assert_eq!(turn.handle(Event::Time, at(8_000)), [], "the last instant of the turn");
+    assert_eq!(turn.handle(Event::Time, at(8_000) + nano), [Effect::LookAtFile]);
+    assert_eq!(turn.handle(Event::Time, at(13_000) + nano), [], "the look may take exactly 5 s");
+    let ended = turn.handle(Event::Time, at(13_000) + nano + nano);
+    assert!(matches!(ended[..], [Effect::End(Err(_))]), "{ended:?}");
+}
+
+/// The agent worked between two quiet statuses: a look at the file that began before does not count.
+#[test]
+fn look_from_before_the_last_work_does_not_count() {
+    let idle = |epoch| Event::Status(Seen { kind: Some(Idle), epoch, ..Seen::default() });
+    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    assert_eq!(turn.handle(idle(1), at(0)), [Effect::LookAtFile]);
+    assert_eq!(turn.handle(idle(3), at(100)), []);
+    assert_eq!(turn.handle(Event::File(Look::Ready("old".into())), at(200)), [Effect::LookAtFile]);
+    let ended = turn.handle(Event::File(Look::Ready("new".into())), at(300));
+    assert!(matches!(&ended[..], [Effect::End(Ok(answer))] if answer.text == "new"), "{ended:?}");
+}
+
+/// A prompt that was submitted is no sign of work. What is seen after it is.
+#[test]
+fn unproven_status_does_not_release_the_startup_guard() {
+    let never = [(0, unproven(Processing)), (1_500, unproven(Completed))];
+    check("S-13, nothing observed", rules(), &never, &[(10_000, NEVER), (20_000, NO_FILE)]);
+    let still = [(0, unproven(Processing)), (15_000, unproven(Completed))];
+    check("S-15, busy by our word only", rules(), &still, &[(15_000, NEVER), (25_000, NO_FILE)]);
+    // Only the end of a short turn is observed: the grace counts from there.
+    let short = [(0, unproven(Processing)), (2_000, completed())];
+    check("S-14, a turn of which only the end is seen", rules(), &short, &[(12_000, NO_FILE)]);
+}
+
+#[test]
+fn state_for_a_resumed_turn_says_what_was_seen() {
+    let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
+    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    turn.handle(seen(Completed), at(0));
+    assert!(!turn.started() && !turn.human_told() && turn.reminders() == 0);
+    turn.handle(seen(Processing), at(100));
+    assert!(turn.started() && !turn.human_told());
+    let Do::Is(question) = asks(Some("d")) else { unreachable!() };
+    let told = |turn: &mut Turn| turn.handle(Event::Status(question.clone()), at(200)).len();
+    assert!(told(&mut turn) > 0 && turn.human_told());
+    // Switched on while it waits: accepted at the next look.
+    turn.set_auto_accept(true);
+    let accepted = turn.handle(Event::Time, at(300));
+    assert!(matches!(accepted[..], [Effect::Accept { n: 1, .. }]), "{accepted:?}");
+    assert_eq!(turn.accepts(), 1);
 }
 
 #[test]
@@ -126,6 +191,8 @@ fn a_last_message_that_never_comes_is_not_waited_for() {
 #[test]
 fn a_new_message_shows_that_it_has_started() {
     let changed = || Happens(Event::MessageChanged);
+    let missed = [(0, completed()), (3_000, Do::Secretly(Look::Ready("a".into()))), (4_000, changed())];
+    check("a file that the watcher missed", rules(), &missed, &[(4_000, "info: something new"), (4_000, "File a")]);
     let script = [(0, completed()), (3_000, changed()), (4_000, changed())];
     check("S-134", rules(), &script, &[(3_000, "info: something new"), (13_000, NO_FILE)]);
     let started = [(0, busy()), (1_000, idle()), (5_000, changed())];
