@@ -47,7 +47,7 @@ enum Border {
 #[derive(Clone, Debug)]
 pub struct Life {
     /// What we presume. After an input this is `processing` before anything is observed.
-    status: Status,
+    presumed: Status,
     /// What everyone else sees: the last observed status.
     reported: Status,
     phase: Phase,
@@ -105,13 +105,13 @@ impl Life {
         let (seen, word, asking, border, started) = (None, None, None, None, None);
         let at_it = !status.awaiting_reaction;
         let reported = status.clone();
-        let status = if status.awaiting_reaction {
+        let presumed = if status.awaiting_reaction {
             Status { kind: StatusKind::Processing, reason: PROMPTED.into(), ..status }
         } else {
             status
         };
         Self {
-            status,
+            presumed,
             reported,
             phase,
             turns,
@@ -155,7 +155,7 @@ impl Life {
         if self.phase == Phase::Ended {
             return None;
         }
-        let before = self.status.epoch;
+        let before = self.presumed.epoch;
         match event {
             Event::Time => {}
             Event::Running => self.fact(StatusKind::Processing, RUNNING.into(), wall),
@@ -181,7 +181,7 @@ impl Life {
         for _ in 0..2 {
             self.settle(now, wall);
         }
-        if self.status.epoch == before {
+        if self.presumed.epoch == before {
             return None;
         }
         self.report();
@@ -190,16 +190,16 @@ impl Life {
 
     /// Makes the status public. What we only presume after an input is not: the last observed status stays.
     fn report(&mut self) {
-        if !self.status.awaiting_reaction {
-            self.reported.clone_from(&self.status);
+        if !self.presumed.awaiting_reaction {
+            self.reported.clone_from(&self.presumed);
             return;
         }
-        let Status { epoch, since, unproven, .. } = self.status;
+        let Status { epoch, since, unproven, .. } = self.presumed;
         if !is_ready(self.reported.kind) {
             // The agent took the prompt, so the error or the question is one of the turn before.
             let kind = self.ready_kind();
-            let reason = self.status.reason.clone();
-            self.reported = Status { kind, reason, waiting_kind: None, dialog: None, since, ..self.status };
+            let reason = self.presumed.reason.clone();
+            self.reported = Status { kind, reason, waiting_kind: None, dialog: None, since, ..self.presumed };
         }
         (self.reported.epoch, self.reported.unproven, self.reported.awaiting_reaction) = (epoch, unproven, true);
     }
@@ -228,9 +228,9 @@ impl Life {
         }
         // The cursor of the same question has moved. That is no news.
         let same = |shown: &Dialog| seen.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
-        if let Some(moved) = self.status.dialog.as_ref().and_then(same) {
-            self.status.dialog = Some(moved.clone());
-            self.reported.dialog.clone_from(&self.status.dialog);
+        if let Some(moved) = self.presumed.dialog.as_ref().and_then(same) {
+            self.presumed.dialog = Some(moved.clone());
+            self.reported.dialog.clone_from(&self.presumed.dialog);
         }
     }
 
@@ -285,7 +285,7 @@ impl Life {
         let (kind, waiting_kind) = match claim {
             Claim::Working => (StatusKind::Processing, None),
             Claim::Asking(kind) => {
-                let known = self.status.waiting_kind.filter(|_| self.status.dialog.is_none());
+                let known = self.presumed.waiting_kind.filter(|_| self.presumed.dialog.is_none());
                 (StatusKind::WaitingUserAnswer, kind.or(known))
             }
             Claim::Failed(_) => (StatusKind::Error, None),
@@ -362,12 +362,12 @@ impl Life {
 
     /// What the process did. Another reason is news even where the status is the same.
     fn fact(&mut self, kind: StatusKind, reason: String, wall: Wall) {
-        if kind == self.status.kind && reason == self.status.reason {
+        if kind == self.presumed.kind && reason == self.presumed.reason {
             return;
         }
-        let since = if kind == self.status.kind { self.status.since } else { wall };
-        let epoch = self.status.epoch + 1;
-        self.status = Status {
+        let since = if kind == self.presumed.kind { self.presumed.since } else { wall };
+        let epoch = self.presumed.epoch + 1;
+        self.presumed = Status {
             kind,
             reason,
             waiting_kind: None,
@@ -381,7 +381,7 @@ impl Life {
 
     /// Whether this exit is no error: a program that reports success, or an agent that does so while it has nothing to do.
     fn ends_well(&self, exit: Exit) -> bool {
-        exit == Exit::Code(0) && (self.status.reason == RUNNING || is_ready(self.status.kind))
+        exit == Exit::Code(0) && (self.presumed.reason == RUNNING || is_ready(self.presumed.kind))
     }
 
     /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at
@@ -391,7 +391,7 @@ impl Life {
     }
 
     fn is_waiting(&self) -> bool {
-        self.status.kind == StatusKind::WaitingUserAnswer
+        self.presumed.kind == StatusKind::WaitingUserAnswer
     }
 
     fn shows_question(&self) -> bool {
@@ -427,7 +427,7 @@ impl Life {
     /// `over`: if this ends a turn, since when it is over, and who said so.
     fn enter(&mut self, status: Status, now: Mono, over: (Mono, Option<Source>)) {
         // There was no turn before the start, so there are no late words of one.
-        if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.status.kind) {
+        if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.presumed.kind) {
             self.border = Some(Border::Over(over.0, over.1));
         }
         if is_ready(status.kind) {
@@ -436,7 +436,7 @@ impl Life {
             }
             self.phase = Phase::Going;
         }
-        self.status = status;
+        self.presumed = status;
     }
 }
 

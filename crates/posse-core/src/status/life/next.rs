@@ -73,7 +73,7 @@ impl Life {
                 let (waiting_kind, dialog) = (seen.waiting_kind, seen.dialog.as_ref());
                 Some((due?, Next { waiting_kind, dialog, ..next(StatusKind::WaitingUserAnswer, rule) }))
             }
-            Says::Quiet if is_ready(self.status.kind) => {
+            Says::Quiet if is_ready(self.presumed.kind) => {
                 // Someone said that the turn is over, someone else that it is not, and the answer goes on.
                 let moves = standing > 0 && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
                 let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
@@ -104,7 +104,7 @@ impl Life {
                 Some((word.at + LAG, next(StatusKind::Processing, Why::Said(source, &word.claim))))
             }
             // Said while a question was on the screen, and the question is gone.
-            (Speaker::Agent(source), Claim::Asking(kind)) if self.status.dialog.is_some() => {
+            (Speaker::Agent(source), Claim::Asking(kind)) if self.presumed.dialog.is_some() => {
                 let why = Why::Said(source, &word.claim);
                 Some((word.at, Next { waiting_kind: *kind, ..next(StatusKind::WaitingUserAnswer, why) }))
             }
@@ -117,7 +117,7 @@ impl Life {
                 match (shows, self.phase) {
                     // It waited for a screen that shows how the turn ended, and there is none.
                     (Says::Nothing | Says::Busy, Phase::Going)
-                        if (weigh::is_vague(source) || weigh::needs_second(source)) && !is_over(self.status.kind) =>
+                        if (weigh::is_vague(source) || weigh::needs_second(source)) && !is_over(self.presumed.kind) =>
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
@@ -146,10 +146,10 @@ impl Life {
     }
 
     fn differs(&self, next: &Next<'_>) -> bool {
-        let Status { kind, waiting_kind, dialog, .. } = &self.status;
+        let Status { kind, waiting_kind, dialog, .. } = &self.presumed;
         let shown = dialog.as_ref().map(|dialog| &dialog.id);
         // Whatever is observed after an input is news, even what we presumed.
-        let observed = self.status.awaiting_reaction && !matches!(next.why, Why::Fact(_));
+        let observed = self.presumed.awaiting_reaction && !matches!(next.why, Why::Fact(_));
         let another = *kind != next.kind || *waiting_kind != next.waiting_kind;
         observed || another || shown != next.dialog.map(|dialog| &dialog.id)
     }
@@ -161,10 +161,10 @@ impl Life {
         }
         let Next { kind, waiting_kind, dialog, why } = next;
         // A question drawn after it was announced is the same one; another question begins anew.
-        let another = self.status.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
-        let same = kind == self.status.kind && !another && !self.status.awaiting_reaction;
-        let since = if same { self.status.since } else { wall };
-        let epoch = self.status.epoch + 1;
+        let another = self.presumed.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
+        let same = kind == self.presumed.kind && !another && !self.presumed.awaiting_reaction;
+        let since = if same { self.presumed.since } else { wall };
+        let epoch = self.presumed.epoch + 1;
         let unproven = !self.at_it && (kind == StatusKind::Processing || is_ready(kind));
         let awaiting_reaction = matches!(why, Why::Fact(fact) if fact != ANSWERED);
         let dialog = dialog.cloned();
