@@ -44,6 +44,12 @@ fn claude_code() {
                 "transcript",
                 Some("✳ x"),
                 format!("{said}\n{RULE}\n  Showing detailed transcript · ctrl+o to toggle"),
+                "completed",
+            ),
+            (
+                "transcript in the middle of a turn",
+                Some("✳ x"),
+                format!("{said}\n\n❯ more\n\n● Text\n\n{RULE}\n  Showing detailed transcript · ctrl+o to toggle"),
                 "nothing",
             ),
             (

@@ -86,6 +86,43 @@ fn claude_code_2_1_325() {
 }
 
 #[test]
+fn claude_code_2_1_310() {
+    check("claude_code", "claude_code/2.1.310", &[]);
+}
+
+#[test]
+fn claude_code_2_1_120() {
+    check("claude_code", "claude_code/2.1.120", &[]);
+}
+
+/// The second option is drawn one column to the left, and without a blank after its number.
+#[test]
+fn options_of_a_narrow_terminal_are_read_and_answerable() {
+    let provider = built_in("claude_code").unwrap().unwrap();
+    let dialog = |version: &str, screen: &str| {
+        let rows = Folder::open(&format!("claude_code/{version}")).rows(screen);
+        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+        reading.dialog.unwrap_or_else(|| panic!("{version} {screen}: no dialog, by {}", reading.rule))
+    };
+    for (screen, second) in [
+        ("perm_read_40x30.txt", "Yes, allow reading from etc/ during this session"),
+        ("perm_webfetch_40x30.txt", "Yes, and don't ask again for 127.0.0.1"),
+        ("perm_write_40x30.txt", "Yes, allow all edits during this session (shift+tab)"),
+    ] {
+        let dialog = dialog("2.1.120", screen);
+        assert_eq!(dialog.options.len(), 3, "{screen}");
+        assert_eq!(dialog.options[1].label, second);
+        let meanings = dialog.options.iter().map(|option| option.meaning).collect::<Vec<_>>();
+        assert_eq!(meanings, [Meaning::Accept, Meaning::Widen, Meaning::Deny], "{screen}");
+    }
+    let bash = dialog("2.1.120", "perm_bash_40x30.txt");
+    assert!(bash.options[1].label.starts_with("Yes, and don't ask again for touch made.txt"), "{bash:?}");
+    assert_eq!((bash.accepting(), bash.denying(), bash.selected()), (Some(0), Some(2), Some(0)));
+    assert_eq!(dialog("2.1.310", "perm_bash_40x30.txt").accepting(), Some(0));
+    assert_eq!(dialog("2.1.120", "ask_single_40x30.txt").options.len(), 4);
+}
+
+#[test]
 fn codex_0_166_0() {
     check("codex", "codex/0.166.0", &[]);
 }

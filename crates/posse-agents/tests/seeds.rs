@@ -69,6 +69,11 @@ fn claude_code_permission_prompts() {
             case("Stale permission prompt ignored", "Would you like to run the tests?\n❯ yes\n❯ ", QUIET),
             case("Stale permission prompt ignored, older mark", "Would you like to run the tests?\n\n> ", QUIET),
             case(
+                "Active permission prompt below today's input field",
+                boxed("● ok") + "\nWould you like to run the following command?\n\n  npm test\n",
+                "waiting_user_answer/permission",
+            ),
+            case(
                 "Spinner takes priority over permission text",
                 "Would you like to run the following command?\n✻ Thinking… (3s · esc to interrupt)\n",
                 "processing",

@@ -22,8 +22,8 @@
 //!   a harmless key must show that everything before it was read (`Prompt` types a character and takes it back, `Answer`
 //!   moves the cursor there and back).
 //!
-//! Not told apart: a question and the next one in the very same words that takes its place within one frame, if the program
-//! stalls for seconds in between and says nothing out of band.
+//! A question and the next one in the very same words that takes its place within one frame are two: once the key is known
+//! to have been read, what stands there is the next one.
 //!
 //! `posse-agents/tests/delivery` plays all of this against models of both agents, 40,000 times each.
 
@@ -71,6 +71,8 @@ pub struct Seen<'a> {
     pub echo: Option<&'a str>,
     /// The row in which the terminal's cursor stands.
     pub cursor_row: Option<&'a str>,
+    /// The draft stands in a row of text that is an input field only because the cursor is in it.
+    pub plain: bool,
     /// How many bytes the program has printed in all. Says whether anything at all was drawn in between.
     pub printed: u64,
 }

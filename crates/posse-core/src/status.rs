@@ -235,6 +235,8 @@ pub enum Event {
     Answered,
     /// We refused what the question asked for. With most agents that is the end of the turn, and the screen shows it.
     Denied,
+    /// The question was answered, and the next one in the very same words is on the screen.
+    AskedAgain,
     /// Output was lost, and with it perhaps the end of what was said before.
     Missed,
     /// The deadline has come, or may have.

@@ -262,7 +262,7 @@ impl<'e> World<'e> {
         let (read, about_to_ask, printed, _) = self.look();
         let status = self.status.clone();
         let (reading, echo) = (&read.0, read.1.as_deref());
-        let seen = Seen { reading, status: &status, about_to_ask, echo, cursor_row: None, printed };
+        let seen = Seen { reading, status: &status, about_to_ask, echo, cursor_row: None, plain: false, printed };
         self.feed(Event::Read(seen))
     }
 

@@ -72,6 +72,8 @@ pub struct Answer {
     presses: u32,
     /// The program has said something since the key that it would not say if the key were lost.
     claimed: bool,
+    /// Once the cursor has moved away and back, the question on the screen is another one.
+    proves: bool,
     /// Since when the question is missing on a screen that nobody recognises.
     missing: Option<Mono>,
 }
@@ -87,6 +89,7 @@ impl Answer {
             path: Vec::new(),
             presses: 0,
             claimed: false,
+            proves: false,
             missing: None,
         }
     }
@@ -251,6 +254,9 @@ impl Answer {
             self.path.remove(0);
         }
         let Some(&target) = self.path.first() else {
+            if self.proves {
+                return self.done(Verified::Another);
+            }
             return match self.decision.words.as_ref().map(|words| words.text.clone()) {
                 Some(text) => self.write(at, text, now),
                 None => self.press(dialog, seen, now),
@@ -285,6 +291,7 @@ impl Answer {
     fn answering(&mut self, bytes: Vec<u8>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.presses += 1;
         self.claimed = false;
+        self.proves = false;
         self.missing = None;
         self.step = Step::Pressed { printed: seen.printed };
         self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
@@ -311,21 +318,28 @@ impl Answer {
         Vec::new()
     }
 
-    /// It is still there. If the program has printed nothing since, the key may be lost, or unread: the cursor is moved
-    /// away and back, which shows that everything before was read, and then the key is pressed again. If it has printed or
-    /// said something, this may be the next question in the same words: the caller decides anew.
+    /// It is still there, or the next one in the same words is. If the program has both said and printed something since
+    /// the key, it is the next one. If it has only said something, nobody can tell, and the caller decides anew. Otherwise
+    /// the cursor is moved away and back, which shows that everything before was read. If the program has printed something
+    /// since the key, that key has answered. If it has printed nothing, the key was lost, and is pressed again.
     fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.missing = None;
         if self.decision.words.is_some() {
             return Vec::new();
         }
         let late = self.typist.taken().is_some_and(|taken| now >= taken + CLOSE);
-        if !late || self.claimed || self.presses >= PRESSES || seen.printed != printed {
+        if !late || self.presses >= PRESSES {
             return Vec::new();
+        }
+        let changed = seen.printed != printed;
+        if self.claimed {
+            // Without anything new on the screen it may have spoken of something before the key.
+            return if changed { self.done(Verified::Another) } else { Vec::new() };
         }
         let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
         let Some(path) = there_and_back(dialog) else { return Vec::new() };
         self.path = path;
+        self.proves = changed;
         self.go_on(dialog, seen, now)
     }
 
@@ -370,9 +384,12 @@ impl Answer {
             }
             Err(_) => return self.fail(NotAnswered::Changed),
         }
-        let typed = seen.cursor_row.and_then(|row| row.trim_end().strip_prefix(before)).map(str::trim_start);
-        let echoed = typed.is_some_and(|typed| typed.as_bytes() == answer);
-        if !echoed || self.typist.taken().is_none() {
+        let Some(taken) = self.typist.taken() else { return Vec::new() };
+        let row = seen.cursor_row.unwrap_or_default().trim_end();
+        let echoed = row.strip_prefix(before).is_some_and(|typed| typed.trim_start().as_bytes() == answer);
+        // Some programs do not show what is typed. The question is still the same, and nothing else stands there.
+        let silent = row == before && now >= taken + CLOSE;
+        if !echoed && !silent {
             return Vec::new();
         }
         let confirm = self.keys.confirm.clone();

@@ -194,11 +194,34 @@ fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
             (1310, permission("e", &NUMBERED), &done("Another", 1)),
         ],
     );
-    // Something was printed: this may be the next question in the same words.
-    let printed = || Read(asking("d", WaitingKind::Permission, &NUMBERED).with(|s| s.printed = 5));
-    run(pressed(), &[(1301, printed(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
-    run(pressed(), &[(400, Said(Claim::Asking), "look"), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
     run(pressed(), &[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
+}
+
+#[test]
+fn the_next_question_in_the_same_words_is_another_one() {
+    let d = || permission("d", &NUMBERED);
+    let printed = |options: &[&str]| Read(asking("d", WaitingKind::Permission, options).with(|s| s.printed = 5));
+    // The program has said and printed something that it would not have without the key.
+    let said = || (400, Said(Claim::Asking), "look");
+    run(pressed(), &[said(), (1200, printed(&NUMBERED), NOTHING), (1301, printed(&NUMBERED), &done("Another", 1))]);
+    // It may have spoken of something before the key.
+    run(pressed(), &[said(), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
+    // Something was printed, and everything before the arrows was read.
+    run(
+        pressed(),
+        &[
+            (1301, printed(&NUMBERED), r"type \x1b[B"),
+            (1302, Typed(1), NOTHING),
+            (1310, printed(&["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
+            (1311, Typed(2), NOTHING),
+            (1320, printed(&NUMBERED), &done("Another", 1)),
+        ],
+    );
+    // The cursor does not move: the program is stalled, and nothing is known.
+    run(
+        pressed(),
+        &[(1301, printed(&NUMBERED), r"type \x1b[B"), (1302, Typed(1), NOTHING), (3301, Time, &failed("Stuck", 1))],
+    );
 }
 
 #[test]
@@ -232,6 +255,12 @@ fn a_question_in_text_gets_enter_only_after_the_letter_is_seen() {
         [(0, Read(asking_in_text(row)), NOTHING), (300, Read(asking_in_text(row)), "type y"), (301, Typed(0), NOTHING)]
     };
     let then = |more: (u64, Ev, &'static str)| run(text(), &[typed().to_vec(), vec![more]].concat());
+    // It is not shown, and nothing else is: the program hides what is typed.
+    then((1300, Read(asking_in_text(row)), NOTHING));
+    then((1301, Read(asking_in_text(row)), r"type \r"));
+    // Somebody else types.
+    let other = || Read(asking_in_text(row).with(|screen| screen.cursor_row = Some(format!("{row} rm -rf"))));
+    then((1301, other(), NOTHING));
     then((2300, Time, "Unanswered { why: NotEchoed, presses: 0 }"));
     then((310, Read(busy("")), "Answered { verified: Closed, presses: 1 }"));
     then((310, Read(asking_in_text(&format!("{row} yy"))), NOTHING));

@@ -48,7 +48,7 @@ pub struct Words {
 pub enum Verified {
     /// No question is on the screen any more.
     Closed,
-    /// Another one is.
+    /// Another one is, maybe in the very same words.
     Another,
 }
 

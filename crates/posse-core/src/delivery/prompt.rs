@@ -84,6 +84,8 @@ pub struct Prompt {
     asked: Option<Option<WaitingKind>>,
     was_asked: bool,
     presses: u32,
+    /// When the submit key was pressed, the input field was nothing but a row of text.
+    plain: bool,
 }
 
 impl Prompt {
@@ -105,6 +107,7 @@ impl Prompt {
             asked: None,
             was_asked: false,
             presses: 0,
+            plain: false,
         }
     }
 
@@ -318,6 +321,7 @@ impl Prompt {
         self.draft = draft.to_owned();
         self.echo = seen.echo.map(str::to_owned);
         self.pressed = Some(now);
+        self.plain = seen.plain;
         self.claimed = false;
         self.was_asked = false;
         self.go(Step::Submitted, now, TAKE.max(self.how.retry * 2));
@@ -365,6 +369,8 @@ impl Prompt {
             _ if echoed && seen.reading.strength == Strength::Layout => Some(Proof::Echoed),
             // Another draft may be something else on a screen that is half drawn.
             Some(_) => None,
+            // The cursor has left the row in which the text stood.
+            None if self.plain && self.asked.is_none() => Some(Proof::Emptied),
             // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
             None if self.order.when == When::Quiet && (self.claimed || works(seen)) => Some(Proof::Claimed),
             None => None,

@@ -323,3 +323,31 @@ fn a_program_that_takes_its_time_is_not_probed() {
     let lost = [(8_131, Time, "look"), (8_131, box_("fix it"), "type ."), (8_132, Typed(2), NOTHING)];
     run(prompt(order(), &slow), &[&submitted[..], &lost].concat());
 }
+
+/// A program that shows a mark and reads a line, as the seeds describe Claude Code.
+#[test]
+fn a_prompt_goes_into_an_input_field_that_is_only_a_row() {
+    let row = |draft: &str| Read(quiet(draft).with(|screen| screen.plain = true));
+    let gone = || Read(quiet("").with(|screen| screen.reading.draft = None));
+    let begun = [
+        (0, row(""), PASTE),
+        (1, Typed(0), NOTHING),
+        (20, row("fix it"), NOTHING),
+        (120, row("fix it"), ENTER),
+        (121, Typed(1), NOTHING),
+    ];
+    // The cursor leaves the row.
+    run(prompt(order(), &rules()), &[&begun[..], &[(150, gone(), &*done("Emptied", 1))]].concat());
+    // The program asks for the next line at once.
+    run(prompt(order(), &rules()), &[&begun[..], &[(150, row(""), &*done("Emptied", 1))]].concat());
+    // An input field of today's that is hidden proves nothing.
+    let framed = [
+        (0, Read(quiet("")), PASTE),
+        (1, Typed(0), NOTHING),
+        (20, Read(quiet("fix it")), NOTHING),
+        (120, Read(quiet("fix it")), ENTER),
+        (121, Typed(1), NOTHING),
+        (150, gone(), NOTHING),
+    ];
+    run(prompt(order(), &rules()), &framed);
+}

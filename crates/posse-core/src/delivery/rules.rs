@@ -148,6 +148,12 @@ pub struct Submit {
 }
 
 impl Submit {
+    /// Types texts without the marks of a paste.
+    pub fn unbracketed(mut self) -> Self {
+        self.bracketed = false;
+        self
+    }
+
     pub fn new(rules: &SubmitRules) -> Result<Self, BadKeys> {
         let mut clear = Vec::new();
         for name in &rules.clear {

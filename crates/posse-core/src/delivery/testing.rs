@@ -21,6 +21,7 @@ pub(super) struct Screen {
     pub(super) about_to_ask: bool,
     pub(super) echo: Option<String>,
     pub(super) cursor_row: Option<String>,
+    pub(super) plain: bool,
     pub(super) printed: u64,
 }
 
@@ -32,6 +33,7 @@ impl Screen {
             about_to_ask: self.about_to_ask,
             echo: self.echo.as_deref(),
             cursor_row: self.cursor_row.as_deref(),
+            plain: self.plain,
             printed: self.printed,
         }
     }
@@ -66,7 +68,7 @@ fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Sc
         awaiting_reaction: false,
         unproven: false,
     };
-    Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, printed: 0 }
+    Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, plain: false, printed: 0 }
 }
 
 /// A quiet agent with this in its input field.

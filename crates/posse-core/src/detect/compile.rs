@@ -7,6 +7,7 @@ use super::answer::Answer;
 use super::engine::{Classifier, Memo};
 use super::layout::Region;
 use super::rules::{AnswerRule, Pattern, Rule, Rules};
+use crate::status::StatusKind;
 
 /// Why rules cannot be used. The message names the rule.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,11 @@ pub enum BadRules {
     SameId(String),
     #[error("rule {id:?} {expected} on its own example:\n{example}")]
     Example { id: String, expected: &'static str, example: String },
+    #[error(
+        "rule {id:?} says {status} while a menu stands on the screen, so a prompt would be typed into it. Let a rule for the \
+         menu come first (`when = [\"menu\"]`), or have this rule want the input field (`when = [\"composer\"]`):\n{screen}"
+    )]
+    MenuIsReady { id: String, status: StatusKind, screen: String },
 }
 
 /// Room for the automaton of all patterns of an agent. With too little it is thrown away and made again and again.
@@ -40,6 +46,7 @@ pub(super) struct Places {
     pub(super) only_below: Option<PatternId>,
     pub(super) not_below: Option<PatternId>,
     pub(super) info_rows: usize,
+    pub(super) plain: Option<PatternId>,
     pub(super) placeholder: Option<Regex>,
     pub(super) completes: Option<Regex>,
     pub(super) completion: Option<PatternId>,
@@ -221,6 +228,7 @@ impl Detector {
             only_below: collector.place("layout.only_below", layout.only_below.as_ref())?,
             not_below: collector.place("layout.not_below", layout.not_below.as_ref())?,
             info_rows: layout.info_rows,
+            plain: collector.place("layout.plain", layout.plain.as_ref())?,
             placeholder: collector.single("layout.placeholder", layout.placeholder.as_ref())?,
             completes: collector.single("layout.completes", layout.completes.as_ref())?,
             completion: collector.place("layout.completion", layout.completion.as_ref())?,
@@ -272,6 +280,7 @@ impl Detector {
         let detector =
             Self { ready, set, single, names, places, labels, tools, text_questions, option_rows, answers, rules };
         detector.check_examples()?;
+        detector.check_menus()?;
         Ok(detector)
     }
 
@@ -304,6 +313,35 @@ impl Detector {
                     let expected = if expected { "does not hold" } else { "holds" };
                     return Err(BadRules::Example { id: rule.id.clone(), expected, example: example.clone() });
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows around a menu: as it stands alone, and below an answer.
+const ABOVE_MENU: [&str; 2] = ["", "An answer of the agent.\n\n"];
+
+impl Detector {
+    /// A menu in the place of the input field is never a screen that waits for a prompt. Looks at every example with a
+    /// menu, and at menus made of the characters that mark a cursor.
+    fn check_menus(&self) -> Result<(), BadRules> {
+        let rules = self.rules.rules.iter();
+        let mut screens: Vec<String> = rules
+            .flat_map(|rule| rule.holds.iter().chain(&rule.fails).filter(|_| rule.region != "title"))
+            .cloned()
+            .collect();
+        for cursor in self.rules.dialog.cursors.chars() {
+            let menu = format!("  Do you want to proceed?\n\n  {cursor} 1. Yes\n    2. No");
+            screens.extend(ABOVE_MENU.map(|above| format!("{above}{menu}")));
+        }
+        for screen in screens {
+            let rows: Vec<String> = screen.lines().map(str::to_owned).collect();
+            let mut memo = Memo::default();
+            let reading = self.read(Look { rows: &rows, ..Look::default() }, &mut memo);
+            let ready = reading.status.filter(|kind| matches!(kind, StatusKind::Idle | StatusKind::Completed));
+            if let Some(status) = ready.filter(|_| self.shows_menu(&memo)) {
+                return Err(BadRules::MenuIsReady { id: reading.rule, status, screen });
             }
         }
         Ok(())

@@ -16,6 +16,9 @@ use crate::status::WaitingKind;
 const REACH: usize = 30;
 /// A dialog that was cut off at the top fills the screen; below it there is at most this much room.
 const ROOM_BELOW: usize = 3;
+/// How far the labels of numbered options may stand from each other. Claude Code 2.1.120 with 40 columns draws
+/// ` ❯ 1. Yes` above `  2.Yes, and don't ask again for`.
+const AWRY: usize = 2;
 /// How many rows one option may take, with its description.
 const OPTION_ROWS: usize = 8;
 
@@ -192,7 +195,7 @@ type Options = (usize, usize, Vec<Choice>);
 fn numbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line, number: u32) -> Option<Options> {
     let same = |at: usize, wanted: u32| {
         let line = line(detector, sight.row(at))?;
-        (line.choice.number == Some(wanted) && line.column == here.column).then_some(at)
+        (line.choice.number == Some(wanted) && line.column.abs_diff(here.column) <= AWRY).then_some(at)
     };
     let mut starts = vec![row];
     let (mut up, mut wanted) = (row, number);

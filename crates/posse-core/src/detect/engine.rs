@@ -143,6 +143,25 @@ impl Detector {
         Some(text)
     }
 
+    /// Whether the last look showed a menu in the place of the input field, or one with numbers below it. What opens beside
+    /// the input field while a command is typed has no numbers.
+    pub(super) fn shows_menu(&self, memo: &Memo) -> bool {
+        let sight = Sight { detector: self, rows: &memo.rows, height: memo.rows.len(), colours: None };
+        let found = self.find(&sight);
+        let numbered = |menu: &dialog::Menu| menu.options.iter().all(|option| option.number.is_some());
+        found.menu.as_ref().is_some_and(|menu| found.composer.is_none() || numbered(menu))
+    }
+
+    /// What stands behind the mark of an input field that is nothing but a row of text, up to the cursor. `None`: the
+    /// cursor is not in one, or this agent has none.
+    pub fn plain_draft(&self, rows: &[String], cursor: usize) -> Option<String> {
+        let plain = &self.single[self.places.plain?];
+        let filled = |row: &usize| rows.get(*row).is_some_and(|row| !row.trim().is_empty());
+        let mark = (0..=cursor).rev().take_while(filled).find(|row| plain.is_match(&rows[*row]))?;
+        let text = rows[mark..=cursor].join("\n");
+        Some(text[text.chars().next()?.len_utf8()..].trim().to_owned())
+    }
+
     /// The same, with everything that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);

@@ -87,6 +87,8 @@ pub struct Layout {
     /// How many rows at its end are not the draft: they tell the mode and the model.
     #[serde(default)]
     pub info_rows: usize,
+    /// A row that is an input field without any of this, if the cursor is in it and nothing else goes on.
+    pub plain: Option<Pattern>,
     /// What the input field shows when it is empty.
     pub placeholder: Option<Pattern>,
     /// A draft for which a list of what it may become is drawn right above the input field, one blank row between.

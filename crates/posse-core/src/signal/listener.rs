@@ -183,6 +183,9 @@ fn claim(means: &Means, with: &Value) -> Option<Claim> {
         Word::Asking => {
             let kind = told(|rule| rule.kind_from.as_ref()).and_then(Value::as_str);
             let known = rule.zip(kind).and_then(|(rule, kind)| rule.kinds.get(kind).copied());
+            if known.is_none() && rule.is_some_and(|rule| rule.known_kinds_only) {
+                return Some(Claim::Nothing);
+            }
             Claim::Asking(known.or(rule.and_then(|rule| rule.kind)))
         }
         Word::Failed => {
@@ -271,6 +274,7 @@ mod tests {
         says = "asking"
         kind_from = "waitingFor"
         kinds = { "permission prompt" = "permission", "input needed" = "question" }
+        known_kinds_only = true
     "#;
 
     const CODEX: &str = r#"
@@ -430,7 +434,7 @@ mod tests {
             (json!({"status": "busy"}), Working),
             (json!({"status": "waiting", "waitingFor": "permission prompt"}), Asking(Some(Permission))),
             (json!({"status": "waiting", "waitingFor": "input needed"}), Asking(Some(Question))),
-            (json!({"status": "waiting", "waitingFor": "dialog open"}), Asking(None)),
+            (json!({"status": "waiting", "waitingFor": "dialog open"}), Nothing),
             (json!({"status": "new"}), Nothing),
             (json!({}), Nothing),
             (json!(null), Nothing),

@@ -119,6 +119,9 @@ pub struct Rule {
     /// ... and what its values mean.
     #[serde(default)]
     pub kinds: BTreeMap<String, WaitingKind>,
+    /// For `asking`: a kind that is not in `kinds` is no question of the agent. What was said before is taken back.
+    #[serde(default)]
+    pub known_kinds_only: bool,
     /// For `failed`: the member with the class of the error.
     pub class_from: Option<String>,
     /// The member with the name of the tool that a question is about, ...

@@ -175,6 +175,7 @@ impl Life {
             Event::Commanded => self.prompted(COMMANDED, now),
             Event::Answered => self.answered(now),
             Event::Denied => self.asking = None,
+            Event::AskedAgain => self.asked_again(wall),
             Event::Missed => self.missed(),
         }
         // A question that is gone and a turn that is over may come due together.
@@ -211,7 +212,7 @@ impl Life {
         }
         let Some(seen) = &self.seen else { return };
         match seen.says {
-            Says::Working if self.phase != Phase::Starting => self.turns = Turns::Some,
+            Says::Working if self.phase != Phase::Starting && !self.flashes(seen, now) => self.turns = Turns::Some,
             // A title may turn for a moment and for nothing.
             Says::Working | Says::Busy => self.turns = self.turns.max(Turns::Perhaps),
             _ => {}
@@ -244,6 +245,10 @@ impl Life {
         let before_at = std::mem::replace(&mut self.said_at[source as usize], now);
         let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         self.title_turns |= source == Source::Title && *claim == Claim::Working;
+        // Progress says "busy" for as long as a menu of the user's is open, too (Claude Code). It begins no turn.
+        if source == Source::Progress && *claim == Claim::Working && self.is_stirring(source) {
+            return;
+        }
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));
         match claim {
             Claim::Nothing => {
@@ -269,7 +274,11 @@ impl Life {
             _ => self.asking = None,
         }
         self.at_it |= !matches!(claim, Claim::Ready | Claim::Nothing);
-        self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at: now });
+        // Work that has to last has lasted since it was first told.
+        let lasting =
+            |word: &Word| *claim == Claim::Working && word.claim == Claim::Working && self.is_stirring(source);
+        let at = self.word.as_ref().filter(|word| lasting(word)).map_or(now, |word| word.at);
+        self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at });
         let starting = self.phase == Phase::Starting;
         self.note(match claim {
             Claim::TurnOver | Claim::Failed(_) => Turns::Some,
@@ -279,7 +288,8 @@ impl Life {
             Claim::Ready | Claim::Nothing => Turns::None,
         });
         // What is on the screen is on the screen. The word counts when the question is gone.
-        if self.shows_question() || (*claim == Claim::Working && self.just_started(now)) {
+        let waits = *claim == Claim::Working && (self.just_started(now) || self.is_stirring(source));
+        if self.shows_question() || waits {
             return;
         }
         let (kind, waiting_kind) = match claim {
@@ -347,6 +357,15 @@ impl Life {
         self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
     }
 
+    /// The same words are another question: whoever answered the first must hear of the second.
+    fn asked_again(&mut self, wall: Wall) {
+        self.asking = None;
+        if self.shows_question() && self.is_waiting() {
+            self.status.since = wall;
+            self.status.epoch += 1;
+        }
+    }
+
     /// What is known to have had a turn has started.
     fn note(&mut self, turns: Turns) {
         self.turns = self.turns.max(turns);
@@ -388,6 +407,18 @@ impl Life {
     /// that moment must not be told that it is busy, so a first word of work has to stand for a while.
     fn just_started(&self, at: Mono) -> bool {
         self.turns < Turns::Some && self.started.is_some_and(|started| at < started + weigh::STAND)
+    }
+
+    /// Whether work told by this source may be a command of the agent's own, such as one that opens a menu: the agent is
+    /// ready, and nobody has sent a prompt. A hook speaks of real turns only.
+    fn is_stirring(&self, source: Source) -> bool {
+        let prompted = matches!(self.border, Some(Border::Prompted(_)));
+        is_ready(self.status.kind) && !prompted && source != Source::Hook
+    }
+
+    /// Whether a sign of work may be of the moment in which a menu of the user's closes: it has not been there for long.
+    fn flashes(&self, seen: &Seen, now: Mono) -> bool {
+        seen.was_hidden && self.is_stirring(Source::Title) && now < seen.since + weigh::STAND
     }
 
     fn is_waiting(&self) -> bool {

@@ -265,7 +265,7 @@ fn positive_evidence_ends_a_turn_at_once() {
     );
     // Neither does a title that is plain again, and one that was plain all the time says nothing.
     let (turns, plain) = (|| (190, Said(Title, Working)), || Said(Title, Ready));
-    let turned = (190, Processing, "the agent said working (title)");
+    let turned = (200, Processing, "rule spinner");
     check_idle(&[turns(), (200, spinner()), (5_000, plain())], &[turned]);
     check_idle(
         &[turns(), (200, spinner()), (5_000, plain()), (5_030, quiet(1))],
@@ -318,26 +318,21 @@ fn a_stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
     );
     // The screen looks quiet, as with a status line of the user's own; OSC or the title says that the turn goes on.
     let streaming = |source| [(100, Said(source, Working)), (200, spinner()), (4_000, quiet(1)), over()];
-    for (source, reason) in [
-        (Osc, "the agent said working (OSC 7501)"),
-        (Progress, "the agent said working (progress)"),
-        (SessionFile, "the agent said working (session file)"),
-    ] {
-        let busy = (100, Processing, reason);
+    for source in [Osc, Progress, SessionFile] {
         check_idle(
             &[&streaming(source)[..], &[(6_000, quiet(2)), (7_000, quiet(3)), (8_000, spinner())]].concat(),
-            &[busy],
+            &[working],
         );
         check_idle(
             &[&streaming(source)[..], &[(5_300, closed())]].concat(),
-            &[busy, (5_300, Completed, "rule closed")],
+            &[working, (5_300, Completed, "rule closed")],
         );
         // The end that this source did not tell.
-        check_idle(&streaming(source), &[busy, (6_500, Completed, "rule quiet")]);
+        check_idle(&streaming(source), &[working, (6_500, Completed, "rule quiet")]);
     }
     let two =
         [(90, Said(SessionFile, Working)), (100, Said(Osc, Working)), (200, spinner()), (4_000, quiet(1)), over()];
-    check_idle(&two, &[(90, Processing, "the agent said working (session file)")]);
+    check_idle(&two, &[working]);
     // A menu of the user's hides the screen.
     check_idle(
         &[(200, spinner()), (3_000, nothing()), over()],
@@ -345,13 +340,53 @@ fn a_stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
     );
     check_idle(
         &[(100, Said(Osc, Working)), (200, spinner()), (3_000, nothing()), over(), (6_000, Said(Osc, Working))],
-        &[(100, Processing, "the agent said working (OSC 7501)")],
+        &[working],
     );
+}
+
+/// Claude Code says that it works for a moment when the user opens one of its menus.
+#[test]
+fn work_that_nobody_asked_for_must_last() {
+    for source in [Osc, Title, SessionFile] {
+        check_idle(&[(200, Said(source, Working)), (210, nothing()), (349, Said(source, Ready))], &[]);
+        let told =
+            run(&mut Life::starting(wall(0)), &[(100, idle()), (900, Said(source, Working)), (1_100, spinner())]);
+        let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind)).collect();
+        assert_eq!(told, [(100, Idle), (1_050, Processing)], "{source}");
+    }
+    check_idle(&[(200, Event::Read(title_busy(0))), (340, nothing())], &[]);
+    // Progress says so for as long as a menu is open; when the menu closes, the screen shows work for a moment.
+    let menu = [(200, Said(Progress, Working)), (210, nothing())];
+    check_idle(&[&menu[..], &[(2_000, spinner()), (2_020, idle()), (2_030, Said(Progress, Ready))]].concat(), &[]);
+    check_idle(&[&menu[..], &[(2_000, spinner())]].concat(), &[(2_500, Processing, "rule spinner")]);
+    // So it does when a menu opens, in older versions.
+    let typed = || Event::Read(Reading { draft: Some("/memory".into()), ..reading("idle", Some(Idle), 0) });
+    check_idle(&[(200, typed()), (300, spinner()), (640, nothing()), (2_000, idle())], &[]);
+    check_idle(
+        &[&[(100, Prompted), (110, Said(Progress, Working)), (210, spinner()), (900, closed())], &menu_later()[..]]
+            .concat(),
+        &[(100, Processing, "a prompt was submitted"), (900, Completed, "rule closed")],
+    );
+    // A prompt of ours, a hook and the screen are heard at once.
+    let hook = (200, Processing, "the agent said working (hook)");
+    check_idle(&[(200, Said(Hook, Working)), (900, spinner())], &[hook]);
+    check_idle(&[(200, Said(Osc, Working)), (220, spinner())], &[(220, Processing, "rule spinner")]);
+}
+
+/// A menu that the user opens and closes after a turn.
+fn menu_later() -> [(u64, Event); 5] {
+    [
+        (1_000, Said(Progress, Ready)),
+        (5_000, Said(Progress, Working)),
+        (5_010, nothing()),
+        (8_000, quiet(7)),
+        (8_100, Said(Progress, Ready)),
+    ]
 }
 
 #[test]
 fn a_title_that_turned_for_the_prompt_tells_its_end() {
-    let turned = (2_000, Processing, "the agent said working (title)");
+    let turned = (2_150, Processing, "the agent said working (title)");
     let busy = |ms| (ms, Event::Read(title_busy(1)));
     // A turn of 30 ms is over before it is known that the prompt was taken.
     check_idle(
@@ -362,7 +397,7 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
             (2_030, Said(Title, Ready)),
             (2_040, quiet(1)),
         ],
-        &[turned, (2_040, Completed, "rule quiet")],
+        &[(2_010, Processing, "a prompt was submitted"), (2_040, Completed, "rule quiet")],
     );
     // A view of the user's hides how it ended.
     check_idle(
@@ -373,14 +408,18 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
             (5_000, Said(Title, Ready)),
             (5_030, nothing()),
         ],
-        &[turned, (5_150, Completed, "the agent said ready (title)")],
+        &[(2_010, Processing, "a prompt was submitted"), (5_150, Completed, "the agent said ready (title)")],
     );
     // A question after the turn, as about a plan: when it is gone the title still says that nothing goes on.
     let ended = [(2_000, Said(Title, Working)), busy(2_005), (2_010, Prompted), (5_000, Said(Title, Ready))];
     let asked = (5_030, Event::Read(question("plan", WaitingKind::Plan)));
     check_idle(
         &[&ended[..], &[asked, (9_000, Denied), (9_020, quiet(2))]].concat(),
-        &[turned, (5_030, WaitingUserAnswer, "rule dialog"), (9_020, Completed, "rule quiet")],
+        &[
+            (2_010, Processing, "a prompt was submitted"),
+            (5_030, WaitingUserAnswer, "rule dialog"),
+            (9_020, Completed, "rule quiet"),
+        ],
     );
     // The end of the turn before is not the end of this one.
     check_idle(
@@ -446,12 +485,12 @@ fn late_words_do_not_last() {
             (936, Said(Progress, Working)),
             (939, spinner()),
         ],
-        &[(200, Processing, "the agent said working (progress)")],
+        &[(210, Processing, "rule spinner")],
     );
     // A self-report out of nowhere, and nothing on the screen bears it out.
     check_idle(
         &[(500, Said(Osc, Working))],
-        &[(500, Processing, "the agent said working (OSC 7501)"), (2_000, Idle, "rule idle")],
+        &[(650, Processing, "the agent said working (OSC 7501)"), (2_000, Idle, "rule idle")],
     );
     check_idle(
         &[(500, Said(Hook, Working))],
@@ -481,18 +520,18 @@ fn late_words_do_not_last() {
     // Two sources that both would have told the end are not both wrong.
     check_idle(
         &[(500, Said(Osc, Working)), (510, Said(Title, Working)), (9_000, Said(Title, Claim::Nothing))],
-        &[(500, Processing, "the agent said working (OSC 7501)"), (9_000, Idle, "rule idle")],
+        &[(650, Processing, "the agent said working (title)"), (9_000, Idle, "rule idle")],
     );
     // Unless output was lost.
     let missed = [(500, Said(Osc, Working)), (510, Said(Title, Working)), (900, Event::Missed), (950, closed())];
-    check_idle(&missed, &[(500, Processing, "the agent said working (OSC 7501)"), (950, Completed, "rule closed")]);
+    check_idle(&missed, &[(650, Processing, "the agent said working (title)"), (950, Completed, "rule closed")]);
 }
 
 #[test]
 fn a_title_may_be_stuck() {
     let busy = |content| Event::Read(title_busy(content));
     let begun = [(200, Said(Title, Working)), (210, busy(1)), (900, busy(2)), (1_000, Said(Hook, TurnOver))];
-    let working = (200, Processing, "the agent said working (title)");
+    let working = (350, Processing, "the agent said working (title)");
     // Its end was lost. The last frame of the turn comes after the hook.
     check_idle(
         &[&begun[..], &[(1_100, busy(3)), (90_000, busy(3))]].concat(),
@@ -514,7 +553,7 @@ fn guesses_are_no_evidence() {
     check_idle(
         &[(200, otherwise()), (300, Said(Osc, Working)), (400, otherwise()), (900, Said(Osc, TurnOver))],
         &[
-            (300, Processing, "the agent said working (OSC 7501)"),
+            (450, Processing, "the agent said working (OSC 7501)"),
             (900, Completed, "the agent said turn over (OSC 7501)"),
         ],
     );

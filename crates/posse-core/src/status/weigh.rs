@@ -18,6 +18,9 @@ pub(super) const STAND: Duration = Duration::from_millis(500);
 /// An empty screen must stand for this long. Agents clear the screen and draw it anew; with five of them starting on two
 /// busy processors Claude Code's was empty for more than a second in between. As long as a wrong status may stand.
 pub(super) const EMPTY: Duration = Duration::from_millis(2000);
+/// Work that nobody asked for and that the screen does not show must last this long. Claude Code says that it works for 4
+/// to 60 ms when the user opens one of its menus.
+pub(super) const STIR: Duration = Duration::from_millis(150);
 /// The screen follows the word after at most this long: Claude Code repaints 38 to 180 ms after its `Stop` hook, and a
 /// look is taken up to 30 ms after that. Hooks of one turn come up to 121 ms late, too (Codex).
 pub(super) const LAG: Duration = Duration::from_millis(300);
@@ -81,6 +84,10 @@ fn says(reading: &Reading) -> Says {
     }
 }
 
+fn commands(reading: &Reading) -> bool {
+    reading.draft.as_ref().is_some_and(|draft| draft.starts_with('/'))
+}
+
 /// The screen as it was last read, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -92,6 +99,11 @@ pub(super) struct Seen {
     pub(super) strength: Strength,
     /// Since when it says this.
     pub(super) since: Mono,
+    /// Whether the look before told nothing of the state, because a menu or another view was there, or showed a command of
+    /// the agent's own in the input field. Claude Code shows work for a moment when a menu opens or closes.
+    pub(super) was_hidden: bool,
+    /// A command of the agent's own stands in the input field.
+    commands: bool,
     /// When the conversation last changed, or what is said about it.
     pub(super) moved: Mono,
     /// Since when the row that closes a turn is there.
@@ -109,6 +121,8 @@ impl Seen {
             rule: reading.rule.clone(),
             strength: reading.strength,
             since: now,
+            was_hidden: false,
+            commands: commands(reading),
             moved: now,
             closed: reading.ends_turn.then_some(now),
             content: reading.content,
@@ -121,11 +135,13 @@ impl Seen {
         let ids = (self.dialog.as_ref().map(|dialog| &dialog.id), reading.dialog.as_ref().map(|dialog| &dialog.id));
         let another = ids.0 != ids.1;
         if says != self.says || another {
+            self.was_hidden = self.says == Says::Nothing || self.commands;
             (self.says, self.since, self.moved) = (says, now, now);
         }
         if reading.content != self.content {
             (self.content, self.moved) = (reading.content, now);
         }
+        self.commands = commands(reading);
         self.closed = if reading.ends_turn { self.closed.or(Some(now)) } else { None };
         (self.status, self.waiting_kind, self.strength) = (reading.status, reading.waiting_kind, reading.strength);
         if reading.rule != self.rule {

@@ -10,7 +10,7 @@ use posse_agents::start::Confirmed;
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
-    Unanswered, Wish, identity, question, translate,
+    Unanswered, Verified, Wish, identity, question, translate,
 };
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
@@ -137,6 +137,8 @@ pub(super) struct Agent {
     /// The last rows of the screen while a question is open.
     tail: Vec<String>,
     cursor_row: Option<String>,
+    /// The input field, if there is one, is nothing but a row of text.
+    plain: bool,
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
     showing: Option<Showing>,
@@ -174,6 +176,7 @@ impl Agent {
             reading: None,
             tail: Vec::new(),
             cursor_row: None,
+            plain: false,
             composer_since: None,
             showing: None,
             reports,
@@ -201,6 +204,10 @@ impl Agent {
         if let Some(dialog) = &mut reading.dialog {
             self.reports.attach(dialog);
         }
+        let plain = screen.cursor.filter(|_| reading.draft.is_none() && is_ready(reading.status));
+        let plain = plain.and_then(|(row, _)| self.detector.plain_draft(&screen.rows, usize::from(row)));
+        self.plain = plain.is_some();
+        reading.draft = reading.draft.or(plain);
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
         self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
@@ -483,7 +490,10 @@ impl Agent {
         let what = json!({ "characters": order.text.chars().count() });
         let prompt = if self.detector.has_composer() {
             let order = Order { composer_since: self.composer_since, ..order };
-            Prompt::new(order, self.provider.submit.clone(), now)
+            let submit = self.provider.submit.clone();
+            // Not today's agent: whether this program knows where a paste begins and ends is for it to say.
+            let submit = if self.plain && !bracketed { submit.unbracketed() } else { submit };
+            Prompt::new(order, submit, now)
         } else {
             Prompt::raw(&order.text, bracketed, now)
         };
@@ -504,6 +514,7 @@ impl Agent {
                     about_to_ask: life.about_to_ask(now),
                     echo: echo.as_deref(),
                     cursor_row: self.cursor_row.as_deref(),
+                    plain: self.plain,
                     printed,
                 })
             }
@@ -548,16 +559,24 @@ impl Agent {
         let Work { machine: Machine::Answer(answering), by, mut what } = self.work.take()? else { return None };
         let AnswerOver { decision, who, ended, life, report } = answering.over(result)?;
         let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
-        Showing::answered(&mut self.showing, &decision, presses);
+        let another = matches!(&result, Ok(answered) if answered.verified == Verified::Another);
+        let again = another && self.reading.as_ref().and_then(question).as_ref() == Some(&decision.question);
+        if !again {
+            Showing::answered(&mut self.showing, &decision, presses);
+        }
         if let Some(number) = report.filter(|_| result.is_ok()) {
             self.reports.answered(number);
         }
         what["audit"] = ended.of.into();
         let result = result.map(|_| ()).map_err(InputError::NotAnswered);
         let log = Some(("question_answered", with_result(what, &result)));
-        let life = result.is_ok().then_some(life);
+        let life = result.is_ok().then_some(if again { LifeEvent::AskedAgain } else { life });
         Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
     }
+}
+
+fn is_ready(status: Option<StatusKind>) -> bool {
+    matches!(status, Some(StatusKind::Idle | StatusKind::Completed))
 }
 
 fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {

@@ -166,6 +166,7 @@ mod tests {
             about_to_ask: false,
             echo: None,
             cursor_row: None,
+            plain: false,
             printed: 0,
         };
         assert_eq!(answering.handle(Event::Read(seen()), Mono::default()), [], "a dialog is given a moment");

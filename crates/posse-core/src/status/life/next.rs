@@ -67,6 +67,12 @@ impl Life {
             Says::Busy if self.just_started(seen.since) => {
                 Some((due?.max(seen.since + LAG), next(StatusKind::Processing, rule)))
             }
+            Says::Working | Says::Busy
+                if self.is_stirring(Source::Title) && (seen.says == Says::Busy || seen.was_hidden) =>
+            {
+                let lasts = if seen.was_hidden { weigh::STAND } else { weigh::STIR };
+                Some((due?.max(seen.since + lasts), next(StatusKind::Processing, rule)))
+            }
             Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
             Says::Failed | Says::Empty => Some((due?, next(StatusKind::Error, rule))),
             Says::Asking => {
@@ -75,7 +81,9 @@ impl Life {
             }
             Says::Quiet if is_ready(self.presumed.kind) => {
                 // Someone said that the turn is over, someone else that it is not, and the answer goes on.
-                let moves = standing > 0 && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
+                let progress = self.said[Source::Progress as usize] == Some(Claim::Working);
+                let moves = standing > usize::from(progress)
+                    && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
                 let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
                 // Otherwise only what we call it changes.
                 Some((seen.since, if moves { going_on() } else { next(self.ready_kind(), rule) }))
@@ -102,6 +110,9 @@ impl Life {
             (Speaker::Us(fact), _) => Some((word.at, next(StatusKind::Processing, Why::Fact(fact)))),
             (Speaker::Agent(source), Claim::Working) if self.just_started(word.at) => {
                 Some((word.at + LAG, next(StatusKind::Processing, Why::Said(source, &word.claim))))
+            }
+            (Speaker::Agent(source), Claim::Working) if shows != Says::Working && self.is_stirring(source) => {
+                Some((word.at + weigh::STIR, next(StatusKind::Processing, Why::Said(source, &word.claim))))
             }
             // Said while a question was on the screen, and the question is gone.
             (Speaker::Agent(source), Claim::Asking(kind)) if self.presumed.dialog.is_some() => {

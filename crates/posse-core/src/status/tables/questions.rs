@@ -13,7 +13,7 @@ fn a_visible_question_beats_every_word() {
     }
     check_idle(
         &[(200, Said(Osc, Working)), (500, asks("a"))],
-        &[(200, Processing, "the agent said working (OSC 7501)"), waiting],
+        &[(350, Processing, "the agent said working (OSC 7501)"), waiting],
     );
     // Nothing is said when it is accepted, and when it is refused.
     check_idle(
@@ -115,6 +115,20 @@ fn each_question_is_told_once() {
 }
 
 #[test]
+fn the_same_words_again_are_another_question() {
+    let events = [(100, idle()), (300, asks("a")), (900, Event::AskedAgain), (1_000, asks("a")), (1_500, closed())];
+    let told = run(&mut Life::starting(wall(0)), &events);
+    let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind, status.epoch, status.since.0)).collect();
+    let expected = [(100, Idle, 1, 100), (300, WaitingUserAnswer, 2, 300), (900, WaitingUserAnswer, 3, 900)];
+    assert_eq!(told, [&expected[..], &[(1_500, Completed, 4, 1_500)]].concat());
+    // It was answered and is gone.
+    check_idle(
+        &[(200, spinner()), (300, asks("a")), (900, closed()), (901, Event::AskedAgain)],
+        &[(200, Processing, "rule spinner"), (300, WaitingUserAnswer, "rule dialog"), (900, Completed, "rule closed")],
+    );
+}
+
+#[test]
 fn the_cursor_of_a_question_is_no_news() {
     let option = |selected| crate::detect::dialog::Choosable {
         label: "Yes".into(),
@@ -175,7 +189,7 @@ fn one_odd_frame_is_no_error() {
     check_idle(&[(200, empty()), (700, idle())], &[]);
     check_idle(&[(200, empty()), (2_190, spinner())], &[(2_190, Processing, "rule spinner")]);
     check_idle(&[(200, empty())], &[(2_200, Error, "rule empty")]);
-    check_idle(&[(200, Said(Osc, Working)), (300, empty())], &[(200, Processing, "the agent said working (OSC 7501)")]);
+    check_idle(&[(200, Said(Osc, Working)), (300, empty())], &[(350, Processing, "the agent said working (OSC 7501)")]);
     // The agent is gone and a shell is there (S-162).
     let shell = Event::Read(reading("process.shell", Some(Error), 0));
     check_idle(&[(200, shell)], &[(700, Error, "rule process.shell")]);
