@@ -361,8 +361,8 @@ impl Life {
     fn asked_again(&mut self, wall: Wall) {
         self.asking = None;
         if self.shows_question() && self.is_waiting() {
-            self.status.since = wall;
-            self.status.epoch += 1;
+            self.presumed.since = wall;
+            self.presumed.epoch += 1;
         }
     }
 
@@ -413,7 +413,7 @@ impl Life {
     /// ready, and nobody has sent a prompt. A hook speaks of real turns only.
     fn is_stirring(&self, source: Source) -> bool {
         let prompted = matches!(self.border, Some(Border::Prompted(_)));
-        is_ready(self.status.kind) && !prompted && source != Source::Hook
+        is_ready(self.presumed.kind) && !prompted && source != Source::Hook
     }
 
     /// Whether a sign of work may be of the moment in which a menu of the user's closes: it has not been there for long.
