@@ -365,7 +365,11 @@ fn work_that_nobody_asked_for_must_last() {
     check_idle(
         &[&[(100, Prompted), (110, Said(Progress, Working)), (210, spinner()), (900, closed())], &menu_later()[..]]
             .concat(),
-        &[(100, Processing, "a prompt was submitted"), (900, Completed, "rule closed")],
+        &[
+            (100, Idle, "an input was sent"),
+            (110, Processing, "the agent said working (progress)"),
+            (900, Completed, "rule closed"),
+        ],
     );
     // A prompt of ours, a hook and the screen are heard at once.
     let hook = (200, Processing, "the agent said working (hook)");
@@ -397,7 +401,7 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
             (2_030, Said(Title, Ready)),
             (2_040, quiet(1)),
         ],
-        &[(2_010, Processing, "a prompt was submitted"), (2_040, Completed, "rule quiet")],
+        &[(2_010, Processing, "rule title.busy"), (2_040, Completed, "rule quiet")],
     );
     // A view of the user's hides how it ended.
     check_idle(
@@ -408,7 +412,7 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
             (5_000, Said(Title, Ready)),
             (5_030, nothing()),
         ],
-        &[(2_010, Processing, "a prompt was submitted"), (5_150, Completed, "the agent said ready (title)")],
+        &[(2_010, Processing, "rule title.busy"), (5_150, Completed, "the agent said ready (title)")],
     );
     // A question after the turn, as about a plan: when it is gone the title still says that nothing goes on.
     let ended = [(2_000, Said(Title, Working)), busy(2_005), (2_010, Prompted), (5_000, Said(Title, Ready))];
@@ -416,7 +420,7 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
     check_idle(
         &[&ended[..], &[asked, (9_000, Denied), (9_020, quiet(2))]].concat(),
         &[
-            (2_010, Processing, "a prompt was submitted"),
+            (2_010, Processing, "rule title.busy"),
             (5_030, WaitingUserAnswer, "rule dialog"),
             (9_020, Completed, "rule quiet"),
         ],
