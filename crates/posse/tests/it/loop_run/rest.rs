@@ -142,7 +142,7 @@ fn wait_after_send_waits_for_the_turn_that_was_sent() {
         [[turn]]\nsteps = [{ think = \"200ms\" }]";
     let log = actor(&env, "claude_code", scenario);
     let ended = || fs::read_to_string(&log).unwrap().matches("turn_ended").count();
-    let id = env.run(["launch", "claude_code", "--json"]).json()["id"].as_str().unwrap().to_owned();
+    let id = env.run(["launch", "claude_code", "--trust", "--json"]).json()["id"].as_str().unwrap().to_owned();
     for (turn, prompt) in [(1, "first"), (2, "slowly")] {
         env.run(["send", &id, prompt]).ok();
         env.run(["wait", &id, "--until", "completed"]).ok();
