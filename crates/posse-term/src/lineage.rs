@@ -82,6 +82,7 @@ fn walk(pid: i32) -> Option<Vec<Ancestor>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -105,17 +106,14 @@ mod tests {
 
     #[test]
     fn a_child_descends_from_this_process_and_names_its_terminal() {
-        let mut child = Command::new("cat");
-        child.env(TERMINAL_VARIABLE, "00000007").stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = child.spawn().unwrap();
+        let mut child = Command::new("sh");
+        child.args(["-c", "echo ready; read end"]).env(TERMINAL_VARIABLE, "00000007");
+        let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Until it has replaced itself, it has our environment, or none.
+        let mut ready = [0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let pid = child.id() as i32;
-        // Until it has replaced itself, it has our environment.
-        let line = loop {
-            let line = lineage(pid);
-            if fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "cat\n" {
-                break if line[0].claimed.is_some() { line } else { lineage(pid) };
-            }
-        };
+        let line = lineage(pid);
         assert_eq!((line[0].pid, line[1].pid), (pid, std::process::id() as i32));
         assert_eq!(line[0].claimed, Some(TerminalId::from_random(7)));
         drop(child.stdin.take());

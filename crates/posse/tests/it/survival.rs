@@ -501,7 +501,7 @@ fn replayed_output_makes_no_events() {
     let scenario = "[[turn]]\nsteps = [{ think = \"200ms\" }, { say = \"Done.\" }]";
     for (provider, look) in [("codex", "codex"), ("claude_code", "claude")] {
         crate::agents::actor(&env, provider, &format!("look = \"{look}\"\n{scenario}"));
-        let launched = env.run(["launch", provider, "--json"]).json();
+        let launched = env.run(["launch", provider, "--trust", "--json"]).json();
         let id = launched["id"].as_str().unwrap();
         let turn = || {
             env.run(["send", id, "once more"]).ok();
