@@ -59,3 +59,15 @@ fn a_rule_that_fails_its_example_is_refused() {
     let error = detector(serde_json::json!({ "rule": [rule] })).unwrap_err();
     assert!(error.to_string().contains("\"a\" does not hold"), "{error}");
 }
+
+/// A prompt is typed where a screen is ready, and a menu would take its Enter as an answer.
+#[test]
+fn rules_that_call_a_menu_ready_are_refused() {
+    let dialog = serde_json::json!({ "cursors": "❯" });
+    let idle = serde_json::json!({ "id": "ready", "status": "idle", "any": ["^ *❯"], "why": "" });
+    let menu = serde_json::json!({ "id": "menu", "status": "waiting_user_answer", "kind": "question", "when": ["menu"], "why": "" });
+    let with = |rules: &[&serde_json::Value]| detector(serde_json::json!({ "dialog": dialog, "rule": rules }));
+    let error = with(&[&idle]).unwrap_err().to_string();
+    assert!(error.starts_with("rule \"ready\" says idle while a menu stands on the screen"), "{error}");
+    with(&[&menu, &idle]).unwrap();
+}

@@ -124,6 +124,7 @@ struct Story {
     open: bool,
     denied: bool,
     interrupting: bool,
+    leaving: bool,
     ended: bool,
     allowed: Vec<StatusKind>,
 }
@@ -195,10 +196,14 @@ impl Story {
             }
             What::Cut if self.interrupting => stretch("interrupted", &[Completed, Idle]),
             What::Cut => None,
-            What::Leaving => stretch("it leaves", &[Processing, Completed, Idle, Error]),
+            What::Leaving => {
+                self.leaving = true;
+                stretch("it leaves", &[Processing, Completed, Idle, Error])
+            }
             What::Ended => {
                 self.ended = true;
-                stretch("it is gone", &[Error])
+                // An agent that was asked to leave may say that it did so well.
+                stretch("it is gone", if self.leaving { &[Completed, Error] } else { &[Error] })
             }
         }
     }
