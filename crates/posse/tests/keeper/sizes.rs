@@ -57,6 +57,8 @@ fn of_several_sizes_without_output_between_them_the_last_one_counts() {
     let sizes = (1..=200).map(|n| Size::clamped(n, 2 * n));
     peer.send_all(&sizes.map(|size| Request::Resize { id, size }).collect::<Vec<_>>());
     peer.attach(id, 0);
+    // The keeper answers in order: it has taken all sizes when it has listed.
+    peer.summary(id);
     std::fs::write(keeper.work().join("go"), "").unwrap();
     assert_eq!(peer.until_exit(id), Exit::Code(0));
     assert_eq!(peer.heard(id).text(), "200 400\r\n");
