@@ -186,7 +186,7 @@ async fn no_program_that_a_session_entered_is_started() {
 
 /// The control: the same programs in the user's own configuration and hooks from before the run are started.
 #[tokio::test]
-async fn the_users_own_hooks_and_filters_work() {
+async fn the_users_own_hooks_work() {
     let at = Attacked::new();
     at.script(".git/hooks/pre-commit");
     guard::begin(&Environment::default(), &at.repo.root).unwrap();
