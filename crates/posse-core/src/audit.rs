@@ -21,6 +21,8 @@ use crate::time::Wall;
 
 /// How much of the screen's end goes with an entry.
 pub const TAIL_LINES: usize = 5;
+/// The longest reason of a refusal that is kept, in bytes.
+const REASON_TEXT: usize = 4 << 10;
 
 /// The last rows of a screen that say something.
 pub fn tail(rows: &[String]) -> Vec<String> {
@@ -127,6 +129,9 @@ pub struct Answering {
     /// The label of the option that is chosen, where there are options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
+    /// Why it is refused, as the person who refuses says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The question. `None` where it is only text; then it stands in the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
@@ -147,7 +152,12 @@ impl Answering {
         // Rows that show what is asked say more than the last rows of the screen, which are options.
         let snippet = dialog.map(Dialog::snippet).filter(|snippet| !snippet.is_empty());
         let tail = snippet.unwrap_or(tail).iter().map(|row| masked(row).into_owned()).collect();
-        Self { wish: word, chosen, dialog: dialog.and_then(without_secrets), tail, keys }
+        Self { wish: word, chosen, reason: None, dialog: dialog.and_then(without_secrets), tail, keys }
+    }
+
+    /// Text of a person as it is kept: bounded, without what looks like a secret.
+    pub fn readable(text: &str) -> String {
+        masked(text.get(..text.floor_char_boundary(REASON_TEXT)).unwrap_or_default()).into_owned()
     }
 }
 
@@ -240,6 +250,9 @@ impl fmt::Display for Entry {
         match step {
             Step::Answering(answering) => {
                 write!(f, ", {} with {}", answering.wish, answering.keys.join(" "))?;
+                if let Some(reason) = &answering.reason {
+                    write!(f, " because {reason:?}")?;
+                }
                 if answering.tail.is_empty() {
                     write!(f, "\n  (nothing is on the screen)")?;
                 }

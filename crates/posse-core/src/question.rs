@@ -94,6 +94,8 @@ pub enum Difference {
     /// The command, the content or the change.
     Input,
     Path,
+    /// The plain yes is not the first option, as agents draw it.
+    Options,
     /// The input is too large to be compared.
     TooLarge,
 }
@@ -111,6 +113,8 @@ pub enum Unproven {
     Input,
     #[error("the agent reports another path than the one on its screen")]
     Path,
+    #[error("the options on the screen are not in the order in which the agent draws them")]
+    Options,
     #[error("the agent reports an input that is too large to be compared with its screen")]
     TooLarge,
     #[error("the agent's {0} reported earlier questions and does not report this one")]
@@ -127,6 +131,7 @@ impl QuestionEvidence {
             Self::Differs(Difference::Tool) => Unproven::Tool,
             Self::Differs(Difference::Input) => Unproven::Input,
             Self::Differs(Difference::Path) => Unproven::Path,
+            Self::Differs(Difference::Options) => Unproven::Options,
             Self::Differs(Difference::TooLarge) => Unproven::TooLarge,
             Self::Silent(source) => Unproven::Silent(source),
         })

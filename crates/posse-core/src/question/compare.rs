@@ -33,6 +33,11 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if !tool_fits {
         return QuestionEvidence::Differs(Difference::Tool);
     }
+    // Agents draw the plain yes first. A process that draws over the dialog could put it in the place of an option that
+    // allows more, so that its number chooses that one.
+    if dialog.accepting().is_some_and(|at| at != 0) {
+        return QuestionEvidence::Differs(Difference::Options);
+    }
     let shown = Shown::of(dialog);
     if !parts.paths.iter().all(|path| shown.has_path(path)) {
         return QuestionEvidence::Differs(Difference::Path);

@@ -60,7 +60,7 @@ fn cut(rows: &[&str]) -> Dialog {
     Dialog { title: rows[0].into(), tool: None, cut: true, ..dialog("", &rows[1..]) }
 }
 
-use Difference::{Input, Kind, Path, TooLarge, Tool};
+use Difference::{Input, Kind, Options, Path, TooLarge, Tool};
 use QuestionEvidence::{Confirmed, ConfirmedPart, Differs, ScreenCut, ScreenOnly, Silent};
 
 #[test]
@@ -172,6 +172,26 @@ fn kind_tool_and_path_have_to_fit() {
     assert_eq!(compare(&read, &dialog("Read", &["Read(/srv/outside/secret.txt)"])), Confirmed);
     assert_eq!(compare(&read, &dialog("Read", &["Read(/srv/outside/public.txt)"])), Differs(Path));
     assert_eq!(compare(&report("Read", &json!({})), &dialog("Read", &["x"])), Differs(Input), "nothing to compare");
+}
+
+#[test]
+fn plain_yes_must_be_the_first_option() {
+    use crate::detect::dialog::{Choosable, Meaning};
+    let with = |meanings: &[Meaning]| {
+        let option = |(at, meaning): (usize, &Meaning)| Choosable {
+            label: format!("{meaning:?}"),
+            meaning: *meaning,
+            key: Some((at + 1).to_string()),
+            then_enter: false,
+            selected: at == 0,
+        };
+        Dialog { options: meanings.iter().enumerate().map(option).collect(), ..dialog("Bash", &["ls"]) }
+    };
+    let real = with(&[Meaning::Accept, Meaning::Widen, Meaning::Deny]);
+    assert_eq!(compare(&bash("ls"), &real), Confirmed);
+    // Drawn over the real one: `2` would choose what stands below, which allows more.
+    let painted = with(&[Meaning::Deny, Meaning::Accept]);
+    assert_eq!(compare(&bash("ls"), &painted), Differs(Options));
 }
 
 #[test]

@@ -91,6 +91,13 @@ impl Waiting {
         tried.question.as_ref() == shown
     }
 
+    /// When the warning is repeated. Evidence that is not enough is reported once per question: nothing but a person
+    /// or another question changes it.
+    fn next_warning(&self) -> Option<Mono> {
+        let again = self.warned? + WARN_AGAIN;
+        self.unproven.is_none().then_some(again)
+    }
+
     fn refused(&mut self, tried: &Tried) {
         if self.is_about(tried) {
             self.refusals += 1;
@@ -126,7 +133,7 @@ impl Turn {
             let drawn = waiting.undrawn.map(|since| since + DRAWN);
             return drawn.max(self.accepts.last().map(|last| last + COOLDOWN));
         }
-        let warn = waiting.warned.map(|warned| warned + WARN_AGAIN);
+        let warn = waiting.next_warning();
         let give_up = self.rules.waiting_timeout.map(|timeout| waiting.since + timeout + Duration::from_nanos(1));
         [warn, give_up].into_iter().flatten().min()
     }
@@ -177,6 +184,8 @@ impl Turn {
                 if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_about(&tried)) {
                     waiting.accepts = waiting.accepts.saturating_sub(1);
                     waiting.unproven = Some(why);
+                    // The reason has not been given yet, even if there was a warning about the question.
+                    waiting.warned = None;
                 }
             }
             Err(AcceptFailure::Refused(why)) => {
@@ -219,7 +228,11 @@ impl Turn {
                 format!("{} waited {waited} s for an answer ({}), and nobody gave one", self.name(), kind(seen));
             return self.fail(Cause::Waiting, message, effects);
         }
-        if waiting.warned.is_none_or(|warned| now >= warned + WARN_AGAIN) {
+        let due = match waiting.warned {
+            None => true,
+            Some(_) => waiting.next_warning().is_some_and(|again| now >= again),
+        };
+        if due {
             waiting.warned = Some(now);
             let what = match why {
                 Hands::Off => "and accepting is off (AUTO_ACCEPT_PERMISSIONS=1 would accept permissions)".to_owned(),

@@ -85,8 +85,8 @@ impl From<(Entry, String)> for AuditEntry {
 
 impl From<Answering> for AuditAnswering {
     fn from(answering: Answering) -> Self {
-        let Answering { wish, chosen, dialog, tail, keys } = answering;
-        Self { wish, chosen, dialog, tail, keys }
+        let Answering { wish, chosen, reason, dialog, tail, keys } = answering;
+        Self { wish, chosen, reason, dialog, tail, keys }
     }
 }
 

@@ -92,7 +92,7 @@ impl Requester {
         };
         let (run, role) = app.runs.of_terminal(id).await.unzip();
         let who = Who { by, from, run: run.map(|run| run.to_string()), role: role.flatten(), turn: None, count: None };
-        Answerer { who, allowed: self.may_type(app) }
+        Answerer { who, allowed: self.may_type(app), reason: None }
     }
 }
 

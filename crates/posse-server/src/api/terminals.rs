@@ -279,7 +279,7 @@ pub(super) async fn approve(
         return Err(ApiError::Invalid("words answer a question, and a reason goes with a refusal".into()));
     }
     let wish = body.option.map_or(Ok(Wish::Accept), option)?;
-    Ok(Json(answer(&app, id, requester, wish, None, body.dialog).await?))
+    Ok(Json(answer(&app, id, requester, AnswerRequest::new(wish, body.dialog)).await?))
 }
 
 /// Answer the question an agent asks
@@ -303,7 +303,8 @@ pub(super) async fn answer_question(
         }
         _ => return Err(ApiError::Invalid("an answer is an option or a text".into())),
     };
-    Ok(Json(answer(&app, id, requester, wish, text, body.dialog).await?))
+    let wanted = AnswerRequest { words: text, ..AnswerRequest::new(wish, body.dialog) };
+    Ok(Json(answer(&app, id, requester, wanted).await?))
 }
 
 /// An option as people count them.
@@ -327,8 +328,10 @@ pub(super) async fn deny(
         return Err(ApiError::Invalid("an option is chosen by approving, or by answering".into()));
     }
     let mut events = app.events.subscribe();
-    let answered = answer(&app, id, requester, Wish::Deny, None, body.dialog).await?;
-    if let Some(reason) = body.reason.filter(|reason| !reason.trim().is_empty()) {
+    let reason = body.reason.filter(|reason| !reason.trim().is_empty());
+    let wanted = AnswerRequest { reason: reason.clone(), ..AnswerRequest::new(Wish::Deny, body.dialog) };
+    let answered = answer(&app, id, requester, wanted).await?;
+    if let Some(reason) = reason {
         let told = tell_reason(&app, id, &reason, &mut events);
         tokio::time::timeout(REASON_PATIENCE, told).await.map_err(|_| InputError::NotTold)??;
     }
@@ -343,7 +346,7 @@ async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut Statu
         let pump = find(app, id).await?;
         let order = Order { text: reason.to_owned(), when: When::Quiet, ..Order::default() };
         // A reason is a prompt. It must not become the answer to the next question.
-        let answerer = Answerer { who: Who::person(), allowed: false };
+        let answerer = Answerer::forbidden(Who::person());
         let sent = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply });
         match sent.await.ok_or(ApiError::NoTerminal(id))? {
             Ok(()) => return Ok(()),
@@ -366,19 +369,31 @@ async fn status_change(id: TerminalId, events: &mut StatusEvents) {
     }
 }
 
+/// An answer to the question with this identity.
+struct AnswerRequest {
+    wish: Wish,
+    question: String,
+    words: Option<String>,
+    reason: Option<String>,
+}
+
+impl AnswerRequest {
+    fn new(wish: Wish, question: String) -> Self {
+        Self { wish, question, words: None, reason: None }
+    }
+}
+
 async fn answer(
     app: &App,
     id: TerminalId,
     requester: Requester,
-    wish: Wish,
-    words: Option<String>,
-    question: String,
+    AnswerRequest { wish, question, words, reason }: AnswerRequest,
 ) -> Result<types::Answered, ApiError> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
-    let answerer = requester.answerer(app, id).await;
+    let answerer = Answerer { reason, ..requester.answerer(app, id).await };
     let question = Some(question);
     let done = pump.ask(|reply| pump::Command::Answer { wish, question, words, answerer, reply });
     let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
@@ -476,7 +491,7 @@ async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
     let provider = view.record.confirmed.and_then(|_| app.providers.load(&view.record.provider).ok());
     let Some(text) = provider.and_then(|provider| provider.manifest.exit.clone()) else { return false };
     let (order, writer) = (Order { text, ..Order::default() }, WriterId(crate::random().max(1)));
-    let answerer = Answerer { who: Who::person(), allowed: false };
+    let answerer = Answerer::forbidden(Who::person());
     let asked = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence: 1, reply });
     // An agent that leaves at once takes its screen with it, and the proof.
     matches!(asked.await, Some(Ok(()) | Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. }))))

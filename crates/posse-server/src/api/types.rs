@@ -595,6 +595,8 @@ pub struct AuditAnswering {
     pub wish: String,
     /// The label of the option that is chosen.
     pub chosen: Option<String>,
+    /// Why it is refused, as the person who refuses says.
+    pub reason: Option<String>,
     /// The question; null where it is only text.
     #[schema(value_type = Option<Object>)]
     pub dialog: Option<Dialog>,

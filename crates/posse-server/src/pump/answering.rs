@@ -57,6 +57,7 @@ impl Answering {
             answering.wish = "answer".into();
             answering.chosen = Some(words.text.clone());
         }
+        answering.reason = self.answerer.reason.as_deref().map(audit::Answering::readable);
         (self.answerer.who.clone(), answering)
     }
 

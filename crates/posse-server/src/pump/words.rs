@@ -83,11 +83,18 @@ pub(crate) enum Text {
 pub(crate) struct Answerer {
     pub(crate) who: Who,
     pub(crate) allowed: bool,
+    /// Why they refuse, for the audit.
+    pub(crate) reason: Option<String>,
 }
 
 impl Answerer {
     pub(crate) fn allowed(who: Who) -> Self {
-        Self { who, allowed: true }
+        Self { who, allowed: true, reason: None }
+    }
+
+    /// A sender of text that must never become the answer to a question.
+    pub(crate) fn forbidden(who: Who) -> Self {
+        Self { who, allowed: false, reason: None }
     }
 }
 

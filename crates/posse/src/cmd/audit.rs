@@ -250,6 +250,7 @@ fn asked(answering: &AuditAnswering, ui: &Ui) -> Vec<String> {
     }
     let chosen = answering.chosen.as_ref().map(|chosen| format!(" ({chosen})")).unwrap_or_default();
     lines.push(plain(&format!("keys: {}{chosen}", answering.keys.join(" "))));
+    lines.extend(answering.reason.iter().map(|reason| plain(&format!("reason: {reason}"))));
     if answering.dialog.as_ref().is_none_or(|dialog| dialog.in_full().is_empty()) {
         lines.extend(answering.tail.iter().map(|row| ui.paint(&format!("│ {}", plain(row)), Colour::Dim)));
     }

@@ -130,6 +130,23 @@ fn what_is_refused_again_is_for_a_person() {
     check("LOOP-42", on_impatient, &then_done(&drawn, 9_500), &expected);
 }
 
+#[test]
+fn missing_evidence_is_reported_once_per_question() {
+    let unproven = || Do::NextAccept(Err(AcceptFailure::Unproven("the report differs".into())));
+    let cut = [(0, unproven()), (0, asks(Some("d")))];
+    let expected = [(0, "accept 1/20 d"), (0, WAITS), (0, NOTIFY), (590_000, "File a")];
+    check("once in ten minutes", on(), &then_done(&cut, 590_000), &expected);
+    let next = [&cut[..], &[(9_000, unproven()), (9_000, asks(Some("e")))]].concat();
+    let expected =
+        [(0, "accept 1/20 d"), (0, WAITS), (0, NOTIFY), (9_000, "accept 1/20 e"), (9_000, WAITS), (99_000, "File a")];
+    check("the next question has a warning of its own", on(), &then_done(&next, 99_000), &expected);
+    let late = [(0, refused()), (0, refused()), (0, asks(Some("d"))), (60_000, unproven())];
+    let (told, _) = play(Turn::begin(impatient(on()), who(), None, at(0)), &late);
+    let warned: Vec<_> = told.iter().filter(|(_, words)| words == WAITS).map(|(ms, _)| *ms).collect();
+    assert_eq!(warned, [5_000, 65_000, 65_000], "refused before, then without evidence: {told:?}");
+    assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting".into())));
+}
+
 /// Every question counts for itself: its refusals, its warnings, and the time it may take to be drawn.
 #[test]
 fn next_question_starts_from_scratch() {
