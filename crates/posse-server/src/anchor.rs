@@ -6,15 +6,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
 use posse_term::places::Places;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
 
 use crate::api::types::AuditVerdict;
@@ -27,8 +29,6 @@ const SYSLOG: &str = "/dev/log";
 const PRIORITY: u8 = 10 * 8 + 6;
 /// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// How often the end of a command is looked for.
-const COMMAND_LOOK: Duration = Duration::from_millis(20);
 
 /// How often, and how many times, the anchor is looked at for entries that are on their way to it.
 const ANCHOR_LOOK: Duration = Duration::from_millis(100);
@@ -214,23 +214,29 @@ fn run(words: &[String], line: &str) -> Result<(), String> {
         // A command that does not read is judged by how it ends.
         let _ = input.write_all(format!("{line}\n").as_bytes());
     }
-    let give_up = Instant::now() + COMMAND_LIMIT;
-    loop {
-        match child.try_wait().map_err(failed)? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("{program} ended with {status}")),
-            None if Instant::now() >= give_up => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("{program} did not end within {} s", COMMAND_LIMIT.as_secs()));
-            }
-            None => std::thread::sleep(COMMAND_LOOK),
-        }
+    if !ends_in_time(&child).map_err(failed)? {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(format!("{program} did not end within {} s", COMMAND_LIMIT.as_secs()));
     }
+    match child.wait().map_err(failed)? {
+        status if status.success() => Ok(()),
+        status => Err(format!("{program} ended with {status}")),
+    }
+}
+
+/// Waits until the command ends, or its time is over.
+fn ends_in_time(child: &Child) -> io::Result<bool> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let limit = Timespec { tv_sec: COMMAND_LIMIT.as_secs() as i64, tv_nsec: 0 };
+    let mut ends = [PollFd::new(&process, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&limit)))? > 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use posse_core::audit::Hash;
 
     use super::*;
