@@ -30,6 +30,9 @@ struct Arguments {
     /// Only what is played on every commit
     #[arg(long)]
     smoke: bool,
+    /// Play long conversations with this many turns instead of the scenarios
+    #[arg(long, value_name = "TURNS")]
+    soak: Option<usize>,
     /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
@@ -76,7 +79,11 @@ fn main() -> ExitCode {
             if arguments.backend.as_ref().is_some_and(|wanted| wanted != backend.name()) {
                 continue;
             }
-            for scenario in scenarios::all(subject.maker) {
+            let all = match arguments.soak {
+                Some(turns) => scenarios::soak(subject.maker, turns),
+                None => scenarios::all(subject.maker),
+            };
+            for scenario in all {
                 let named = |part: &String| scenario.name.contains(part);
                 if (arguments.smoke && !scenario.smoke)
                     || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))

@@ -4,8 +4,10 @@
 mod asks;
 mod hooks;
 mod menus;
+mod soak;
 
 pub(super) use hooks::facts as hook_facts;
+pub use soak::soak;
 
 use super::subject::{Ask, Maker};
 use crate::agents::AgentHome;
