@@ -382,18 +382,19 @@ impl Agent {
         acts
     }
 
-    /// Whether this is about a question whose report may still come. An automatic yes needs the report; a person should
-    /// read what is reported, and name the question by it.
+    /// Whether this is about a question whose report, or whose text, may still come. An automatic yes needs the report; a
+    /// person should read what is reported, and name the question by it.
     fn waits_for_report(&self, queued: &Queued, now: Mono) -> bool {
         let evidence = self.evidence();
+        let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
+        let half_drawn = dialog.is_some_and(Dialog::is_half_drawn);
+        let may_improve = half_drawn || evidence.may_improve();
         let waits = match queued {
             Queued::Job(Job { wanted: Wanted::Answer { wish, answerer, .. }, .. }) => {
-                *wish == Wish::Accept && answerer.who.by == audit::By::Run && evidence.may_improve()
+                *wish == Wish::Accept && answerer.who.by == audit::By::Run && may_improve
             }
-            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => {
-                order.text.trim() == "y" && evidence.may_improve()
-            }
-            Queued::Look(_) => matches!(evidence, QuestionEvidence::Silent(_)),
+            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => order.text.trim() == "y" && may_improve,
+            Queued::Look(_) => half_drawn || matches!(evidence, QuestionEvidence::Silent(_)),
         };
         waits && self.showing.as_ref().is_some_and(|showing| now < showing.since + REPORT_PATIENCE)
     }

@@ -271,6 +271,18 @@ async fn a_run_waits_for_a_report_that_is_late() {
     assert_eq!(heard(answered).await, None);
 }
 
+/// opencode draws the frame of a question first, and the command a moment later.
+#[tokio::test]
+async fn half_drawn_question_is_read_when_its_command_is_there() {
+    let mut played = Played { scene: scene(0), printed: 0 };
+    played.print(&dialog("").replace("   Run it\n", ""));
+    let (reply, asked) = oneshot::channel();
+    played.scene.pump.send(Event::Command(Command::Question(reply)));
+    played.print(&dialog("ls"));
+    let asked = tokio::time::timeout(PATIENCE, asked).await.expect("no answer").unwrap().unwrap();
+    assert_eq!(asked.full[..2], ["Bash:", "  ls"], "{asked:?}");
+}
+
 /// Each of these presses no key, whether a run or a client that types `y` wants it.
 #[tokio::test]
 async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
