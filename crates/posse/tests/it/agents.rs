@@ -299,6 +299,48 @@ fn only_the_question_that_was_read_is_answered() {
     assert_eq!(count(&log, "dialog_closed"), 2);
 }
 
+/// The reason is the agent's next prompt, and part of the audit.
+#[test]
+fn deny_with_a_reason_tells_the_agent_and_the_audit_why() {
+    let env = env();
+    let log = actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    env.run(["send", "a", "danger"]).ok();
+    question(&env, "a");
+    env.run(["deny", "a", "--reason", "Use the other directory."]).ok();
+    let told = fs::read_to_string(&log).unwrap();
+    let prompts: Vec<&str> = told.lines().filter(|line| line.contains("\"event\":\"submitted\"")).collect();
+    assert!(prompts.len() == 2 && prompts[1].contains("Use the other directory."), "{told}");
+    assert!(told.contains("\"accepted\":false"), "{told}");
+    let audit = env.run(["audit", "show", "--json"]).json();
+    let answering = &audit[0]["answering"];
+    assert_eq!((&answering["wish"], &answering["reason"]), (&"deny".into(), &"Use the other directory.".into()));
+}
+
+#[test]
+fn answer_chooses_the_option_that_is_named() {
+    let scenario = r#"
+        look = "claude"
+        [[turn]]
+        steps = [{ ask = { kind = "question", text = "Which one?", options = ["SQLite", "Postgres"] } }, { say = "Fine." }]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    env.run(["send", "a", "go"]).ok();
+    let shown = question(&env, "a");
+    let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
+    // What is suggested can be done: nothing in it is a yes or a no.
+    let hint = env.run(["ls"]).stderr;
+    assert!(hint.contains(&format!("`posse answer a --option N --question {id}` answers it")), "{hint}");
+    let refused = env.run(["answer", "a", "Neither"]);
+    assert_eq!(refused.code, Some(1), "none of its options takes words: {refused:?}");
+    assert_eq!(count(&log, "dialog_closed"), 0);
+    env.run(["answer", "a", "--question", id, "--option", "2"]).ok();
+    wait(&env, "a", "completed");
+    assert!(fs::read_to_string(&log).unwrap().contains("\"choice\":2"), "{}", fs::read_to_string(&log).unwrap());
+}
+
 #[test]
 fn a_status_can_be_explained() {
     let env = env();
