@@ -200,6 +200,26 @@ fn a_missing_agent_says_how_to_get_it() {
     assert!(broken.stdout.contains("launhc") && broken.stdout.contains("codex.toml"), "{}", broken.stdout);
 }
 
+/// A prompt would be typed into the menu.
+#[test]
+fn provider_check_fails_for_rules_that_call_a_menu_ready() {
+    let env = env();
+    fs::create_dir_all(env.places().providers()).unwrap();
+    let mine = |rules: &str| {
+        let manifest = format!("id = 'mine'\nname = 'Mine'\n[screen.dialog]\ncursors = '❯'\n{rules}");
+        fs::write(env.places().providers().join("mine.toml"), manifest).unwrap();
+        env.run(["provider", "check", "mine"])
+    };
+    let idle = "[[screen.rule]]\nid = 'ready'\nstatus = 'idle'\nany = ['^ *❯']\nwhy = ''\n";
+    let checked = mine(idle);
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(said.contains("rule \"ready\" says idle while a menu stands on the screen"), "{said}");
+    let menu =
+        "[[screen.rule]]\nid = 'menu'\nstatus = 'waiting_user_answer'\nkind = 'question'\nwhen = ['menu']\nwhy = ''\n";
+    assert_eq!(mine(&format!("{menu}{idle}")).code, Some(0));
+}
+
 #[test]
 fn a_live_check_without_a_model_says_what_it_can() {
     let env = env();
