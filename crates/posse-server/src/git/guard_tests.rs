@@ -11,8 +11,9 @@ use crate::aftermath;
 use crate::environment::Environment;
 use crate::plans::areas::tests::{Repo, begin, git_in, merge, words, write};
 
-/// What posse itself never asks git for: the programs in the configuration that are started only by this.
+/// What posse itself does not ask git for, and for what git starts a program that nothing else starts.
 const NICKNAME: &[&str] = &["nickname"];
+const DIFF: &[&str] = &["diff", "HEAD^"];
 const AMEND: &[&str] = &["commit", "--amend", "--allow-empty"];
 
 /// A repository in which a run has begun, and a program that leaves a trace.
@@ -24,7 +25,7 @@ struct Attacked {
 impl Attacked {
     fn new() -> Self {
         let repo = Repo::new();
-        // A branch that can be merged only by a merge of one file, and what git would pack.
+        // A branch whose merge is one of the content of a file.
         repo.git(&["checkout", "-q", "-b", "side"]);
         repo.commit("a", "1\n2\n3\n4\n5\nside\n");
         repo.git(&["checkout", "-q", "main"]);
@@ -96,7 +97,9 @@ impl Attacked {
         let top = super::ask(&self.repo.root, &["rev-parse", "--show-toplevel"]).await.unwrap();
         assert_eq!(top, self.repo.root.to_str().unwrap());
         super::hear(&self.repo.root, None, NICKNAME, b"").await.unwrap_err();
-        let _ = super::hear(&self.repo.root, None, AMEND, b"").await;
+        for arguments in [DIFF, AMEND] {
+            let _ = super::hear(&self.repo.root, None, arguments, b"").await;
+        }
         told
     }
 }
