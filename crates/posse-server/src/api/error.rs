@@ -230,6 +230,7 @@ impl ApiError {
                 }
                 PlanError::NoTask(_) => (S::NOT_FOUND, "no_task", Some("`posse plan status` shows those there are")),
                 PlanError::NotAsking(_) => (S::CONFLICT, "not_asking", Some("`posse plan status` shows who asks")),
+                PlanError::Unconfirmed(_) => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                 PlanError::Busy(_) => (S::CONFLICT, "busy", None),
                 PlanError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
                 PlanError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),

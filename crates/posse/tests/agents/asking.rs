@@ -203,7 +203,7 @@ fn painted_dialog_gets_no_automatic_yes(agent: &Agent) {
     let rows = real.filled_rows().to_vec();
     let find = |part: &str| rows.iter().rposition(|row| row.contains(part)).unwrap_or_else(|| panic!("{rows:#?}"));
     let (frame, command, option) = (find("───"), find(&first), find("❯ 1. Yes"));
-    let end = rows[option..].iter().position(|row| row.is_empty()).map_or(rows.len(), |at| option + at);
+    let end = rows[option..].iter().position(String::is_empty).map_or(rows.len(), |at| option + at);
 
     // Another command, drawn where the true one stands.
     let mut other = rows[frame..].to_vec();
