@@ -89,6 +89,22 @@ impl Link {
         taken
     }
 
+    /// Asks the backend for a sign of life and says whether one came in time. A keeper that is stopped while nobody wants
+    /// anything from it is not noticed otherwise.
+    pub fn probe(&self) -> oneshot::Receiver<bool> {
+        let (reply, alive) = oneshot::channel();
+        match &self.0 {
+            Way::Plain(_) => drop(reply.send(true)),
+            Way::Keeper { requests, pending, .. } => {
+                if let Some(stamp) = pending.add(Untaken::Probe, Some(reply)) {
+                    // Any request is answered if it has a stamp. This one changes nothing.
+                    let _ = requests.send((Some(stamp), Request::List));
+                }
+            }
+        }
+        alive
+    }
+
     /// The keeper's process, if this leads to a keeper.
     pub fn keeper(&self) -> Option<i32> {
         match &self.0 {
