@@ -278,6 +278,7 @@ impl Life {
         let lasting =
             |word: &Word| *claim == Claim::Working && word.claim == Claim::Working && self.is_stirring(source);
         let at = self.word.as_ref().filter(|word| lasting(word)).map_or(now, |word| word.at);
+        let seconds_claim = self.word.as_ref().is_some_and(Word::is_claim) && self.standing() == 0;
         self.word = Some(Word { by: Speaker::Agent(source), claim: claim.clone(), at });
         let starting = self.phase == Phase::Starting;
         self.note(match claim {
@@ -303,7 +304,9 @@ impl Life {
                 let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
-                let vague = weigh::is_vague(source) && shows != Says::Quiet;
+                // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
+                let told = shows == Says::Nothing && seconds_claim;
+                let vague = weigh::is_vague(source) && shows != Says::Quiet && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
                 if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {
                     return;
