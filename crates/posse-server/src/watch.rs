@@ -61,11 +61,6 @@ impl Watchers {
         self.all.remove(&watcher);
     }
 
-    /// Lets everyone go: they begin anew with a fresh picture.
-    pub(crate) fn let_go(&mut self) {
-        self.all.clear();
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -27,7 +27,6 @@ mod runs;
 mod send;
 mod serve;
 mod session;
-mod shim;
 mod show;
 mod stop;
 mod wait;
@@ -106,8 +105,6 @@ enum Command {
     #[command(hide = true)]
     Keep(keep::Args),
     #[command(hide = true)]
-    Shim(shim::Args),
-    #[command(hide = true)]
     Session(session::Args),
     #[command(hide = true)]
     Hook(hook::Args),
@@ -145,7 +142,6 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
-        Command::Shim(args) => shim::run(&args),
         Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
         Command::Session(args) => session::run(&args),

@@ -103,7 +103,7 @@ impl Error {
             Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
             Error::Running { .. } => Exit::Locked,
             Error::Refused(problem) => match problem.kind.as_str() {
-                "no_program" | "no_tmux" => Exit::Missing,
+                "no_program" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
                 "locked" => Exit::Locked,
                 "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" | "no_file"

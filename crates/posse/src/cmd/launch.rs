@@ -11,12 +11,9 @@ use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
 use posse_server::providers::Providers;
-use posse_server::record::Backend;
-use posse_server::tmux_server::TmuxServer;
 use posse_term::text_file;
 
 use crate::client::{self, Client, Repeat};
-use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain, trusts};
 
@@ -64,12 +61,6 @@ pub(crate) struct Args {
     /// Its size, as COLUMNSxROWS
     #[arg(long, value_name = "SIZE", default_value_t = Size::DEFAULT)]
     size: Size,
-    /// Where the terminal lives: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
-    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
-    backend: Option<Backend>,
-    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
-    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = tmux_server)]
-    tmux_server: Option<TmuxServer>,
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -86,12 +77,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("a variable is written NAME=VALUE".into()),
     }
-}
-
-/// A tmux server as it is called in this shell.
-pub(crate) fn tmux_server(text: &str) -> Result<TmuxServer, String> {
-    let directory = std::env::var_os("TMUX_TMPDIR").map(PathBuf::from);
-    TmuxServer::parse(text, directory).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -153,14 +138,6 @@ impl Args {
     fn create(&self) -> Result<Create, Error> {
         let is_file = |text: &&str| text.ends_with(".md");
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-        let config = Config::load()?;
-        let backend = self.backend.or(config.backend).unwrap_or_default();
-        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
-            (None, Some(text)) => {
-                Some(tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
-            }
-            (said, _) => said.clone(),
-        };
         let mut environment = environment();
         environment.extend(self.environment.iter().cloned());
         Ok(Create {
@@ -174,8 +151,6 @@ impl Args {
             command: self.command.clone(),
             name: self.name.clone(),
             session_name: self.session.clone(),
-            backend: Some(backend),
-            tmux_server: tmux_server.filter(|_| backend == Backend::Tmux),
             working_directory: client::absolute(&directory)?,
             environment,
             size: Some(self.size),

@@ -13,9 +13,7 @@ use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError,
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::{self, Providers};
-use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
-use posse_server::tmux_server::TmuxServer;
 use posse_term::text_file;
 
 use self::follow::{LoopRun, Nobody};
@@ -70,12 +68,6 @@ pub(crate) struct Args {
     /// The project [default: `wd` of the configuration, else here]
     #[arg(long, short = 'C', value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Where the terminals live: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
-    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
-    backend: Option<Backend>,
-    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
-    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = launch::tmux_server)]
-    tmux_server: Option<TmuxServer>,
 }
 
 /// Everything that was said about a run, made sure of before anything is started.
@@ -179,7 +171,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if let Some(Some(id)) = args.resume {
-        let means = args.means(&Config::load()?)?;
+        let means = MeansIn { environment: launch::environment() };
         let mut client = Client::connect().await?;
         let view: RunView = client.get(&format!("/runs/{id}")).await?;
         if view.status.is_over() {
@@ -313,18 +305,6 @@ fn no_prompt() -> Error {
 }
 
 impl Args {
-    fn means(&self, config: &Config) -> Result<MeansIn, Error> {
-        let backend = self.backend.or(config.backend).unwrap_or_default();
-        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
-            (None, Some(text)) => {
-                Some(launch::tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
-            }
-            (said, _) => said.clone(),
-        };
-        let tmux_server = tmux_server.filter(|_| backend == Backend::Tmux);
-        Ok(MeansIn { environment: launch::environment(), backend: Some(backend), tmux_server })
-    }
-
     /// What was said, checked as far as that can be done without starting anything.
     fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
         let user = Config::load()?;
@@ -364,7 +344,7 @@ impl Args {
         if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
             ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
         }
-        let means = self.means(&user)?;
+        let means = MeansIn { environment: launch::environment() };
         let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
         Ok(Wanted { resolved, config_hash, directory, state_file, prompt, means })
     }

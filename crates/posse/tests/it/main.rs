@@ -42,7 +42,6 @@ mod reviewed;
 mod surface;
 mod survival;
 mod tcp;
-mod tmux_server;
 
 use std::time::{Duration, Instant};
 
