@@ -410,14 +410,14 @@ impl Pump {
         }
     }
 
-    /// Gives the terminal the size that suits everyone who looks at it.
+    /// Gives the terminal the smallest size that a viewer asks for, or its own.
     fn fit_views(&mut self) {
-        let watched = self.watchers.common_view().is_some();
+        let watched = self.watchers.has_views();
         if std::mem::replace(&mut self.told_watched, watched) != watched {
             self.tell_hub(Change::Watched(watched));
         }
         if self.nudge_ends.is_none() {
-            self.request_size(self.watchers.common_view().unwrap_or(self.base_size));
+            self.request_size(self.watchers.wanted_size().unwrap_or(self.base_size));
         }
     }
 

@@ -669,8 +669,12 @@ pub enum StreamMessage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamRequest {
-    /// The window the terminal is looked at through. Among all who say so the smallest decides.
-    View { size: Size },
+    /// A viewer is attached. With a size it asks the terminal to take that size; the smallest size asked for counts. Without
+    /// one the terminal keeps its size.
+    View {
+        #[serde(default)]
+        size: Option<Size>,
+    },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

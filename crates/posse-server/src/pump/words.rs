@@ -156,9 +156,10 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Start>,
     },
     Unwatch(u64),
+    /// A watcher looks through a window, and asks for this size, if any.
     View {
         watcher: u64,
-        size: Size,
+        size: Option<Size>,
     },
 }
 
