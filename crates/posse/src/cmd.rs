@@ -29,6 +29,7 @@ mod serve;
 mod session;
 mod show;
 mod stop;
+mod tmux;
 mod wait;
 
 #[cfg(test)]
@@ -86,6 +87,7 @@ enum Command {
     Send(send::Args),
     Output(output::Args),
     Attach(attach::Args),
+    Tmux(tmux::Args),
     Wait(wait::Args),
     Approve(answer::Approve),
     Deny(answer::Deny),
@@ -127,6 +129,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Send(args) => on_runtime(send::run(args, ui)),
         Command::Output(args) => on_runtime(output::run(args, ui)),
         Command::Attach(args) => on_runtime(attach::run(args, ui)),
+        Command::Tmux(args) => on_runtime(tmux::run(args, ui)),
         Command::Wait(args) => on_runtime(wait::run(args, ui)),
         Command::Approve(args) => on_runtime(answer::approve(args, ui)),
         Command::Deny(args) => on_runtime(answer::deny(args, ui)),

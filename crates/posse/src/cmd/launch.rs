@@ -13,6 +13,7 @@ use posse_server::api::types::{Create, Terminal};
 use posse_server::providers::Providers;
 use posse_term::text_file;
 
+use super::tmux::{ShownTerminals, Tmux};
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain, trusts};
@@ -27,6 +28,7 @@ Examples:
   posse launch claude_code                     an agent that asks before it changes anything
   posse launch codex --mode edits --trust      edits here are free, commands ask
   posse launch claude_code -- --resume ID      more arguments for the agent
+  posse launch claude_code --tmux              show it in a window of your tmux
   posse launch -- htop                         any program")]
 pub(crate) struct Args {
     /// The agent; `posse provider list` shows those there are
@@ -64,9 +66,12 @@ pub(crate) struct Args {
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
-    /// Attach to it at once
+    /// Attach to it at once; it takes the size of this window while you are attached
     #[arg(long, short)]
     attach: bool,
+    /// Show it in a tmux window: in your tmux, or in a tmux session called `posse`; see `posse tmux --help`
+    #[arg(long, conflicts_with = "attach")]
+    tmux: bool,
     /// The program and its arguments; after an agent, more arguments for it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -106,20 +111,40 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
         let question = format!("May {provider} read, run and obey what is in {directory}?");
         create.trusted = trusts(question).await?;
     }
+    let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
     let mut client = Client::connect().await?;
     let terminal: Terminal = launch(&mut client, create).await?;
     if args.attach {
         return super::attach::attach(client, &terminal, ui).await;
     }
-    ui.answer(&terminal, || format!("{}\n", terminal.id));
+    let shown = match &tmux {
+        Some(tmux) => Some(tmux.show(std::slice::from_ref(&terminal)).await),
+        None => None,
+    };
+    let launched = Launched { terminal: &terminal, tmux: shown.as_ref().and_then(|shown| shown.as_ref().ok()) };
+    ui.answer(&launched, || format!("{}\n", terminal.id));
+    match shown {
+        Some(Ok(shown)) => ui.say(&shown.summary()),
+        Some(Err(error)) => return Err(error),
+        None => {}
+    }
     if terminal.status.status == StatusKind::WaitingUserAnswer {
         let question = terminal.status.dialog.as_ref().map_or("something", |dialog| &dialog.title);
         let answers = super::ls::answers_to(&terminal, terminal.name.as_str());
         ui.say(&format!("{} asks: {}; {answers} answers it", terminal.name, plain(question)));
-    } else if ui.interactive() {
+    } else if ui.interactive() && !args.tmux {
         ui.say(&format!("{} runs; look at it with `posse attach {}`", terminal.name, terminal.name));
     }
     Ok(Exit::Ok)
+}
+
+/// What `posse launch --json` prints.
+#[derive(serde::Serialize)]
+struct Launched<'a> {
+    #[serde(flatten)]
+    terminal: &'a Terminal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tmux: Option<&'a ShownTerminals>,
 }
 
 /// Whether this agent asks, in a directory that it does not know, if it may trust what is there. One that cannot be

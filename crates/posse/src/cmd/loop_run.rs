@@ -16,8 +16,9 @@ use posse_server::providers::{self, Providers};
 use posse_server::runs::view::RunView;
 use posse_term::text_file;
 
-use self::follow::{LoopRun, Nobody};
+use self::follow::LoopRun;
 use super::follow::Follower;
+use super::tmux::{RunWindows, Tmux};
 use super::{Signals, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
@@ -41,11 +42,12 @@ Examples:
   posse loop loop.json                              as this file says; see examples/loop/
   AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json    accept what agents ask for; every accept is audited
   posse loop --detach loop.json                     do not follow it; `posse runs` shows it
+  posse loop --tmux loop.json                       with a tmux window for each agent
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
 
 Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong \
-use; 69 an agent is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
+use; 69 an agent or tmux is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
@@ -65,6 +67,10 @@ pub(crate) struct Args {
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
+    /// Show each agent in a tmux window as it starts: in your tmux, or in a tmux session called `posse`; `posse tmux RUN` does
+    /// so later
+    #[arg(long, conflicts_with_all = ["detach", "template"])]
+    tmux: bool,
     /// The project [default: `wd` of the configuration, else here]
     #[arg(long, short = 'C', value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
@@ -131,6 +137,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&serde_json::json!({ "text": TEMPLATE }), || TEMPLATE.to_owned());
         return Ok(Exit::Ok);
     }
+    let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
     let mut signals = Signals::listen();
     // As long as nothing was asked for a signal stops nothing, and changes nothing (LOOP-54).
     let course = tokio::select! {
@@ -143,7 +150,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     };
     let mut answer = std::pin::pin!(asking.answered());
     let asked = tokio::select! {
-        following = &mut answer => return finish(following?, &args, ui).await,
+        following = &mut answer => return finish(following?, &args, tmux, ui).await,
         asked = signals.next() => asked,
     };
     // What was asked for may have begun, and only the answer says what is to be stopped.
@@ -164,7 +171,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Err(Error::Refused(_)) => return Err(asked),
         following => following?,
     };
-    let run = LoopRun::new(&view, means, Nobody);
+    let run = LoopRun::new(&view, means, None::<RunWindows>);
     let view = Follower::new(client, run, ui).end(asked, signals).await?;
     over(&view, ui)
 }
@@ -266,13 +273,17 @@ async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) 
 }
 
 /// Follows it to its end, or lets it go.
-async fn finish(following: Following, args: &Args, ui: &Ui) -> Result<Exit, Error> {
+async fn finish(following: Following, args: &Args, tmux: Option<Tmux>, ui: &Ui) -> Result<Exit, Error> {
     let Following { client, view, means } = following;
     if args.detach {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let run = LoopRun::new(&view, means, Nobody);
+    let windows = match tmux {
+        Some(tmux) => Some(RunWindows::new(tmux).await?),
+        None => None,
+    };
+    let run = LoopRun::new(&view, means, windows);
     let view = Follower::new(client, run, ui).run_its_course().await?;
     over(&view, ui)
 }
