@@ -298,6 +298,21 @@ fn opencode_tells_by_colours_what_is_selected() {
     assert_eq!((text.accepting(), text.selected()), (Some(0), None), "without colours nothing is selected");
 }
 
+/// It draws the frame of the question first. Nothing may be allowed by that alone.
+#[test]
+fn opencode_question_without_its_command_is_cut() {
+    let full = dialog("wait_bash_once.ansi", |text| text).unwrap();
+    assert!(!full.cut && !full.is_half_drawn());
+    for description in ["Shell command", "List files"] {
+        let described = |text: String| text.replace("Shell command", description);
+        let captioned = dialog("wait_bash_once.ansi", described).unwrap();
+        assert_eq!(captioned.subject, full.subject, "{description}");
+        let without = |text: String| described(text).replace("$ echo made > made.txt && cat made.txt", "");
+        let half = dialog("wait_bash_once.ansi", without).unwrap();
+        assert!(half.cut && half.is_half_drawn(), "{description}: {half:?}");
+    }
+}
+
 /// While the selection moves from right to left, the new one is painted before the old one is painted over.
 #[test]
 fn opencode_half_painted() {

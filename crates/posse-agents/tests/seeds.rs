@@ -78,6 +78,13 @@ fn claude_code_permission_prompts() {
                 "Would you like to run the following command?\n✻ Thinking… (3s · esc to interrupt)\n",
                 "processing",
             ),
+            case(
+                "Spinner takes priority over a framed menu",
+                format!(
+                    "● ok\n\n✶ Pondering… (12s · ↑ 3 tokens)\n\n{RULE}\n Bash command\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel"
+                ),
+                "processing",
+            ),
         ],
     );
 }
@@ -234,6 +241,16 @@ fn codex_polling() {
             case(
                 "Active work UI correctly blocks idle detection, indented footer",
                 "› check\nesc to interrupt\n\n› \n\n  100% context left",
+                "processing",
+            ),
+            case(
+                "Active work UI correctly blocks idle detection, outside its row in today's layout",
+                "› Fix it\n\n  ctrl-z, or esc to interrupt\n\n\n› \n\n  gpt-6 medium · ~/p",
+                "processing",
+            ),
+            case(
+                "Active work UI correctly blocks idle detection: Exploring, outside its row in today's layout",
+                "› Fix it\n\n• Looking.\n\n  • Exploring the code\n\n\n› \n\n  gpt-6 medium · ~/p",
                 "processing",
             ),
             case(

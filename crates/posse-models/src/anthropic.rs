@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::request::{Asked, Kind, Offered, ToolResult, list, said, string, texts};
+use crate::request::{Asked, Kind, Offered, ToolResult, list, reminders, said, string, texts};
 use crate::scenario::{Failure, ToolCall};
 use crate::voice::{Voice, event, pieces, tokens};
 
@@ -15,12 +15,9 @@ const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
 pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
     let messages = list(&body["messages"]);
-    let user_texts: Vec<String> = messages
-        .iter()
-        .filter(|message| message["role"] == "user")
-        .flat_map(|message| texts(&message["content"]))
-        .filter_map(|text| said(text, &NOT_THE_USER))
-        .collect();
+    let from_user = messages.iter().filter(|message| message["role"] == "user");
+    let from_user: Vec<&str> = from_user.flat_map(|message| texts(&message["content"])).collect();
+    let user_texts: Vec<String> = from_user.iter().filter_map(|text| said(text, &NOT_THE_USER)).collect();
     let answered = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
     let results_in = |messages: &[Value]| -> Vec<ToolResult> {
         let blocks = messages.iter().flat_map(|message| list(&message["content"]));
@@ -31,6 +28,7 @@ pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> Asked {
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
+        reminders: from_user.into_iter().flat_map(reminders).collect(),
         tool_results: results_in(&messages[answered..]),
         offered: list(&body["tools"]).iter().map(offered).collect(),
         kind: Kind::Conversation,

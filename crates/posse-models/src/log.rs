@@ -62,6 +62,8 @@ pub struct Opened {
     pub streamed: bool,
     /// The newest thing the user said.
     pub user_text: String,
+    /// What the agent put beside the user's words, such as the project's instructions. Claude Code only.
+    pub reminders: String,
     /// Results of tools that came with this request.
     pub tool_results: Vec<ToolResult>,
 }
@@ -82,6 +84,7 @@ impl Opened {
             model: asked.model.clone(),
             streamed: asked.streamed,
             user_text: asked.user_text.clone(),
+            reminders: asked.reminders.clone(),
             tool_results: asked.tool_results.clone(),
         }
     }

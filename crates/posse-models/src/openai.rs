@@ -39,6 +39,7 @@ pub(crate) fn read(body: &Value) -> Asked {
         streamed: body["stream"] == true,
         opening: user_texts.first().cloned().unwrap_or_default(),
         user_text: user_texts.last().cloned().unwrap_or_default(),
+        reminders: String::new(),
         tool_results: results_in(&items[answered..]),
         offered: offered(body, items),
         kind: Kind::Conversation,

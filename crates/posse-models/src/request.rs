@@ -11,6 +11,8 @@ pub(crate) struct Asked {
     /// The first and the newest thing the user said; what the agent puts beside it is left out.
     pub(crate) opening: String,
     pub(crate) user_text: String,
+    /// What the agent has put beside it, such as the project's instructions. Claude Code only.
+    pub(crate) reminders: String,
     pub(crate) tool_results: Vec<ToolResult>,
     pub(crate) offered: Vec<Offered>,
     pub(crate) kind: Kind,
@@ -80,6 +82,11 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// The reminders that an agent has woven into this text.
+pub(crate) fn reminders(text: &str) -> impl Iterator<Item = &str> {
+    text.split("<system-reminder>").skip(1).filter_map(|after| after.split("</system-reminder>").next())
+}
+
 /// What a person said in this text: without the reminders that agents weave in, and nothing at all if the agent
 /// itself is speaking in the user's name.
 pub(crate) fn said(text: &str, not_the_user: &[&str]) -> Option<String> {
@@ -97,12 +104,13 @@ pub(crate) fn said(text: &str, not_the_user: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::{reminders, said};
 
     #[test]
     fn only_what_a_person_said() {
         let reminded = "<system-reminder>be good</system-reminder>\nport it<system-reminder>x</system-reminder>";
         assert_eq!(said(reminded, &[]).as_deref(), Some("port it"));
+        assert_eq!(reminders(reminded).collect::<Vec<_>>(), ["be good", "x"]);
         assert_eq!(said("<system-reminder>never closed", &[]), None);
         assert_eq!(said("<environment_context>…", &["<environment_context"]), None);
     }

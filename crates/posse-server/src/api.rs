@@ -27,7 +27,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::serve::Listener;
 use posse_core::ids::TerminalId;
 use posse_term::places::Places;
@@ -179,6 +179,7 @@ fn private_router(app: App) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
         .route("/stop", post(terminals::stop))
+        .route("/requester", get(requester::show))
         .route("/terminals/{id}/hook", post(terminals::hook))
         .route("/listen", post(listen::listen));
     let router = router.route("/settings", post(settings::change));

@@ -415,6 +415,7 @@ impl Hub {
                 }
             }
             Command::HangUp(id, reply) => self.hang_up(id, reply),
+            Command::ProbeKeeper(reply) => self.probe_keeper(reply),
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
             Command::Set { name, value, reply } => {

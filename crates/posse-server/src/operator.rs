@@ -17,12 +17,21 @@ pub struct Operator {
     pub permissions: OperatorPermissions,
     #[serde(default)]
     pub audit: OperatorAudit,
+    #[serde(default)]
+    pub notifications: OperatorNotifications,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct OperatorAudit {
     /// Where the end of the audit is written down besides its own files.
     pub anchor: Option<AnchorRule>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct OperatorNotifications {
+    /// The program that is run for each event, and its arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

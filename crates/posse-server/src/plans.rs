@@ -86,6 +86,8 @@ pub(crate) enum PlanError {
     Unreadable { path: String, error: std::io::Error },
     #[error("{0}")]
     Invalid(PlanProblems),
+    #[error("a process in a terminal may not begin a plan with commands that you have not confirmed: gate {0}")]
+    Unconfirmed(String),
     #[error("there is no task {0:?} in this plan")]
     NoTask(String),
     #[error("task {0} does not ask anything")]

@@ -95,6 +95,17 @@ impl Link {
         taken
     }
 
+    /// Asks the keeper for a sign of life and says whether one came in time. A keeper that is stopped while nobody wants
+    /// anything from it is not noticed otherwise.
+    pub fn probe(&self) -> oneshot::Receiver<bool> {
+        let (reply, alive) = oneshot::channel();
+        if let Some(stamp) = self.pending.add(Untaken::Probe, Some(reply)) {
+            // Any request is answered if it has a stamp. This one changes nothing.
+            let _ = self.requests.send((Some(stamp), Request::List));
+        }
+        alive
+    }
+
     /// The keeper's process, if it is known.
     pub fn keeper(&self) -> Option<i32> {
         self.pid

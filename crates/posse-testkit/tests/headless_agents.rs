@@ -224,6 +224,24 @@ fn a_projects_settings_loosen_nothing(agent: &Agent, dialect: Dialect) {
     assert!(!marker.exists(), "a program of the project was started");
 }
 
+/// The project's instructions are text. They also reach sessions that do not load its settings.
+fn instructions_of_the_project_reach_every_session(agent: &Agent, dialect: Dialect) {
+    for role in ["code-reviewer", "validator", "planner", "coder"] {
+        let server = ModelServer::script("[[turn]]\nsteps = [{ text = 'Done.' }]");
+        let home = agent.home(&server, &Options::default());
+        std::fs::write(home.directory.join("CLAUDE.md"), "Write haikus only.\n@docs/style.md\n").unwrap();
+        std::fs::create_dir_all(home.directory.join("docs")).unwrap();
+        std::fs::write(home.directory.join("docs/style.md"), "Five, seven, five.\n").unwrap();
+        let heard = Session::start(&home, &spawn(&home, &wanted(dialect, role))).hear(PATIENCE);
+        ended_well(&home, &heard, &events(dialect, &heard));
+        let log = server.log();
+        let (_, opened) = log.turns().next().unwrap();
+        for part in ["Write haikus only.", "Five, seven, five."] {
+            assert!(opened.reminders.contains(part), "{role}: {part:?} is not in {:?}", opened.reminders);
+        }
+    }
+}
+
 /// T03: what is off is off.
 fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
@@ -271,7 +289,8 @@ agent!(
         who_reads_writes_nothing,
         without_sandbox_everything_goes,
         reading_commands_pass_and_attacks_are_refused,
-        a_projects_settings_loosen_nothing
+        a_projects_settings_loosen_nothing,
+        instructions_of_the_project_reach_every_session
     ]
 );
 agent!(
@@ -284,8 +303,43 @@ agent!(
         who_reads_writes_nothing,
         without_sandbox_everything_goes,
         reading_commands_pass_and_attacks_are_refused,
-        a_projects_settings_loosen_nothing
+        a_projects_settings_loosen_nothing,
+        instructions_of_the_project_reach_every_session
     ]
 );
+/// Guards rest on what Claude Code itself takes for reading, so they are measured on more versions than the rest.
+macro_rules! guards {
+    ($($name:ident: $version:literal;)*) => {$(
+        mod $name {
+            use super::*;
+            #[test]
+            #[ignore = "./test --full"]
+            fn reading_commands_pass_and_attacks_are_refused() {
+                if let Some(agent) = or_skip(Agent::claude($version)) {
+                    super::reading_commands_pass_and_attacks_are_refused(&agent, Dialect::Claude);
+                }
+            }
+            #[test]
+            #[ignore = "./test --full"]
+            fn a_projects_settings_loosen_nothing() {
+                if let Some(agent) = or_skip(Agent::claude($version)) {
+                    super::a_projects_settings_loosen_nothing(&agent, Dialect::Claude);
+                }
+            }
+            #[test]
+            #[ignore = "./test --full"]
+            fn instructions_of_the_project_reach_every_session() {
+                if let Some(agent) = or_skip(Agent::claude($version)) {
+                    super::instructions_of_the_project_reach_every_session(&agent, Dialect::Claude);
+                }
+            }
+        }
+    )*};
+}
+
+guards! {
+    claude_2_1_120: "2.1.120";
+    claude_2_1_310: "2.1.310";
+}
 agent!(codex_0_145, Agent::codex(CODEX[0]), Dialect::Codex);
 agent!(codex_0_166, Agent::codex(CODEX[1]), Dialect::Codex);

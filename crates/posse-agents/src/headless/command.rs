@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Dialect;
-use super::flags::{FlagError, Request, build_permission_flags};
+use super::flags::{FlagError, READ_INSTRUCTIONS, Request, build_permission_flags};
 use super::switch::Sandbox;
 
 /// What the arguments of Claude Code end with, and those of Codex. No flag with a list of values may stand last.
@@ -92,6 +92,9 @@ impl Spawn {
         if let Some(results) = request.scope.results.clone().filter(|_| keeps_out_of_tmp) {
             // The sandbox lets nothing into /tmp, and compilers and tests need a place.
             spawn.set.entry("TMPDIR".into()).or_insert(results);
+        }
+        if request.leaves_out_settings() {
+            spawn.set.insert(READ_INSTRUCTIONS.into(), "1".into());
         }
         Ok(spawn)
     }

@@ -16,6 +16,9 @@ pub(super) const ADD_DIR: &str = "--add-dir";
 pub(super) const PERMISSION_MODE: &str = "--permission-mode";
 pub(super) const ACCEPT_EDITS: &str = "acceptEdits";
 const SETTING_SOURCES: &str = "--setting-sources";
+/// Makes Claude Code read the instructions (`CLAUDE.md`, `.claude/rules`) in the directories of `--add-dir`. Without the
+/// project's settings it does not read its instructions either.
+pub(super) const READ_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
 pub(super) const CLAUDE_BYPASS: &str = "--dangerously-skip-permissions";
 
 pub(super) const CODEX_SANDBOX: &str = "--sandbox";
@@ -76,6 +79,15 @@ pub struct Request<'a> {
     pub scope: &'a Scope,
     pub policy: &'a Policy,
     pub abilities: Abilities,
+}
+
+impl Request<'_> {
+    /// Whether the session runs without the project's settings. With the sandbox off, or where it may run every command,
+    /// they could allow nothing more.
+    pub(super) fn leaves_out_settings(&self) -> bool {
+        let confined = self.sandbox == Sandbox::On && self.policy.strict;
+        self.dialect == Dialect::Claude && confined && self.profile.bash != Bash::Full
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -181,11 +193,11 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         ),
     ];
     if policy.strict {
-        if profile.bash != Bash::Full {
+        if request.leaves_out_settings() {
             flags.push(flag(
                 SETTING_SOURCES,
                 ["user"],
-                "settings of the project could allow commands and start programs",
+                "settings of the project could allow commands and start programs; its CLAUDE.md is read all the same",
             ));
         }
         let mut denied: Vec<String> = Vec::new();

@@ -122,6 +122,12 @@ impl Dialog {
         self.only(Meaning::Deny)
     }
 
+    /// Whether the dialog names a tool and nothing that the tool would do. opencode draws the frame of a question and fills
+    /// in the command later.
+    pub fn is_half_drawn(&self) -> bool {
+        self.tool.is_some() && self.subject.is_none()
+    }
+
     pub fn selected(&self) -> Option<usize> {
         self.options.iter().position(|option| option.selected)
     }
@@ -301,7 +307,8 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
     let options: Vec<Choosable> = menu.options.iter().map(|choice| detector.choosable(choice)).collect();
     let id = identity(&title, &question, &detail, &options);
     let cut = menu.cut || detail.iter().any(|row| stands_for_others(row));
-    Some(Dialog { id, kind, title, question, detail, tool, subject, caption, options, cut, ..Dialog::empty() })
+    let dialog = Dialog { id, kind, title, question, detail, tool, subject, caption, options, cut, ..Dialog::empty() };
+    Some(Dialog { cut: cut || dialog.is_half_drawn(), ..dialog })
 }
 
 /// A row without its borders.

@@ -33,9 +33,10 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if !tool_fits {
         return QuestionEvidence::Differs(Difference::Tool);
     }
-    // Agents draw the plain yes first. A process that draws over the dialog could put it in the place of an option that
-    // allows more, so that its number chooses that one.
-    if dialog.accepting().is_some_and(|at| at != 0) {
+    // Agents draw the plain yes first, as number 1. A process that draws over the dialog could put it in the place of an
+    // option that allows more, or give it that option's number, so that its key chooses that one.
+    let number = |at: usize| dialog.options[at].key.as_ref().and_then(|key| key.parse::<u32>().ok());
+    if dialog.accepting().is_some_and(|at| at != 0 || number(at).is_some_and(|number| number != 1)) {
         return QuestionEvidence::Differs(Difference::Options);
     }
     let shown = Shown::of(dialog);

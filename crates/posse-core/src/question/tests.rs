@@ -177,21 +177,23 @@ fn kind_tool_and_path_have_to_fit() {
 #[test]
 fn plain_yes_must_be_the_first_option() {
     use crate::detect::dialog::{Choosable, Meaning};
-    let with = |meanings: &[Meaning]| {
+    let numbered_from = |first: usize, meanings: &[Meaning]| {
         let option = |(at, meaning): (usize, &Meaning)| Choosable {
             label: format!("{meaning:?}"),
             meaning: *meaning,
-            key: Some((at + 1).to_string()),
+            key: Some((at + first).to_string()),
             then_enter: false,
             selected: at == 0,
         };
         Dialog { options: meanings.iter().enumerate().map(option).collect(), ..dialog("Bash", &["ls"]) }
     };
-    let real = with(&[Meaning::Accept, Meaning::Widen, Meaning::Deny]);
+    let real = numbered_from(1, &[Meaning::Accept, Meaning::Widen, Meaning::Deny]);
     assert_eq!(compare(&bash("ls"), &real), Confirmed);
     // Drawn over the real one: `2` would choose what stands below, which allows more.
-    let painted = with(&[Meaning::Deny, Meaning::Accept]);
-    assert_eq!(compare(&bash("ls"), &painted), Differs(Options));
+    let moved = numbered_from(1, &[Meaning::Deny, Meaning::Accept]);
+    assert_eq!(compare(&bash("ls"), &moved), Differs(Options));
+    let renumbered = numbered_from(2, &[Meaning::Accept, Meaning::Deny]);
+    assert_eq!(compare(&bash("ls"), &renumbered), Differs(Options));
 }
 
 #[test]

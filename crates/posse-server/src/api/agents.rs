@@ -13,12 +13,15 @@ use super::types::{self, Terminal};
 use super::{ApiError, App};
 use crate::first_starts::AgentHome;
 use crate::hook_files;
-use crate::hub::{AgentStart, Command, CreateError, Creation, What};
+use crate::hub::{AgentStart, Command, CreateError, Creation, KeeperSilent, What};
 use crate::providers;
 use crate::pump::{self, Text};
 
 /// How long an agent may take to be ready when its manifest does not say.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the keeper is asked for a sign of life while an agent starts. With the time that the keeper has to answer this
+/// stays below the 10 s in which every command answers.
+const PROBE: Duration = Duration::from_secs(1);
 /// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
 const LAST_WORDS: usize = 5;
 
@@ -75,7 +78,11 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
     let home = home.filter(|_| !creation.at_once);
     let created = async {
         let created = app.ask(|reply| Command::Create(Box::new(creation), reply));
-        match tokio::time::timeout(timeout, created).await {
+        let created = tokio::select! {
+            created = tokio::time::timeout(timeout, created) => created,
+            why = keeper_falls_silent(app) => return Err(ApiError::StartUnseen(why)),
+        };
+        match created {
             Ok(Ok(Err(CreateError::Failed { terminal, reason }))) => {
                 let reason = with_last_words(app, terminal, reason).await;
                 Err(CreateError::Failed { terminal, reason }.into())
@@ -87,6 +94,19 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
     match home {
         Some(home) => app.first_starts.start(home, created).await,
         None => created.await,
+    }
+}
+
+/// Waits until the keeper does not answer any more. No event says that a keeper was stopped.
+async fn keeper_falls_silent(app: &App) -> KeeperSilent {
+    loop {
+        tokio::time::sleep(PROBE).await;
+        match app.ask(Command::ProbeKeeper).await {
+            Ok(Err(why)) => return why,
+            Ok(Ok(())) => {}
+            // The daemon is stopping, and whoever waits for the agent is told so.
+            Err(_) => std::future::pending().await,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
-use super::requester::Requester;
+use super::requester::{BroughtConfig, Requester};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -47,6 +47,9 @@ pub(super) async fn begin(
     if body.no_sandbox {
         requester.may(&app, "begin a pipeline without its sandbox")?;
     }
+    let directory = terminals::directory(&body.directory)?;
+    let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
+    requester.may_configure(&app, &brought)?;
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));
     let config = body.config;
     let (limits, pipeline) = (body.limits, config.pipeline);
@@ -73,7 +76,7 @@ pub(super) async fn begin(
         failed: backlog.failed.clone(),
     });
     let wanted = Wanted {
-        directory: terminals::directory(&body.directory)?,
+        directory,
         shelves,
         config,
         config_file: body.config_file,

@@ -65,6 +65,8 @@ pub enum ApiError {
     NotWritten(String),
     #[error("it runs, but is not ready after {} s", .0.as_secs())]
     StartTimeout(std::time::Duration),
+    #[error("it was started, but is not ready yet: {0}")]
+    StartUnseen(KeeperSilent),
     #[error("it was not done: {0}")]
     KeeperSilent(#[from] KeeperSilent),
     #[error("the daemon is stopping")]
@@ -227,6 +229,7 @@ impl ApiError {
                 }
                 PlanError::NoTask(_) => (S::NOT_FOUND, "no_task", Some("`posse plan status` shows those there are")),
                 PlanError::NotAsking(_) => (S::CONFLICT, "not_asking", Some("`posse plan status` shows who asks")),
+                PlanError::Unconfirmed(_) => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
                 PlanError::Busy(_) => (S::CONFLICT, "busy", None),
                 PlanError::Wrong(_) => (S::BAD_REQUEST, "invalid", None),
                 PlanError::NoProgram { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
@@ -352,6 +355,9 @@ impl ApiError {
             Self::NotWritten(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started")),
             Self::StartTimeout(_) => {
                 (S::GATEWAY_TIMEOUT, "start_timeout", Some("`posse ls` has it; look at it with `posse attach`"))
+            }
+            Self::StartUnseen(_) => {
+                (S::SERVICE_UNAVAILABLE, "keeper_silent", Some("`posse ls` has it; it goes on when the keeper does"))
             }
             Self::KeeperSilent(_) => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", Some("try again in a moment")),

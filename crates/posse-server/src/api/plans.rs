@@ -10,7 +10,7 @@ use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
-use super::requester::Requester;
+use super::requester::{BroughtConfig, Requester};
 use super::runs::means;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
@@ -43,9 +43,13 @@ pub(super) async fn begin(
     if body.no_sandbox {
         requester.may(&app, "begin a plan without its sandbox")?;
     }
+    let directory = terminals::directory(&body.directory)?;
+    let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
+    let only_commands = requester.may_configure(&app, &brought)?;
     let wanted = Wanted {
         file: body.file,
-        directory: terminals::directory(&body.directory)?,
+        only_commands,
+        directory,
         provider: body.provider.unwrap_or_else(|| DEFAULT_PROVIDER.into()),
         sandbox: if body.no_sandbox { Sandbox::Off } else { Sandbox::On },
         branch: body.branch,

@@ -1,20 +1,27 @@
 //! Who asks: the process at the other end of the private socket, or a client over TCP.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::Json;
 use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::serve::IncomingStream;
 use posse_core::audit::{By, Who};
 use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
+use posse_core::plan::config::Config;
+use posse_core::rounds::config::Notifications;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
 
-use super::{ApiError, App, OwnerOnly};
+use super::{ApiError, App, OwnerOnly, types};
+use crate::confirmed_commands::{ConfirmedCommands, named_commands};
 use crate::hub::Command;
 use crate::operator::Operator;
+use crate::plan_config;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -32,6 +39,14 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
     fn connect_info(stream: IncomingStream<'_, OwnerOnly>) -> Self {
         stream.remote_addr().clone()
     }
+}
+
+/// The configuration that a request for a run brings along.
+pub(super) struct BroughtConfig<'a> {
+    /// The project.
+    pub(super) directory: &'a Path,
+    pub(super) config: &'a Config,
+    pub(super) notifications: &'a Notifications,
 }
 
 /// Marks requests that came over TCP.
@@ -73,6 +88,41 @@ impl Requester {
         if self.is_held() && !allowed(app) { Err(ApiError::FromTerminal(what)) } else { Ok(()) }
     }
 
+    /// Refuses a process in a terminal that brings a configuration of its own: the daemon reads the files itself and compares.
+    /// Returns the commands to which such a process is limited; `None` if the requester may bring any.
+    pub(super) fn may_configure(
+        self,
+        app: &App,
+        brought: &BroughtConfig<'_>,
+    ) -> Result<Option<BTreeSet<String>>, ApiError> {
+        if self.may_type(app) {
+            return Ok(None);
+        }
+        self.may_be_notified(app, brought.notifications)?;
+        let found = plan_config::load(&app.places, brought.directory);
+        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolved;
+        // It says where the stop file is, and there is a flag for it.
+        found.config.state_dir.clone_from(&brought.config.state_dir);
+        if found.config != *brought.config {
+            return Err(ApiError::FromTerminal("begin a run with another configuration than that of its files"));
+        }
+        let confirmed = ConfirmedCommands::load(&app.places, brought.directory);
+        let confirmed = confirmed.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
+            return Err(ApiError::FromTerminal("begin a run with commands that you have not confirmed"));
+        }
+        Ok(Some(confirmed.and_those_of(&found.config)))
+    }
+
+    /// Refuses a process in a terminal that wants a command run at each event, unless it is the user's own.
+    pub(super) fn may_be_notified(self, app: &App, wanted: &Notifications) -> Result<(), ApiError> {
+        if self.may_type(app) || wanted.command.is_empty() {
+            return Ok(());
+        }
+        let users = Operator::load_or_deny(&app.places).notifications.command;
+        if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
+    }
+
     /// Whether keys of this requester may reach an agent.
     pub(super) fn may_type(self, app: &App) -> bool {
         !self.is_held() || allowed(app)
@@ -94,6 +144,15 @@ impl Requester {
         let who = Who { by, from, run: run.map(|run| run.to_string()), role: role.flatten(), turn: None, count: None };
         Answerer { who, allowed: self.may_type(app), reason: None }
     }
+}
+
+/// Where the process runs that asks. Only on the private socket.
+pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<types::RequesterView> {
+    let terminal = match requester {
+        Requester::Client => None,
+        Requester::Process(whereabouts) => whereabouts.terminal(),
+    };
+    Json(types::RequesterView { may_answer: requester.may_type(&app), terminal })
 }
 
 fn allowed(app: &App) -> bool {

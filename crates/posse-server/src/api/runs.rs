@@ -41,6 +41,7 @@ pub(super) async fn create(
     if body.config.handoff.auto_accept_permissions {
         requester.may(&app, "begin a run that accepts permissions")?;
     }
+    requester.may_be_notified(&app, &body.config.notifications)?;
     let invalid = |what: String| ApiError::Invalid(what);
     let directory = terminals::directory(&body.directory)?;
     // Before any of them is started.

@@ -471,6 +471,15 @@ pub struct DeleteQuery {
     pub grace_ms: Option<u32>,
 }
 
+/// Where the process runs that asks, as the kernel says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RequesterView {
+    /// Whether it may answer questions and confirm commands, as a person may.
+    pub may_answer: bool,
+    /// The terminal in which it runs, if it is in one that is known.
+    pub terminal: Option<TerminalId>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     pub status: String,

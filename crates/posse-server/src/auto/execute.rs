@@ -84,6 +84,8 @@ impl Doing {
             notifications: self.spec.notifications.clone(),
             config: self.spec.config.clone(),
             config_file: self.spec.config_file.clone(),
+            // Plans of a pipeline have no gates but the configured ones.
+            only_commands: None,
             item: Some(id.item.to_string()),
             asked: crate::now(),
         };

@@ -303,3 +303,55 @@ pub(super) fn set_aside(spec: &Spec, item: &Slug) -> Result<(), String> {
     }
     Err(format!("there are too many old plans of {item} in {}", old.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use posse_agents::headless::Sandbox;
+    use posse_core::auto::{Carried, Settings};
+    use posse_core::ids::RunId;
+    use posse_core::plan::config::Config;
+    use posse_core::rounds::config::Notifications;
+    use posse_core::time::Wall;
+
+    use super::*;
+    use crate::backlog::Shelves;
+
+    /// A session may have added them after the plan was checked.
+    #[test]
+    fn a_plan_with_gates_is_not_gone_on_with() {
+        let project = tempfile::tempdir().unwrap();
+        let spec = Spec {
+            id: RunId::from_random(1),
+            directory: project.path().to_str().unwrap().into(),
+            shelves: Shelves::default(),
+            config: Config::default(),
+            config_file: None,
+            asked: Wall(0),
+            settings: Settings::default(),
+            carried: Carried::default(),
+            retry: Vec::new(),
+            provider: "claude_code".into(),
+            program: "/bin/true".into(),
+            sandbox: Sandbox::On,
+            branch: None,
+            home: None,
+            agents: BTreeMap::new(),
+            conventions: Vec::new(),
+            notifications: Notifications::default(),
+        };
+        let item: Slug = "1-more".parse().unwrap();
+        let file = plan_file(&spec, &item);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let found = |meta: &str| {
+            let text = format!("meta: {{name: p{meta}}}\nsections: [{{id: s, tasks: [{{id: t, name: T}}]}}]\n");
+            std::fs::write(&file, text).unwrap();
+            existing(&spec, &item).unwrap()
+        };
+        assert!(matches!(found(""), PlanFound::Valid { .. }));
+        let with_gates = found(", gates: [{name: evil, cmd: touch x}]");
+        let PlanFound::Invalid { problems } = with_gates else { panic!("{with_gates:?}") };
+        assert!(problems.contains("gates come from your own configuration"), "{problems}");
+    }
+}

@@ -11,6 +11,11 @@ use crate::aftermath;
 use crate::environment::Environment;
 use crate::plans::areas::tests::{Repo, begin, git_in, merge, words, write};
 
+/// What posse itself does not ask git for, and for what git starts a program that nothing else starts.
+const NICKNAME: &[&str] = &["nickname"];
+const DIFF: &[&str] = &["diff", "HEAD^"];
+const AMEND: &[&str] = &["commit", "--amend", "--allow-empty"];
+
 /// A repository in which a run has begun, and a program that leaves a trace.
 struct Attacked {
     repo: Repo,
@@ -20,6 +25,10 @@ struct Attacked {
 impl Attacked {
     fn new() -> Self {
         let repo = Repo::new();
+        // A branch whose merge is one of the content of a file.
+        repo.git(&["checkout", "-q", "-b", "side"]);
+        repo.commit("a", "1\n2\n3\n4\n5\nside\n");
+        repo.git(&["checkout", "-q", "main"]);
         let payload = repo.root.parent().unwrap().join("payload");
         let marker = repo.root.parent().unwrap().join("RAN");
         // A filter, a hook, an fsmonitor: as each it does its work, so that nothing else tells of it.
@@ -44,10 +53,19 @@ impl Attacked {
     /// What a git would do that trusts the repository: whether the attack is one at all.
     fn plain_git_works(&self) {
         write(&self.repo.root, "c", "changed by hand\n");
-        for arguments in [&["status"][..], &["add", "c"], &["diff", "--cached"], &["commit", "-q", "-m", "by hand"]] {
+        for arguments in [
+            &["status"][..],
+            &["add", "c"],
+            &["diff", "--cached"],
+            &["commit", "-q", "-m", "by hand"],
+            NICKNAME,
+            AMEND,
+            &["merge", "-q", "-m", "both", "side"],
+        ] {
             let mut git = std::process::Command::new("git");
-            let _ =
-                git.args(arguments).current_dir(&self.repo.root).stdin(std::process::Stdio::null()).output().unwrap();
+            git.args(arguments).current_dir(&self.repo.root).stdin(std::process::Stdio::null());
+            // An editor of the machine's must not wait for somebody.
+            let _ = git.env_remove("GIT_EDITOR").env("VISUAL", "true").output().unwrap();
         }
     }
 
@@ -62,15 +80,26 @@ impl Attacked {
             aftermath::git_commit(&self.repo.root, "work", &quarantine, before.as_ref(), &Environment::default()).await;
         assert!(matches!(step, Step::Done(_)), "{step:?}");
         let areas = self.repo.areas().await;
-        let area = begin(&areas, "1.1").await;
-        write(&area.directory, "of-area.txt", "work\n");
-        write(&area.directory, "b", "changed in the area\n");
-        assert!(areas.has_work(&area).await.unwrap());
-        areas.work(&area).await.unwrap();
-        areas.seal(&area, &words(&area)).await.unwrap();
-        let merged = merge(&areas, &area).await;
-        assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");
-        areas.done_with(&area.run).await.unwrap();
+        // Both change the same file, so the second one needs a merge of its content.
+        let both = [("1.1", "b of area\n2\n3\n4\n5\n"), ("1.2", "1\n2\n3\n4\nb of area\n")];
+        let (one, other) = (begin(&areas, both[0].0).await, begin(&areas, both[1].0).await);
+        for (area, (task, content)) in [&one, &other].into_iter().zip(both) {
+            write(&area.directory, &format!("of-area-{task}.txt"), "work\n");
+            write(&area.directory, "b", content);
+            assert!(areas.has_work(area).await.unwrap());
+            areas.work(area).await.unwrap();
+            areas.seal(area, &words(area)).await.unwrap();
+            let merged = merge(&areas, area).await;
+            assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");
+            areas.done_with(&area.run).await.unwrap();
+        }
+        assert_eq!(self.repo.read("b").unwrap(), "b of area\n2\n3\n4\nb of area\n");
+        let top = super::ask(&self.repo.root, &["rev-parse", "--show-toplevel"]).await.unwrap();
+        assert_eq!(top, self.repo.root.to_str().unwrap());
+        super::hear(&self.repo.root, None, NICKNAME, b"").await.unwrap_err();
+        for arguments in [DIFF, AMEND] {
+            let _ = super::hear(&self.repo.root, None, arguments, b"").await;
+        }
         told
     }
 }
@@ -129,7 +158,8 @@ async fn no_program_that_a_session_entered_is_started() {
             }
         }),
         ("alias", |at| {
-            for command in ["status", "commit", "update-index", "diff-tree", "merge"] {
+            // Git ignores those that have the name of a command of its own.
+            for command in ["status", "commit", "update-index", "diff-tree", "merge", NICKNAME[0]] {
                 at.repo.git(&["config", &format!("alias.{command}"), &format!("!{}", at.payload)]);
             }
         }),
@@ -165,7 +195,23 @@ async fn no_program_that_a_session_entered_is_started() {
             at.repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},inner")]);
         }),
         ("maintenance", |at| {
-            at.repo.git(&["config", "gc.auto", "1"]);
+            // Two packs are too many.
+            at.repo.git(&["repack", "-q", "-d"]);
+            at.repo.git(&[
+                "-c",
+                "gc.auto=0",
+                "-c",
+                "maintenance.auto=false",
+                "commit",
+                "-q",
+                "--allow-empty",
+                "-m",
+                "one more",
+            ]);
+            at.repo.git(&["repack", "-q", "-d"]);
+            for (key, value) in [("gc.auto", "1"), ("gc.autoPackLimit", "1"), ("gc.autoDetach", "false")] {
+                at.repo.git(&["config", key, value]);
+            }
             at.script(".git/hooks/pre-auto-gc");
         }),
     ];
@@ -177,10 +223,13 @@ async fn no_program_that_a_session_entered_is_started() {
         assert_eq!(at.ran(), None, "{name}");
         let silent = ["a repository within"];
         assert!(!told.is_empty() || silent.contains(&name), "{name}: nothing was reported");
-        // These need more than a look and a commit: a merge, an editor, many objects. Or git itself ignores them.
-        let needs_more = ["merge driver", "editor and pager", "alias", "core.worktree", "maintenance"];
+        // This one starts nothing: it makes git work on the files of another directory.
+        if name == "core.worktree" {
+            assert_ne!(at.repo.git(&["rev-parse", "--show-toplevel"]), at.repo.root.to_str().unwrap());
+            continue;
+        }
         at.plain_git_works();
-        assert_eq!(at.ran().is_some(), !needs_more.contains(&name), "{name}: is no attack");
+        assert!(at.ran().is_some(), "{name}: is no attack");
     }
 }
 

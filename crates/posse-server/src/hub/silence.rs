@@ -22,7 +22,7 @@ impl Hub {
                 self.rested();
             }
             // The pump hears of its input, who asked for a hang-up has a reply, and the daemon starts no daemon.
-            Untaken::Input { .. } | Untaken::HangUp { .. } | Untaken::StartDaemon => {}
+            Untaken::Input { .. } | Untaken::HangUp { .. } | Untaken::StartDaemon | Untaken::Probe => {}
         }
     }
 
@@ -58,6 +58,18 @@ impl Hub {
             client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
         };
         self.keeper_silent.clone().or_else(stopped)
+    }
+
+    /// Says whether the keeper answers. Where none is connected, there is nobody to ask.
+    pub(super) fn probe_keeper(&self, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
+        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
+        let keeper = link.keeper();
+        let alive = link.probe();
+        tokio::spawn(async move {
+            // A connection that is lost meanwhile is not silence; the daemon connects again.
+            let silent = alive.await.is_ok_and(|alive| !alive);
+            let _ = reply.send(if silent { Err(KeeperSilent(client::silence(keeper))) } else { Ok(()) });
+        });
     }
 
     pub(super) fn hang_up(&mut self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {

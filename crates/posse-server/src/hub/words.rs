@@ -158,6 +158,8 @@ pub(crate) enum Command {
     Resize(TerminalId, Size),
     Touch(TerminalId),
     HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
+    /// Whether the keeper answers.
+    ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
     Delete {
         id: TerminalId,
         grace_ms: u32,

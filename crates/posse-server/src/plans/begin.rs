@@ -1,6 +1,6 @@
 //! How a run of a plan begins: what was asked for, made sure of before anything is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
@@ -44,6 +44,8 @@ pub(crate) struct Wanted {
     /// What the user and the project have configured.
     pub(crate) config: Config,
     pub(crate) config_file: Option<ConfigFile>,
+    /// If given, the gates of the plan may have no other commands.
+    pub(crate) only_commands: Option<BTreeSet<String>>,
     /// The backlog item that the plan is for.
     pub(crate) item: Option<String>,
     /// When the operator asked for it.
@@ -62,6 +64,11 @@ pub(super) fn spec(
     let left = last.map(|(last, files)| plan_file::left_by(files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
+    if let Some(allowed) = &wanted.only_commands
+        && let Some(gate) = plan.meta.gates.iter().find(|gate| !allowed.contains(&gate.command))
+    {
+        return Err(PlanError::Unconfirmed(gate.name.clone()));
+    }
     let mut agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
     replace_missing_validators(&plan, &mut agents);

@@ -171,3 +171,43 @@ pub(crate) fn without_secrets<E: Serialize + DeserializeOwned>(entry: E) -> Resu
     mask_json(&mut masked);
     if masked == told { Ok(entry) } else { serde_json::from_value(masked) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_of_a_plan_for_a_backlog_item_are_not_run() {
+        let text =
+            "meta: {name: p, gates: [{name: evil, cmd: touch x}]}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n";
+        let (plan, _) = Plan::read("p", text).unwrap();
+        let config = Config { test_command: Some("make test".into()), ..Config::default() };
+        let mut spec = Spec {
+            id: RunId::from_random(1),
+            file: "/p".into(),
+            text: text.into(),
+            state: State::default(),
+            settings: Settings::of(&plan),
+            starts: BTreeMap::new(),
+            left: BTreeMap::new(),
+            directory: "/".into(),
+            provider: "claude_code".into(),
+            program: "/bin/true".into(),
+            sandbox: Sandbox::On,
+            branch: None,
+            git: GitRules::default(),
+            agents: BTreeMap::new(),
+            notifications: Notifications::default(),
+            config,
+            config_file: None,
+            item: None,
+            asked: Wall(0),
+            wishes: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let commands = |spec: &Spec| spec.gates(&plan).into_iter().map(|gate| gate.command).collect::<Vec<_>>();
+        assert_eq!(commands(&spec), ["make test", "touch x"], "a plan that a person runs");
+        spec.item = Some("1-more".into());
+        assert_eq!(commands(&spec), ["make test"], "a plan that a session may have written");
+    }
+}

@@ -54,7 +54,7 @@ pub(crate) struct Job {
 
 /// What waits for its turn.
 enum Queued {
-    Job(Job),
+    Job(Box<Job>),
     /// Somebody wants to know what is asked.
     Look(oneshot::Sender<Result<Asked, InputError>>),
 }
@@ -157,8 +157,11 @@ impl Queued {
     /// Whether this makes sense only while a question is open.
     fn is_about_a_question(&self) -> bool {
         match self {
-            Queued::Look(_) | Queued::Job(Job { wanted: Wanted::Answer { .. }, .. }) => true,
-            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => matches!(order.text.trim(), "y" | "n"),
+            Queued::Look(_) => true,
+            Queued::Job(job) => match &job.wanted {
+                Wanted::Answer { .. } => true,
+                Wanted::Message(order, _) => matches!(order.text.trim(), "y" | "n"),
+            },
         }
     }
 }
@@ -318,7 +321,7 @@ impl Agent {
 
     /// Takes on a job; one is done after the other.
     pub(super) fn take(&mut self, job: Job, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
-        self.queue.push_back(Queued::Job(job));
+        self.queue.push_back(Queued::Job(Box::new(job)));
         self.next(bracketed, life, now)
     }
 
@@ -365,7 +368,7 @@ impl Agent {
                 break;
             }
             let job = match queued {
-                Queued::Job(job) => job,
+                Queued::Job(job) => *job,
                 Queued::Look(reply) => {
                     let _ = reply.send(self.asked());
                     continue;
@@ -382,18 +385,21 @@ impl Agent {
         acts
     }
 
-    /// Whether this is about a question whose report may still come. An automatic yes needs the report; a person should
-    /// read what is reported, and name the question by it.
+    /// Whether this is about a question whose report, or whose text, may still come. An automatic yes needs the report; a
+    /// person should read what is reported, and name the question by it.
     fn waits_for_report(&self, queued: &Queued, now: Mono) -> bool {
         let evidence = self.evidence();
+        let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
+        let half_drawn = dialog.is_some_and(Dialog::is_half_drawn);
+        let may_improve = half_drawn || evidence.may_improve();
         let waits = match queued {
-            Queued::Job(Job { wanted: Wanted::Answer { wish, answerer, .. }, .. }) => {
-                *wish == Wish::Accept && answerer.who.by == audit::By::Run && evidence.may_improve()
-            }
-            Queued::Job(Job { wanted: Wanted::Message(order, _), .. }) => {
-                order.text.trim() == "y" && evidence.may_improve()
-            }
-            Queued::Look(_) => matches!(evidence, QuestionEvidence::Silent(_)),
+            Queued::Job(job) => match &job.wanted {
+                Wanted::Answer { wish, answerer, .. } => {
+                    *wish == Wish::Accept && answerer.who.by == audit::By::Run && may_improve
+                }
+                Wanted::Message(order, _) => order.text.trim() == "y" && may_improve,
+            },
+            Queued::Look(_) => half_drawn || matches!(evidence, QuestionEvidence::Silent(_)),
         };
         waits && self.showing.as_ref().is_some_and(|showing| now < showing.since + REPORT_PATIENCE)
     }

@@ -4,7 +4,7 @@
 use posse_core::audit::Who;
 use posse_core::delivery::{NotAnswered, Unanswered, Wish};
 use posse_core::question::Unproven;
-use posse_core::status::{Source, WaitingKind};
+use posse_core::status::{Source, StatusKind, WaitingKind};
 use serde_json::json;
 
 use super::testing::{PATIENCE, Scene, heard, scene};
@@ -78,6 +78,20 @@ impl Played {
                 tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
             if matches!(message, Message::Change(_, _, Change::Answering(_))) {
                 return self.scene.pump.send(Event::AnswerNoted(seq));
+            }
+        }
+    }
+
+    /// Why an answer was refused. It fails at once if the answer is about to be given.
+    async fn refusal<T>(&mut self, mut answer: oneshot::Receiver<Result<T, InputError>>) -> Option<InputError> {
+        loop {
+            tokio::select! {
+                biased;
+                said = &mut answer => return said.unwrap().err(),
+                message = self.scene.hub.recv() => {
+                    assert!(!matches!(message, Some(Message::Change(_, _, Change::Answering(_)))), "it is being answered");
+                }
+                () = tokio::time::sleep(PATIENCE) => panic!("it never hears"),
             }
         }
     }
@@ -253,7 +267,8 @@ async fn a_run_accepts_what_the_hook_and_the_screen_agree_on() {
     assert_eq!(heard(answered).await, None);
     // The same screen again, of which the hook says nothing: it was answered.
     played.print(&dialog("ls"));
-    assert_eq!(heard(played.accepts()).await, unproven(Unproven::Silent(Source::Hook)));
+    let accepted = played.accepts();
+    assert_eq!(played.refusal(accepted).await, unproven(Unproven::Silent(Source::Hook)));
 }
 
 /// The report may come after the question was drawn.
@@ -271,6 +286,18 @@ async fn a_run_waits_for_a_report_that_is_late() {
     assert_eq!(heard(answered).await, None);
 }
 
+/// opencode draws the frame of a question first, and the command a moment later.
+#[tokio::test]
+async fn half_drawn_question_is_read_when_its_command_is_there() {
+    let mut played = Played { scene: scene(0), printed: 0 };
+    played.print(&dialog("").replace("   Run it\n", ""));
+    let (reply, asked) = oneshot::channel();
+    played.scene.pump.send(Event::Command(Command::Question(reply)));
+    played.print(&dialog("ls"));
+    let asked = tokio::time::timeout(PATIENCE, asked).await.expect("no answer").unwrap().unwrap();
+    assert_eq!(asked.full[..2], ["Bash:", "  ls"], "{asked:?}");
+}
+
 /// Each of these presses no key, whether a run or a client that types `y` wants it.
 #[tokio::test]
 async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
@@ -285,8 +312,10 @@ async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
         let mut played = Played { scene: scene(0), printed: 0 };
         played.reports(tool, &input);
         played.print(&dialog("ls"));
-        assert_eq!(heard(played.accepts()).await, unproven(why), "{what}");
-        assert_eq!(heard(played.says_y()).await, unproven(why), "{what}");
+        let accepted = played.accepts();
+        assert_eq!(played.refusal(accepted).await, unproven(why), "{what}");
+        let said = played.says_y();
+        assert_eq!(played.refusal(said).await, unproven(why), "{what}");
         let full = played.asked().await.unwrap().full;
         assert!(full.iter().any(|line| *line == format!("warning: {why}")), "{what}: {full:?}");
         // No key was pressed. A person has read it, and may.
@@ -321,5 +350,91 @@ async fn questions_that_differ_in_what_is_not_shown_are_two() {
     // Without a report nobody knows what is asked.
     let mut played = Played { scene: scene(0), printed: 0 };
     played.print(&screen);
-    assert_eq!(heard(played.accepts()).await, unproven(Unproven::Cut));
+    let accepted = played.accepts();
+    assert_eq!(played.refusal(accepted).await, unproven(Unproven::Cut));
+}
+
+/// The agent asks the same again before anybody could see that the first one was gone.
+#[tokio::test]
+async fn the_same_question_right_after_its_answer_is_told_anew() {
+    let mut played = Played::asking("ls");
+    let first = played.asked().await.unwrap();
+    let answered = played.scene.answer(Some(&first.id));
+    played.note(Some(1)).await;
+    assert_eq!(played.keys().await.1, b"1");
+    let says = |state: &str| format!("\x1b]7501;state={state}:app=claude-code\x07");
+    played.print(&format!("{}{}{}", says("working"), says("blocked:kind=permission"), dialog("ls")));
+    played.over().await;
+    assert_eq!(heard(answered).await, None);
+    assert_eq!(played.asked().await.unwrap().text, first.text);
+    let mut told = Vec::new();
+    while let Ok(message) = played.scene.hub.try_recv() {
+        if let Message::Change(_, _, Change::Status(status)) = message {
+            told.push(status.kind);
+        }
+    }
+    assert_eq!(told, [StatusKind::WaitingUserAnswer]);
+}
+
+/// A row with a mark and the cursor, as the seeds describe Claude Code.
+#[tokio::test]
+async fn a_screen_without_the_input_field_of_today_can_be_prompted() {
+    let mut played = Played { scene: scene(0), printed: 0 };
+    played.print("● Welcome.\n\n❯ ");
+    // A text counts when it has stood for a moment.
+    loop {
+        match tokio::time::timeout(PATIENCE, played.scene.hub.recv()).await.expect("it is never ready").unwrap() {
+            Message::Change(_, _, Change::Status(status)) if status.kind == StatusKind::Completed => break,
+            _ => {}
+        }
+    }
+    let mut message = played.scene.message();
+    played.scene.pump.send(Event::InputNoted { writer: WriterId(7), sequence: 1, written: true });
+    let (_, text) = tokio::select! {
+        keys = played.keys() => keys,
+        said = &mut message => panic!("{said:?}"),
+    };
+    assert!(String::from_utf8_lossy(&text).contains("go on"), "{text:?}");
+    played.print("● Welcome.\n\n❯ go on");
+    assert_eq!(played.keys().await.1, b"\r");
+    played.print("● Welcome.\n\n❯ go on\n\n✻ Thinking… (1s · esc to interrupt)\n");
+    assert_eq!(heard(message).await, None);
+}
+
+/// A question of Claude Code with the cursor on one of its options, of which the third takes words.
+fn choice(cursor: usize, third: &str) -> String {
+    let mark = |at: usize| if at == cursor { '❯' } else { ' ' };
+    format!(
+        "────────────────────\n ☐ Database\n\nWhich database should we use?\n\n{} 1. PostgreSQL\n     Relational\n\
+         {} 2. SQLite\n     Embedded\n{} 3. {third}\n────────────────────\n{} 4. Chat about this\n\n\
+         Enter to select · ↑/↓ to navigate · Esc to cancel\n",
+        mark(1),
+        mark(2),
+        mark(3),
+        mark(4)
+    )
+}
+
+#[tokio::test]
+async fn words_are_typed_into_the_option_that_takes_them_and_confirmed_when_seen() {
+    let mut played = Played { scene: scene(0), printed: 0 };
+    played.print(&choice(1, "Type something."));
+    let asked = played.asked().await.unwrap();
+    assert_eq!(asked.kind, Some(WaitingKind::Question));
+    let (reply, answered) = oneshot::channel();
+    let (question, words) = (Some(asked.id), Some("Use MariaDB".to_owned()));
+    let answerer = super::testing::person();
+    let command = Command::Answer { wish: Wish::Accept, question, words, answerer, reply };
+    played.scene.pump.send(Event::Command(command));
+    played.note(Some(1)).await;
+    for cursor in [2, 3] {
+        assert_eq!(played.keys().await.1, b"\x1b[B");
+        played.print(&choice(cursor, "Type something."));
+    }
+    assert_eq!(played.keys().await.1, b"Use MariaDB");
+    played.print(&choice(3, "Use MariaDB"));
+    assert_eq!(played.keys().await.1, b"\r");
+    played.print(QUIET);
+    played.over().await;
+    assert_eq!(heard(answered).await, None);
 }

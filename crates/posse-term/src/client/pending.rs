@@ -34,6 +34,8 @@ pub enum Untaken {
         id: TerminalId,
     },
     StartDaemon,
+    /// A request for a sign of life, see `Link::probe`.
+    Probe,
     /// The only one that is carried out however late: the daemon leaves without an answer.
     Rest,
 }

@@ -28,6 +28,7 @@ use posse_core::plan::select::{Limits, Selection, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, PlanProblems, Problem, State, Warning};
 use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
+use posse_server::plan_config::ProjectFile;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
 use posse_term::text_file;
 use serde_json::json;
@@ -150,7 +151,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Config(args) => configuration::run(&args, ui),
-        Command::Trust(args) => trust::run(&args, ui),
+        Command::Trust(args) => super::on_runtime(trust::run(args, ui)),
         Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
         Command::Init(args) => init::run(&args, ui),
         Command::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),
@@ -248,8 +249,8 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
     let project = Path::new(".");
-    let configured = configuration::ProjectFile::find(project)?;
-    let (config_problems, config_warnings) = match configured.as_ref().map(configuration::ProjectFile::read) {
+    let configured = ProjectFile::find(project).map_err(|error| Error::Usage(error.to_string()))?;
+    let (config_problems, config_warnings) = match configured.as_ref().map(ProjectFile::read) {
         Some(Err(wrong)) => (wrong.problems, wrong.warnings),
         Some(Ok((_, warnings))) => (Vec::new(), warnings),
         None => (Vec::new(), Vec::new()),

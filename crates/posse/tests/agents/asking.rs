@@ -1,7 +1,9 @@
 //! What the real Claude Code asks, shown and answered: what is approved must be what was read.
 
+use std::io::Write;
 use std::time::Instant;
 
+use posse_core::screen::Screen;
 use posse_testkit::TestEnv;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, Options, or_skip};
 use posse_testkit::models::{ModelServer, Scenario, Step, ToolCall, Turn};
@@ -54,6 +56,46 @@ impl Stage {
 
     fn audit(&self) -> Value {
         self.env.run(["audit", "show", "--json"]).json()
+    }
+
+    fn screen(&self) -> Screen {
+        self.env.http().get(&format!("/terminals/{}/screen", self.id)).unwrap()
+    }
+
+    /// Draws these rows on the agent's terminal, from this row on, as any process of the same user can, and clears the rows
+    /// below. Waits until posse reads a dialog that fits.
+    #[track_caller]
+    fn paint(&self, first: usize, rows: &[String], fits: impl Fn(&Value) -> bool) {
+        let mut events = self.env.http().events(None).unwrap();
+        let shown: Value = self.env.http().get(&format!("/terminals/{}", self.id)).unwrap();
+        let terminal = std::fs::read_link(format!("/proc/{}/fd/0", shown["pid"])).unwrap();
+        assert!(terminal.starts_with("/dev/pts"), "{}", terminal.display());
+        let mut drawing = String::from("\x1b7\x1b[0m");
+        for (nth, row) in rows.iter().enumerate() {
+            drawing.push_str(&format!("\x1b[{};1H\x1b[2K{row}", first + nth + 1));
+        }
+        drawing.push_str("\x1b[0K\x1b[1B\x1b[1G\x1b[0J\x1b8");
+        std::fs::File::options().write(true).open(terminal).unwrap().write_all(drawing.as_bytes()).unwrap();
+        let give_up = Instant::now() + PATIENCE;
+        while Instant::now() < give_up {
+            let shown: Value = self.env.http().get(&format!("/terminals/{}", self.id)).unwrap();
+            if fits(&shown["dialog"]) {
+                return;
+            }
+            events.next_event().unwrap();
+        }
+        panic!("the painted dialog is never read:\n{}", self.screen().text());
+    }
+
+    /// An automatic yes is refused: no key is pressed, and nothing is audited as accepted.
+    #[track_caller]
+    fn refuses_automatic_yes(&self, why: &str) {
+        let dialog = || self.env.http().get::<Value>(&format!("/terminals/{}", self.id)).unwrap()["dialog"].clone();
+        let before = (dialog(), self.server.log().turns().count(), self.audit());
+        let refused = self.env.http().call("POST", &format!("/terminals/{}/input?message=y", self.id), "").unwrap();
+        assert_eq!((refused.status, &refused.json()["kind"]), (409, &json!("unproven")), "{refused:?}");
+        contains(&refused.body, &[why]);
+        assert_eq!(before, (dialog(), self.server.log().turns().count(), self.audit()));
     }
 }
 
@@ -146,6 +188,71 @@ fn a_question_is_never_a_permission(agent: &Agent) {
     contains(&screen, &["❯ 1. go"]);
 }
 
+/// Another process of the same user draws over the agent's dialog.
+fn painted_dialog_gets_no_automatic_yes(agent: &Agent) {
+    let made = tempfile::tempdir().unwrap();
+    let call = |name: &str| {
+        let command = format!("touch {}/{name}", made.path().display());
+        (command.clone(), ("Bash", json!({ "command": command, "description": "Make a file" })))
+    };
+    let (first, first_call) = call("first");
+    let (second, second_call) = call("second");
+    let stage = Stage::open(agent, &[first_call, second_call]);
+    stage.asks();
+    let real = stage.screen();
+    let rows = real.filled_rows().to_vec();
+    let find = |part: &str| rows.iter().rposition(|row| row.contains(part)).unwrap_or_else(|| panic!("{rows:#?}"));
+    let (frame, command, option) = (find("───"), find(&first), find("❯ 1. Yes"));
+    let end = rows[option..].iter().position(String::is_empty).map_or(rows.len(), |at| option + at);
+
+    // Another command, drawn where the true one stands.
+    let mut other = rows[frame..].to_vec();
+    other[command - frame] = " ls -la src".into();
+    stage.paint(frame, &other, |dialog| dialog["subject"].as_str().is_some_and(|text| text.contains("ls -la src")));
+    stage.refuses_automatic_yes("what the agent reports is not what its screen shows");
+
+    // The true command, and "Yes" with the number of an option that allows more.
+    let options = |drawn: &[&str]| {
+        let drawn = drawn.iter().map(|&row| row.to_owned());
+        let rest = rows[end..].iter().cloned();
+        rows[frame..option].iter().cloned().chain(drawn).chain(rest).collect::<Vec<String>>()
+    };
+    let drawn_options = |dialog: &Value| {
+        let options = dialog["options"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        options.iter().map(|option| format!("{}. {}", text(&option["key"]), text(&option["label"]))).collect()
+    };
+    for drawn in [
+        &[" ❯ 1. Yes, and don't ask again for touch commands", "   2. Yes", "   3. No"][..],
+        &[" ❯ 1. No, and tell Claude what to do differently", "   2. Yes"],
+        &[" ❯ 2. Yes", "   3. No"],
+    ] {
+        let expected: Vec<&str> = drawn.iter().map(|row| row.trim_start_matches([' ', '❯'])).collect();
+        stage.paint(frame, &options(drawn), |dialog| -> bool {
+            let read: Vec<String> = drawn_options(dialog);
+            read == expected
+        });
+        stage.refuses_automatic_yes("the options on the screen are not in the order");
+    }
+    assert!(!made.path().join("first").exists());
+
+    // Drawn as the agent drew it, it may be accepted. The second question shows that nothing was allowed for good.
+    stage.paint(frame, &rows[frame..], |dialog| dialog["evidence"] == "confirmed");
+    stage.env.run(["send", &stage.id, "y"]).ok();
+    stage.done();
+    assert!(made.path().join("first").exists());
+    stage.asks();
+    let rows = stage.screen().filled_rows().to_vec();
+    stage.env.run(["send", &stage.id, "y"]).ok();
+    stage.done();
+    assert!(made.path().join("second").exists());
+    assert!(rows.iter().any(|row| row.contains(&second)), "{rows:#?}");
+
+    // A whole dialog while nothing is asked.
+    stage.paint(0, &rows, |dialog| dialog["kind"] == "permission");
+    stage.refuses_automatic_yes("does not report this one");
+}
+
 macro_rules! versions {
     ($($name:ident: $version:expr;)*) => {$(
         mod $name {
@@ -164,6 +271,11 @@ macro_rules! versions {
             fn a_question_is_never_a_permission() {
                 let Some(agent) = or_skip(Agent::claude($version)) else { return };
                 super::a_question_is_never_a_permission(&agent);
+            }
+            #[test]
+            fn painted_dialog_gets_no_automatic_yes() {
+                let Some(agent) = or_skip(Agent::claude($version)) else { return };
+                super::painted_dialog_gets_no_automatic_yes(&agent);
             }
         }
     )*};

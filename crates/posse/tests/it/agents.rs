@@ -200,6 +200,26 @@ fn a_missing_agent_says_how_to_get_it() {
     assert!(broken.stdout.contains("launhc") && broken.stdout.contains("codex.toml"), "{}", broken.stdout);
 }
 
+/// A prompt would be typed into the menu.
+#[test]
+fn provider_check_fails_for_rules_that_call_a_menu_ready() {
+    let env = env();
+    fs::create_dir_all(env.places().providers()).unwrap();
+    let mine = |rules: &str| {
+        let manifest = format!("id = 'mine'\nname = 'Mine'\n[screen.dialog]\ncursors = '❯'\n{rules}");
+        fs::write(env.places().providers().join("mine.toml"), manifest).unwrap();
+        env.run(["provider", "check", "mine"])
+    };
+    let idle = "[[screen.rule]]\nid = 'ready'\nstatus = 'idle'\nany = ['^ *❯']\nwhy = ''\n";
+    let checked = mine(idle);
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(said.contains("rule \"ready\" says idle while a menu stands on the screen"), "{said}");
+    let menu =
+        "[[screen.rule]]\nid = 'menu'\nstatus = 'waiting_user_answer'\nkind = 'question'\nwhen = ['menu']\nwhy = ''\n";
+    assert_eq!(mine(&format!("{menu}{idle}")).code, Some(0));
+}
+
 #[test]
 fn a_live_check_without_a_model_says_what_it_can() {
     let env = env();
@@ -297,6 +317,48 @@ fn only_the_question_that_was_read_is_answered() {
     assert_eq!(approved.code, Some(0), "{approved:?}");
     assert_eq!(approved.stderr, format!("approve: Bash rm -r target ({})\n", &second[..4]));
     assert_eq!(count(&log, "dialog_closed"), 2);
+}
+
+/// The reason is the agent's next prompt, and part of the audit.
+#[test]
+fn deny_with_a_reason_tells_the_agent_and_the_audit_why() {
+    let env = env();
+    let log = actor(&env, "claude_code", CLAUDE);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    env.run(["send", "a", "danger"]).ok();
+    question(&env, "a");
+    env.run(["deny", "a", "--reason", "Use the other directory."]).ok();
+    let told = fs::read_to_string(&log).unwrap();
+    let prompts: Vec<&str> = told.lines().filter(|line| line.contains("\"event\":\"submitted\"")).collect();
+    assert!(prompts.len() == 2 && prompts[1].contains("Use the other directory."), "{told}");
+    assert!(told.contains("\"accepted\":false"), "{told}");
+    let audit = env.run(["audit", "show", "--json"]).json();
+    let answering = &audit[0]["answering"];
+    assert_eq!((&answering["wish"], &answering["reason"]), (&"deny".into(), &"Use the other directory.".into()));
+}
+
+#[test]
+fn answer_chooses_the_option_that_is_named() {
+    let scenario = r#"
+        look = "claude"
+        [[turn]]
+        steps = [{ ask = { kind = "question", text = "Which one?", options = ["SQLite", "Postgres"] } }, { say = "Fine." }]
+    "#;
+    let env = env();
+    let log = actor(&env, "claude_code", scenario);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    env.run(["send", "a", "go"]).ok();
+    let shown = question(&env, "a");
+    let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
+    // What is suggested can be done: nothing in it is a yes or a no.
+    let hint = env.run(["ls"]).stderr;
+    assert!(hint.contains(&format!("`posse answer a --option N --question {id}` answers it")), "{hint}");
+    let refused = env.run(["answer", "a", "Neither"]);
+    assert_eq!(refused.code, Some(1), "none of its options takes words: {refused:?}");
+    assert_eq!(count(&log, "dialog_closed"), 0);
+    env.run(["answer", "a", "--question", id, "--option", "2"]).ok();
+    wait(&env, "a", "completed");
+    assert!(fs::read_to_string(&log).unwrap().contains("\"choice\":2"), "{}", fs::read_to_string(&log).unwrap());
 }
 
 #[test]

@@ -139,6 +139,34 @@ fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
     assert_eq!(running(&env), before);
 }
 
+/// The keeper is stopped when the agent runs already, so the spawn itself was answered. Nothing but a probe finds out: the
+/// agent's own start limit is an hour.
+#[test]
+fn launch_fails_when_the_keeper_is_stopped_while_the_agent_starts() {
+    let env = env();
+    env.run(["ls"]).ok();
+    let directory = env.places().providers();
+    std::fs::create_dir_all(&directory).unwrap();
+    let manifest = "[launch]\nprogram = 'sleep'\nalways = { arguments = ['1000'] }\n\
+        modes = { ask = { arguments = [] }, edits = { arguments = [] } }\nhooks = { events = [], arguments = [] }\n\
+        trusted = { arguments = [] }\n[start]\ntimeout_ms = 3_600_000\n";
+    std::fs::write(directory.join("claude_code.toml"), manifest).unwrap();
+    let mut events = env.http().events(None).unwrap();
+    let keeper = std::thread::scope(|scope| {
+        let launch = scope.spawn(|| env.run(["launch", "claude_code", "--trust", "--name", "a"]));
+        events.until(|event| event["kind"] == "terminal_started");
+        let keeper = StoppedKeeper::stop(&env);
+        let ran = launch.join().unwrap();
+        keeper.fails(&ran);
+        assert!(ran.stderr.contains("it was started, but is not ready yet"), "{ran:#?}");
+        assert!(ran.stderr.contains(&keeper.advice()), "{ran:#?}");
+        keeper
+    });
+    drop(keeper);
+    let shown = env.run(["show", "a", "--json"]).json();
+    assert_eq!(shown["status"], "processing", "it is there, as the message says: {shown:#}");
+}
+
 #[test]
 fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
     let env = env();

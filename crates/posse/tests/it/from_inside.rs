@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agents::{CLAUDE, actor, count, question, wait};
 use crate::env;
+use crate::plan_run::{ONE, Scene};
 
 /// Runs a line in a terminal of its own and gives what it printed and its exit code.
 #[track_caller]
@@ -30,11 +31,12 @@ fn inside(env: &TestEnv, line: &str) -> (String, String) {
 
 /// Forked twice, in a session of its own, with nothing of its environment: adopted by the keeper.
 const ORPHAN: &str = r#"
+    rm -f orphan.code
     export -f posse 2>/dev/null
     cat > approve <<END
 while [ "\$(cut -d' ' -f4 /proc/\$\$/stat)" = "$$" ]; do :; done
 $(declare -f posse)
-posse approve a > orphan.said 2>&1
+posse ${ORPHANS_ARGUMENTS:-approve a} > orphan.said 2>&1
 echo \$? > orphan.code.new
 mv orphan.code.new orphan.code
 END
@@ -179,6 +181,137 @@ fn a_terminal_cannot_open_other_ways_to_answer() {
         env.run(["kill", "shell"]).ok();
     }
     assert!(!env.places().token().exists());
+}
+
+/// A plan in a project whose file names a command.
+fn with_command(command: &str) -> Scene {
+    let scene = Scene::new(ONE);
+    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
+    fs::write(scene.env.work().join(".posse/config.toml"), format!("test_command = '{command}'\n")).unwrap();
+    scene.git(&["add", "-A"]);
+    scene.git(&["commit", "-qm", "a command"]);
+    scene
+}
+
+#[test]
+fn commands_are_not_confirmed_from_a_terminal() {
+    let scene = with_command("true");
+    let env = &scene.env;
+    let kept = || env.places().home.join("confirmed").exists();
+    let orphan = format!("ORPHANS_ARGUMENTS='plan trust'\n{ORPHAN}");
+    let cleared = r#"env -i POSSE_HOME="$POSSE_HOME" PATH="$PATH" bash -c "$(declare -f posse); posse plan trust""#;
+    // With a terminal of its own `posse plan run` asks instead of refusing.
+    let asks = format!(
+        "echo y | script -qec \"env -i POSSE_HOME=$POSSE_HOME PATH=$PATH {} plan run {}\" /dev/null",
+        env.posse_path().display(),
+        scene.plan.display()
+    );
+    for line in ["posse plan trust", cleared, &orphan, &asks] {
+        let (said, code) = inside(env, line);
+        assert_eq!(code, "1", "{line}: {said}");
+        assert!(said.contains("may not confirm commands"), "{line}: {said}");
+        assert!(!kept(), "{line}");
+        env.run(["kill", "shell"]).ok();
+    }
+    env.run(["plan", "trust"]).ok();
+    assert!(kept());
+}
+
+/// Also with nothing of its environment.
+#[test]
+fn session_of_a_plan_confirms_no_commands() {
+    let scene = Scene::new(ONE);
+    let posse = scene.env.posse_path().display();
+    scene.claude.play(
+        "t",
+        &format!(
+            "mkdir .posse; echo \"test_command = 'make evil'\" > .posse/config.toml
+            env -i POSSE_HOME=$POSSE_HOME PATH=$PATH {posse} plan trust > a 2>&1
+            report completed done"
+        ),
+    );
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    let said = scene.git(&["show", "HEAD:a"]);
+    assert!(said.contains("may not confirm commands"), "{said}");
+}
+
+/// Sends a request over the daemon's socket, as any program can.
+const POST: &str = r#"
+import http.client, os, socket, sys
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+connection = Connection("posse")
+connection.request("POST", sys.argv[2], open(sys.argv[3]).read(), {"content-type": "application/json"})
+answer = connection.getresponse()
+print(answer.status, answer.read().decode())
+"#;
+
+#[test]
+fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
+    let scene = with_command("true");
+    let env = &scene.env;
+    env.run(["ls"]).ok();
+    let (project, plan) = (env.work().canonicalize().unwrap(), scene.plan.to_str().unwrap());
+    let gated = env.work().parent().unwrap().join("outside/gated.yaml");
+    fs::write(&gated, ONE.replace("backoff_base: 1", "backoff_base: 1, gates: [{name: g, cmd: make evil}]")).unwrap();
+    let gated = gated.to_str().unwrap();
+    fs::write(env.work().join("post.py"), POST).unwrap();
+    let configured = env.run(["plan", "config", "--json"]).json()["config"].clone();
+    let with = |key: &str, value: Value| {
+        let mut config = configured.clone();
+        config[key] = value;
+        config
+    };
+    let post = |path: &str, body: &Value| {
+        fs::write(env.work().join("body.json"), body.to_string()).unwrap();
+        let socket = env.places().daemon_socket();
+        let (said, _) = inside(env, &format!("python3 post.py {} {path} body.json", socket.display()));
+        env.run(["kill", "shell"]).ok();
+        said
+    };
+    let refused = |path: &str, body: &Value| {
+        let said = post(path, body);
+        assert!(said.starts_with("403") && said.contains("from_terminal"), "{path} {body}: {said}");
+    };
+    // Anything but a refusal: there is no agent in this environment.
+    let goes_on = |path: &str, body: &Value| {
+        let said = post(path, body);
+        assert!(said.contains("no_program"), "{path} {body}: {said}");
+    };
+    let body = |file: &str, config: &Value| json!({ "file": file, "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } });
+    let auto = |config: &Value| json!({ "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } });
+    // The files name a command that is not confirmed.
+    refused("/plans", &body(plan, &configured));
+    refused("/auto", &auto(&configured));
+    env.run(["plan", "trust"]).ok();
+    goes_on("/plans", &body(plan, &configured));
+    goes_on("/auto", &auto(&configured));
+    // The request names another one, another program, other rules.
+    for (key, value) in [
+        ("test_command", json!("make evil")),
+        ("lint_command", json!("make evil")),
+        ("claude", json!({ "binary": "/tmp/evil" })),
+        ("sandbox", json!({ "enabled": false })),
+        ("sandbox", json!({ "strict": false })),
+        ("sandbox", json!({ "agents": { "validator": "WRITE" } })),
+    ] {
+        refused("/plans", &body(plan, &with(key, value.clone())));
+        refused("/auto", &auto(&with(key, value)));
+    }
+    let mut notified = body(plan, &configured);
+    notified["notifications"] =
+        json!({ "ntfy_topic": "", "ntfy_url": "", "webhook": "", "command": ["/bin/touch", "evil"] });
+    refused("/plans", &notified);
+    // The plan names one.
+    refused("/plans", &body(gated, &configured));
+    env.run(["plan", "trust", gated]).ok();
+    goes_on("/plans", &body(gated, &configured));
+    // A process outside may, as before: the command line has asked the person there.
+    let answer = env.http().post("/plans", &body(plan, &with("test_command", json!("make mine")))).unwrap();
+    assert_eq!(answer.json()["kind"], "no_program", "{answer:?}");
 }
 
 #[test]

@@ -190,5 +190,5 @@ fn commands_of_a_project_need_a_yes() {
     // And a session cannot confirm.
     let mut command = scene.env.command(["plan", "trust"]);
     let (code, text) = said(&command.env("POSSE_TASK_ID", "t").stdin(Stdio::null()).output().unwrap());
-    assert!(code == 1 && text.contains("a session of a plan cannot confirm"), "{text}");
+    assert!(code == 1 && text.contains("may not confirm commands"), "{text}");
 }

@@ -213,3 +213,42 @@ fn a_run_that_waits_for_its_environment_can_be_stopped() {
     when("it has stopped", || scene.text().contains("status: stopped").then_some(()));
     assert!(!scene.text().contains("attempts") && scene.claude.sessions() == 0, "{}", scene.text());
 }
+
+/// With Git LFS in the user's own configuration, which is where `git lfs install` puts it.
+#[test]
+fn file_in_git_lfs_is_committed_as_its_pointer() {
+    let scene = Scene::new(ONE);
+    let shell = |line: &str| {
+        let output = scene.env.shell(line).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    if !shell("git lfs version").0 {
+        return eprintln!("skipped: there is no git-lfs");
+    }
+    let prepared = shell(
+        "git lfs install --skip-repo && git lfs track '*.bin' && echo old > old.bin && git add -A && git commit -qm lfs",
+    );
+    assert!(prepared.0, "{}", prepared.1);
+    assert!(shell("git show HEAD:old.bin").1.starts_with("version https://git-lfs"), "the control");
+    // What a session enters in the repository is not used: extensions of Git LFS are programs.
+    let outside = scene.env.work().parent().unwrap().join("outside");
+    let payload = outside.join("payload");
+    let ran = || outside.join("RAN").exists();
+    fs::write(&payload, format!("#!/bin/sh\ntouch {}/RAN\ncat\n", outside.display())).unwrap();
+    fs::set_permissions(&payload, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let extension = format!("git config lfs.extension.evil.clean '{} %f'", payload.display());
+    let attack = format!("{extension}; git config lfs.extension.evil.priority 0");
+    scene.claude.play("t", &format!("{attack}\necho new > new.bin\necho changed > old.bin\nreport completed done"));
+    let (code, text) = scene.plan("run", &[]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(scene.git(&["log", "--format=%s", "-1"]), "task t: Write a\n");
+    for (name, content) in [("new.bin", "new\n"), ("old.bin", "changed\n")] {
+        let (_, committed) = shell(&format!("git show HEAD:{name}"));
+        assert!(committed.starts_with("version https://git-lfs.github.com/spec/v1\n"), "{name}: {committed}");
+        assert!(committed.ends_with(&format!("size {}\n", content.len())), "{name}: {committed}");
+        assert_eq!(scene.file(name).as_deref(), Some(content), "the file itself stays");
+        assert_eq!(shell(&format!("git cat-file -p HEAD:{name} | git lfs smudge")).1, content, "its content is kept");
+    }
+    assert!(!ran(), "a program of the session was started");
+    assert!(shell("echo mine > mine.bin && git add mine.bin").0 && ran(), "is no attack");
+}

@@ -344,9 +344,15 @@ fn two_stops_at_once() {
 #[test]
 fn replayed_output_makes_no_events() {
     let env = env();
-    let scenario = "[[turn]]\nsteps = [{ think = \"200ms\" }, { say = \"Done.\" }]";
-    for (provider, look) in [("codex", "codex"), ("claude_code", "claude")] {
-        crate::agents::actor(&env, provider, &format!("look = \"{look}\"\n{scenario}"));
+    for (provider, look, app) in [("codex", "codex", "codex"), ("claude_code", "claude", "claude-code")] {
+        // It reports its state, as the real ones do.
+        let says = |state: &str| format!("{{ osc = \"7501;state={state}:app={app}\" }}");
+        let (working, idle) = (says("working"), says("idle"));
+        // So much that it is replayed in pieces, and the middle of a turn is at the end of one.
+        let much = format!("{{ print = \"{}\" }}", "\\u001b[0m".repeat(40_000));
+        let think = "{ think = \"100ms\" }";
+        let steps = format!("[{working}, {think}, {much}, {think}, {{ say = \"Done.\" }}, {idle}]");
+        crate::agents::actor(&env, provider, &format!("look = \"{look}\"\n[[turn]]\nsteps = {steps}"));
         let launched = env.run(["launch", provider, "--trust", "--json"]).json();
         let id = launched["id"].as_str().unwrap();
         let turn = || {

@@ -164,6 +164,20 @@ fn s_193_a_state_file_is_old_or_new_and_never_half() {
     assert_eq!((kept.current_round, kept.final_status), (2, FinalStatus::Running));
 }
 
+/// An agent puts a link in the place of the directory while the run goes on.
+#[test]
+fn nothing_is_written_where_a_link_leads_out_of_the_project() {
+    let project = Project::new();
+    let outside = tempfile::tempdir().unwrap();
+    let tmp = project.place.path().join(".tmp");
+    fs::remove_dir_all(&tmp).unwrap();
+    symlink(outside.path(), &tmp).unwrap();
+    let error = project.files.prepare().unwrap_err().to_string();
+    assert!(error.contains(".tmp is a link"), "{error}");
+    project.files.mirror(state(1), Wall(0), None);
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn the_state_file_of_a_run_that_is_over_is_in_its_archive() {
     let project = Project::new();

@@ -68,7 +68,7 @@ fn menus() -> Scenario {
         ("/export", "Copy to clipboard"),
         ("/theme", "Choose the text style"),
         ("/model", "Select model"),
-        ("/usage", "Total cost"),
+        ("/usage", "Total duration (API)"),
     ] {
         acts.extend(menu(command, text));
     }

@@ -3,13 +3,9 @@
 use std::path::Path;
 
 use posse_agents::headless::{LEGACY_VARIABLE, Sandbox, Switches, VARIABLE, legacy_warning};
-use posse_core::audit::Hash;
-use posse_core::plan::config::{
-    Config, DEFAULT_FILE, FILE, Format, LEGACY_FILE, Layer, Origin, Resolved, Whose, resolve,
-};
-use posse_core::plan::{PlanProblems, Warning};
+use posse_core::plan::config::{Config, DEFAULT_FILE, FILE, Origin, Resolved};
+use posse_server::plan_config;
 use posse_server::plans::entry::ConfigFile;
-use posse_term::text_file;
 use serde_json::json;
 
 use crate::client;
@@ -55,65 +51,12 @@ impl Loaded {
     }
 }
 
-/// The project's file, as it is written: its name, and what is in it.
-pub(super) struct ProjectFile {
-    pub(super) name: String,
-    pub(super) text: String,
-    format: Format,
-}
-
-impl ProjectFile {
-    /// Ours, else the one of the original orchestrator.
-    pub(super) fn find(project: &Path) -> Result<Option<Self>, Error> {
-        for (name, format) in [(FILE, Format::Toml), (LEGACY_FILE, Format::Yaml)] {
-            let path = project.join(name);
-            match text_file::read(&path) {
-                Ok(text) => return Ok(Some(Self { name: path.display().to_string(), text, format })),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                // One that cannot be read is not one that says nothing.
-                Err(error) => return Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),
-            }
-        }
-        Ok(None)
-    }
-
-    pub(super) fn read(&self) -> Result<(Layer, Vec<Warning>), PlanProblems> {
-        Layer::read(&self.name, &self.text, self.format, Whose::Project)
-    }
-}
-
-/// What holds for plans of this project. A mistake in a file is an error: a default that nobody chose must not be run with.
+/// What holds for plans of this project.
 pub(crate) fn load(project: &Path) -> Result<Loaded, Error> {
-    let wrong = |problems: PlanProblems| Error::Usage(problems.to_string());
-    let found = ProjectFile::find(project)?;
-    let (layer, warnings) = match &found {
-        Some(file) => file.read().map_err(wrong)?,
-        None => (Layer::default(), Vec::new()),
-    };
-    let told = |warning: &Warning| format!("{}:{warning}", found.as_ref().map_or("", |file| &file.name));
-    let warnings = warnings.iter().map(told).collect();
-    let file = match &found {
-        Some(file) => Some(ConfigFile {
-            path: client::absolute(Path::new(&file.name))?,
-            sha256: Hash::of_text(&file.text).to_string(),
-        }),
-        None => None,
-    };
-    Ok(Loaded { resolved: resolve(&user()?, &layer), file, warnings })
-}
-
-/// What the user says about plans, in their own configuration.
-fn user() -> Result<Layer, Error> {
-    // Everything else in the file is looked at here.
+    // Everything else in the user's file is looked at here.
     crate::config::Config::load()?;
-    let path = client::places()?.config.join("config.toml");
-    let text = match text_file::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Layer::default()),
-        Err(error) => return Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),
-    };
-    let read = Layer::read(&path.display().to_string(), &text, Format::Toml, Whose::User);
-    read.map(|(layer, _)| layer).map_err(|problems| Error::Usage(problems.to_string()))
+    let loaded = plan_config::load(&client::places()?, project).map_err(|error| Error::Usage(error.to_string()))?;
+    Ok(Loaded { resolved: loaded.resolved, file: loaded.file, warnings: loaded.warnings })
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {

@@ -211,3 +211,16 @@ fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
     assert!(scene.claude.called("plan", 2).is_some() && scene.file("1-more").is_some(), "{shown}");
     assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()), "{shown}");
 }
+
+/// Agents can write the project's file.
+#[test]
+fn commands_of_a_project_need_a_yes_before_a_backlog_is_worked_on() {
+    let scene = Scene::new(&["1-more"]);
+    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
+    fs::write(scene.env.work().join(".posse/config.toml"), "test_command = 'touch ../test-ran'\n").unwrap();
+    let mut command = scene.env.command(["auto", "--drain"]);
+    let (code, text) = said(&command.env("PATH", scene.claude.path()).stdin(Stdio::null()).output().unwrap());
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("touch ../test-ran") && text.contains("posse plan trust"), "{text}");
+    assert_eq!(scene.claude.sessions(), 0, "nothing was started");
+}

@@ -128,3 +128,25 @@ fn s_169_the_third_terminal_fails_at_the_start() {
     assert_eq!(play.run().code, Some(0));
     play.passed();
 }
+
+/// Agents that worked here before may have put a link there.
+#[test]
+fn links_out_of_the_project_in_the_place_of_files_of_a_run() {
+    for link in [".tmp", STATE, &format!("{STATE}.lock"), ".tmp/agent-responses.lock"] {
+        let play = Play::new("");
+        let outside = play.env.work().parent().unwrap().join("elsewhere");
+        fs::create_dir(&outside).unwrap();
+        let (place, target) = match link {
+            ".tmp" => (play.env.work().join(link), outside.clone()),
+            _ => {
+                fs::create_dir(play.env.work().join(".tmp")).unwrap();
+                (play.env.work().join(link), outside.join("new"))
+            }
+        };
+        std::os::unix::fs::symlink(&target, &place).unwrap();
+        let ran = play.run();
+        assert_eq!(ran.code, Some(1), "{link}: {ran:?}");
+        contains(&ran.stderr, &["is a link, and posse writes only inside of the project"]);
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{link}: something was written there");
+    }
+}
