@@ -14,8 +14,8 @@
 //!   included.
 //! - Codex says that it will ask about a second before it draws; from then on nothing is typed. That it does so for each of
 //!   several questions in a row is assumed.
-//! - Nobody else types meanwhile (assumed): the pump gives a terminal to one writer at a time. A person at a raw tmux client who
-//!   answers a dialog in the very moment of our key cannot be seen; the 200 ms and the announcement cover most of it.
+//! - Nobody else types meanwhile (assumed): the pump gives a terminal to one writer at a time. A person who is
+//!   attached types through the same pump.
 //! - A working agent opens dialogs at any moment. It gets a prompt only where its rules say that it announces them
 //!   (`SubmitRules::while_busy`), and where the caller asks for it; otherwise the prompt is refused.
 //! - No key is repeated on the ground that nothing happened: the program may be stalled with the key still unread. First

@@ -102,7 +102,7 @@ eight_digits!(
     "a run id"
 );
 
-/// The name of a terminal or of a session, as a person typed it. Names become tmux targets and table
+/// The name of a terminal or of a session, as a person typed it. Names become file names, tmux window names and table
 /// cells, so what would be misread there is refused: `.`, `:`, `/`, control characters, and anything
 /// long enough to be a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

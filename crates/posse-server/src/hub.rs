@@ -1,7 +1,7 @@
 //! The one loop that owns what is shared: which terminals there are, what is believed of them, who is told.
 //!
 //! Everything that can make it act is in `Message`. It never waits: not for the database (the store tells when
-//! something is written), not for a backend, not for a pump. What others see is published after it was
+//! something is written), not for the keeper, not for a pump. What others see is published after it was
 //! written down.
 
 pub(crate) mod audit;
@@ -10,7 +10,6 @@ mod keeping;
 mod silence;
 mod stopping;
 mod tidying;
-mod tmux_server;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,20 +28,18 @@ use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::backends::{Routes, Want};
+use crate::keeper::Routes;
 use crate::providers::Providers;
 use crate::pump::{self, Handle};
-use crate::record::{Backend, LogEvent, Record};
+use crate::record::{LogEvent, Record};
 use crate::recording::Recorder;
 use crate::retention;
 use crate::session_files;
 use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
-use crate::tmux_server::TmuxServer;
 use crate::watched_files::{Watch, WatchedFiles};
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
-use tmux_server::Leaving;
 pub(crate) use words::*;
 
 /// How long a family is given to end by itself before it is killed.
@@ -77,11 +74,12 @@ pub(crate) struct Hub {
     newest: Arc<AtomicI64>,
     routes: Routes,
     recorder: Recorder,
-    links: BTreeMap<Backend, Link>,
-    tmux_server: TmuxServer,
-    /// An earlier daemon has left something there.
-    tmux_is_there: bool,
-    leaving_tmux: Option<Leaving>,
+    /// The connection to the keeper; `None` while there is none.
+    link: Option<Link>,
+    /// A connection was asked for and is not there yet.
+    reconnecting: bool,
+    /// Asks for a connection to the keeper.
+    reconnect: mpsc::UnboundedSender<()>,
     /// Why there is no keeper, and none can be started.
     keeper_problem: Option<String>,
     /// Why the keeper that is there does not answer.
@@ -90,7 +88,7 @@ pub(crate) struct Hub {
     terminals: BTreeMap<TerminalId, Entry>,
     /// Input of which something was written down before this daemon began, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
-    /// Who asks for a pump, until there is one: a backend may still be on its way up.
+    /// Who asks for a pump, until there is one: the keeper may still be on its way up.
     finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
     creating: HashMap<TerminalId, Creating>,
     /// Agents that run and are not ready yet, with who waits for them.
@@ -99,16 +97,13 @@ pub(crate) struct Hub {
     files: WatchedFiles,
     /// This program, for what agents call.
     executable: PathBuf,
-    /// To be ended when their backend is connected.
+    /// To be ended when the keeper is connected.
     end_later: Vec<(TerminalId, u32)>,
     deleting: HashMap<TerminalId, Vec<DeleteReply>>,
     stopping: Option<Stopping>,
     done: bool,
     /// Events since things were last tidied up.
     since_tidy: u64,
-    /// Asked of the shell: a connection to a backend. And those asked for that have not answered yet.
-    want: mpsc::UnboundedSender<Want>,
-    wanted: BTreeSet<Backend>,
 }
 
 pub(crate) struct Parts {
@@ -121,9 +116,7 @@ pub(crate) struct Parts {
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    pub(crate) want: mpsc::UnboundedSender<Want>,
-    pub(crate) tmux_server: TmuxServer,
-    pub(crate) tmux_is_there: bool,
+    pub(crate) reconnect: mpsc::UnboundedSender<()>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) files: WatchedFiles,
     pub(crate) executable: PathBuf,
@@ -140,10 +133,9 @@ impl Hub {
             newest: parts.newest,
             routes: parts.routes,
             recorder: parts.recorder,
-            links: BTreeMap::new(),
-            tmux_server: parts.tmux_server,
-            tmux_is_there: parts.tmux_is_there,
-            leaving_tmux: None,
+            link: None,
+            reconnecting: false,
+            reconnect: parts.reconnect,
             keeper_problem: None,
             keeper_silent: None,
             disk_problem: None,
@@ -163,8 +155,6 @@ impl Hub {
             stopping: None,
             done: false,
             since_tidy: 0,
-            want: parts.want,
-            wanted: BTreeSet::new(),
         }
     }
 
@@ -175,21 +165,16 @@ impl Hub {
         // Of those that have ended while nobody was here.
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
         let _ = retention::tidy_files(&self.places.events(), &running);
-        // Also without a terminal that runs: a server of ours may have outlived the last one, and it is ours to end.
-        if self.tmux_is_there || self.running().any(|entry| entry.record.backend == Backend::Tmux) {
-            self.want(Backend::Tmux);
-        }
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),
                 Message::Change(id, offset, change) => self.change(id, offset, change),
-                Message::Backend(backend, news) => self.news(backend, news),
+                Message::Keeper(report) => self.keeper_report(report),
                 Message::AnswerOver(note, then) => self.answer_over(note, then),
                 Message::Stored(event, outcome) => self.stored(event, outcome),
                 Message::FarewellTold => self.farewell_told(),
                 Message::RecordingsGrown => self.tidy_recordings(),
                 Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
-                Message::TmuxServerStored(choice, event, outcome) => self.tmux_server_stored(choice, event, outcome),
             }
             self.answer_finds();
             self.rest_when_all_ended();
@@ -340,8 +325,8 @@ impl Hub {
                 let data = at(json!({ "exit": exit, "text": exit.to_string() }));
                 // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
                 let forget = move || {
-                    if let Some(backend) = known_to {
-                        backend.send(Request::Forget { id });
+                    if let Some(keeper) = known_to {
+                        keeper.send(Request::Forget { id });
                     }
                 };
                 self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);
@@ -371,34 +356,30 @@ impl Hub {
         self.watch_session_file(id);
     }
 
-    // ---- what backends say ----
+    // ---- what the keeper says ----
 
-    /// Asks for a connection to a backend, once.
-    fn want(&mut self, backend: Backend) {
-        if self.wanted.insert(backend) {
-            let _ = self.want.send(match backend {
-                Backend::Embedded => Want::Keeper,
-                Backend::Tmux => Want::Tmux(self.tmux_server.clone()),
-            });
+    /// Asks for a connection to the keeper, once.
+    fn reconnect(&mut self) {
+        if !std::mem::replace(&mut self.reconnecting, true) {
+            let _ = self.reconnect.send(());
         }
     }
 
-    fn news(&mut self, backend: Backend, news: News) {
-        if matches!(news, News::Up(..) | News::Failed(_) | News::Lost(_)) {
-            self.wanted.remove(&backend);
-            self.keeper_silent = self.keeper_silent.take().filter(|_| backend != Backend::Embedded);
+    fn keeper_report(&mut self, report: KeeperReport) {
+        if matches!(report, KeeperReport::Up(..) | KeeperReport::Lost(_)) {
+            self.reconnecting = false;
+            self.keeper_silent = None;
         }
-        match news {
-            News::Up(link, summaries) => self.backend_up(backend, &link, summaries),
-            News::Spawned { id, pid } => self.spawned(id, pid),
-            News::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
-            News::Ended { id, left } => self.backend_ended(backend, id, left),
-            News::Resting => self.rested(backend),
-            News::NotYet(why) => self.not_yet(backend, &why),
-            News::Failed(why) => self.backend_failed(backend, &why),
-            News::Lost(why) => self.backend_lost(backend, &why),
-            News::Untaken(untaken, why) => self.untaken(untaken, KeeperSilent(why)),
-            News::Silent(why) => self.keeper_silence(why),
+        match report {
+            KeeperReport::Up(link, summaries) => self.keeper_up(&link, summaries),
+            KeeperReport::Spawned { id, pid } => self.spawned(id, pid),
+            KeeperReport::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
+            KeeperReport::Ended { id, left } => self.family_ended(id, left),
+            KeeperReport::Resting => self.rested(),
+            KeeperReport::Unreachable(why) => self.keeper_unreachable(&why),
+            KeeperReport::Lost(why) => self.keeper_lost(&why),
+            KeeperReport::Untaken(untaken, why) => self.untaken(untaken, KeeperSilent(why)),
+            KeeperReport::Silent(why) => self.keeper_silence(why),
         }
     }
 
@@ -445,13 +426,12 @@ impl Hub {
                 self.store.write(changes, move |outcome| {
                     let done = match &outcome {
                         Outcome::Written(_) => Ok(()),
-                        Outcome::Refused(why) => Err(SettingError::Store(why.clone())),
+                        Outcome::Refused(why) => Err(SettingError(why.clone())),
                     };
                     let _ = messages.send(Message::Stored(event, outcome));
                     let _ = reply.send(done);
                 });
             }
-            Command::UseTmuxServer(server, reply) => self.use_tmux_server(server, reply),
             Command::Record(on) => {
                 self.recorder.switch(on);
                 for pump in self.routes.handles().into_iter().filter(|_| on) {
@@ -480,11 +460,6 @@ impl Hub {
             entry.follows_file = true;
             session_files::watch(&self.files, &file, pump.clone());
         }
-    }
-
-    /// The connection to where a terminal lives.
-    fn link_of(&self, id: TerminalId) -> Option<&Link> {
-        self.links.get(&self.terminals.get(&id)?.record.backend)
     }
 
     /// The processes that are ours, to tell theirs from those of others.

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn only_a_plain_true_allows_answers_from_terminals() {
         let allowed = |text: &str| Operator::parse(text).is_ok_and(|one| one.permissions.answers_from_terminals);
-        assert!(allowed("backend = 'embedded'\n[permissions]\nanswers_from_terminals = true"));
+        assert!(allowed("[loop]\nmode = 'ask'\n[permissions]\nanswers_from_terminals = true"));
         for text in [
             "",
             "[permissions]\nauto_accept = true",

@@ -23,7 +23,7 @@ use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
 use posse_term::client::Link;
-use posse_term::emulator::{Emulator, HistoryLimit, Reply};
+use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -33,7 +33,6 @@ use text::Before;
 pub(crate) use words::*;
 
 use crate::hub::{Change, Message};
-use crate::record::Backend;
 use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
@@ -43,7 +42,7 @@ use crate::watch::{Item, Start, Tail, Watchers};
 const CHECKPOINTS_PER_RING: u64 = 2;
 /// Output that comes in pieces this large is a flood: it takes long enough that others should not wait for all of it.
 const FLOOD: usize = 8 << 10;
-/// How many inputs of a terminal in tmux are remembered to have arrived.
+/// How many messages of a terminal are remembered to have arrived.
 const KNOWN_INPUTS: usize = 1024;
 /// How long the end of an answer may take to be drawn after the agent has said that it is over: three times the 180 ms
 /// that Claude Code took at most.
@@ -66,9 +65,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     };
     let pump = Pump {
         id,
-        backend: settings.backend,
         known_inputs: settings.known_inputs,
-        unsent: HashMap::new(),
         undelivered: HashMap::new(),
         agent: settings.agent.map(|(provider, profile, said)| {
             let mut agent = Agent::new(provider, profile.as_deref(), said);
@@ -112,10 +109,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
 
 struct Pump {
     id: TerminalId,
-    backend: Backend,
     known_inputs: Vec<KnownInput>,
-    /// Input that waits to be written down.
-    unsent: HashMap<(WriterId, u64), Vec<u8>>,
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
@@ -185,9 +179,7 @@ impl Pump {
                 }
                 Some(Event::KeeperLost) => self.ended(Exit::Lost).await,
                 Some(Event::InputNoted { writer, sequence, written }) => {
-                    if !self.delivery_noted(writer, sequence, written) {
-                        self.input_noted(writer, sequence, written);
-                    }
+                    self.delivery_noted(writer, sequence, written);
                 }
                 Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
@@ -240,39 +232,25 @@ impl Pump {
             KeeperEvent::Checkpoint { offset, blob, .. } => match Emulator::restore(&blob, self.history) {
                 Ok(emulator) => {
                     self.emulator = emulator;
-                    // In the middle of things: what was shown before is not continued by what comes now.
-                    self.watchers.let_go();
-                    if self.tape.is_started() {
-                        self.record_picture();
-                    }
                     self.checkpointed = offset;
                     self.told_title = String::new();
-                    if self.backend == Backend::Tmux {
-                        // It keeps a screen, not a stream: this is all there is to catch up with.
-                        self.caught_up_at = 0;
-                    }
-                    // An agent that has been quiet since prints nothing that would make us look.
-                    self.look();
-                    self.run_waiting();
                 }
                 Err(error) => tracing::warn!(terminal = %self.id, "the screen kept for us cannot be read: {error}"),
             },
             KeeperEvent::Output { offset, bytes, .. } => self.output(offset, bytes),
             KeeperEvent::Resized { offset, size, .. } if offset >= self.emulator.offset() => self.resized(offset, size),
-            KeeperEvent::InputDone { writer, sequence, .. } => self.input_done(writer, sequence, Ok(())),
+            KeeperEvent::InputDone { writer, sequence, .. } => self.answer_all(writer, sequence, Ok(())),
             KeeperEvent::InputRefused { writer, sequence, why, .. } => {
                 let why = match why {
                     InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
                     InputRefusal::Full => InputError::Full,
-                    InputRefusal::Off => InputError::Off,
-                    InputRefusal::Failed => InputError::NotTyped,
                     InputRefusal::Untaken => InputError::KeeperSilent,
                 };
-                self.input_done(writer, sequence, Err(why));
+                self.answer_all(writer, sequence, Err(why));
             }
             KeeperEvent::Spawned { .. } if self.agent.is_none() => self.live(&LifeEvent::Running),
             // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
-            KeeperEvent::Exited { main, .. } if self.backend == Backend::Embedded && self.tail.end() < main => {}
+            KeeperEvent::Exited { main, .. } if self.tail.end() < main => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
         }
@@ -307,9 +285,7 @@ impl Pump {
                 self.record_picture();
             }
             if let Some(link) = &self.link {
-                // tmux answers its programs itself, but for the one question it does not know.
-                let ours = |reply: &Reply| self.backend == Backend::Embedded || reply.bytes.starts_with(b"\x1b]7501;");
-                for reply in heard.replies.into_iter().filter(ours) {
+                for reply in heard.replies {
                     let (id, writer, sequence) = (self.id, WriterId::RESPONDER, reply.at);
                     link.send(Request::Input { id, writer, sequence, bytes: reply.bytes });
                 }
@@ -434,14 +410,14 @@ impl Pump {
         }
     }
 
-    /// Gives the terminal the size that suits everyone who looks at it.
+    /// Gives the terminal the smallest size that a viewer asks for, or its own.
     fn fit_views(&mut self) {
-        let watched = self.watchers.common_view().is_some();
+        let watched = self.watchers.has_views();
         if std::mem::replace(&mut self.told_watched, watched) != watched {
             self.tell_hub(Change::Watched(watched));
         }
         if self.nudge_ends.is_none() {
-            self.request_size(self.watchers.common_view().unwrap_or(self.base_size));
+            self.request_size(self.watchers.wanted_size().unwrap_or(self.base_size));
         }
     }
 
@@ -549,12 +525,7 @@ impl Pump {
         self.last_wanted.iter_mut().for_each(|(_, until)| *until = Instant::now());
         self.tell_last_answer();
         let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
-        let why = match (self.backend, exit) {
-            // What was sent to tmux may have arrived before the end.
-            (Backend::Tmux, _) => InputError::Uncertain,
-            (Backend::Embedded, Exit::Lost) => InputError::Lost,
-            (Backend::Embedded, _) => InputError::Ended,
-        };
+        let why = self.no_reader();
         for ((_, sequence), origins) in std::mem::take(&mut self.inputs) {
             for origin in origins {
                 self.answer(sequence, origin, Err(why));
@@ -563,7 +534,7 @@ impl Pump {
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
-        // The backend's copy of its screen was the only one until the file was there; that of its exit still is.
+        // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
         self.tell_hub(Change::Ended { exit, status: status.map(Box::new), screen_saved, known_to: link });
     }
 

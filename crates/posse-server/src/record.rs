@@ -1,9 +1,6 @@
 //! What the daemon remembers of a terminal: enough to show it, to find it again after a crash, and to say how
 //! it ended. Never the environment it was started with: that may hold secrets.
 
-use std::fmt;
-use std::str::FromStr;
-
 use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId};
 use posse_core::screen::Size;
@@ -17,42 +14,6 @@ pub const COMMAND: &str = "command";
 /// The provider of a terminal that runs the user's shell.
 pub const SHELL: &str = "shell";
 
-/// Where a terminal lives.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Backend {
-    /// Under our own keeper.
-    #[default]
-    Embedded,
-    Tmux,
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Backend::Embedded => "embedded",
-            Backend::Tmux => "tmux",
-        })
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("there is no backend {0:?}; there are embedded and tmux")]
-pub struct UnknownBackend(String);
-
-impl FromStr for Backend {
-    type Err = UnknownBackend;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        match s {
-            "embedded" => Ok(Backend::Embedded),
-            "tmux" => Ok(Backend::Tmux),
-            _ => Err(UnknownBackend(s.to_owned())),
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub id: TerminalId,
@@ -60,8 +21,6 @@ pub struct Record {
     pub session: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
-    #[serde(default)]
-    pub backend: Backend,
     /// What the operator said when an agent was started.
     #[serde(default)]
     pub confirmed: Option<Confirmed>,

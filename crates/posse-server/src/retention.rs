@@ -133,7 +133,6 @@ mod tests {
             provider: "command".into(),
             agent_profile: None,
             confirmed: None,
-            backend: crate::record::Backend::Embedded,
             directory: "/".into(),
             command: vec![],
             size: posse_core::screen::Size::DEFAULT,

@@ -22,9 +22,7 @@ use tokio::sync::oneshot;
 use crate::api::App;
 use crate::driven::Driven;
 use crate::journal::{self, Failed, Journals};
-use crate::record::Backend;
 use crate::store::{self, Kind};
-use crate::tmux_server::TmuxServer;
 use crate::versions;
 use crate::watched_files::WatchedFiles;
 use claim::Claim;
@@ -40,8 +38,6 @@ const RUNS_SEARCHED: usize = 100;
 #[derive(Clone)]
 pub(crate) struct Means {
     pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) backend: Backend,
-    pub(crate) tmux_server: Option<TmuxServer>,
 }
 
 /// What the driver of a run is told by people.

@@ -18,9 +18,9 @@ use crate::anchor::Anchor;
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
-use crate::backends::{Backends, Routes};
 use crate::git;
 use crate::hub::{Command, Hub, Message, Parts};
+use crate::keeper::{KeeperConnector, Routes};
 use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::providers::Providers;
@@ -29,7 +29,7 @@ use crate::runs::Runs;
 use crate::store::{self, StoreError};
 use crate::watched_files::WatchedFiles;
 
-use crate::{hub, pump, tmux_server};
+use crate::{hub, pump};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
 const EVENTS_WAITING: usize = 1024;
@@ -85,7 +85,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
 
     let (messages, queue) = mpsc::unbounded_channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
-    let (want, wanted) = mpsc::unbounded_channel();
+    let (reconnect, reconnects) = mpsc::unbounded_channel();
     let routes = Routes::default();
     let providers = Arc::new(Providers::new(places.providers()));
     let records = found.settings.get(recording::SETTING).is_none_or(|value| value != "off");
@@ -98,9 +98,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     });
     git::guard::keep_in(places.repositories());
     let files = WatchedFiles::start();
-    let backends = Backends { settings, routes: routes.clone(), hub: messages.clone() };
-    let server = found.settings.get(tmux_server::SETTING);
-    let tmux_server = server.and_then(|server| serde_json::from_str(server).ok()).unwrap_or_default();
+    let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
     let hub = Hub::new(Parts {
         places: places.clone(),
         store,
@@ -111,12 +109,10 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         routes: routes.clone(),
         recorder,
         inputs: found.inputs,
-        want,
+        reconnect,
         providers: providers.clone(),
         files: files.clone(),
         executable: executable.clone(),
-        tmux_is_there: backends.tmux_is_there(&tmux_server).await,
-        tmux_server,
     });
     let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
     let app = App {
@@ -139,8 +135,8 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         tracing::error!("cannot listen on {} again: {error}", place.address);
     }
     // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
-    backends.connect_keeper().await?;
-    tokio::spawn(backends.run(wanted));
+    keeper.connect().await?;
+    tokio::spawn(keeper.run(reconnects));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
     tokio::spawn({
         let app = app.clone();
@@ -161,10 +157,6 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     hub.run(queue).await;
     recorder_thread.finish();
     let _ = std::fs::remove_file(&socket);
-    // A tmux server of ours that was let go leaves its socket behind.
-    if std::os::unix::net::UnixStream::connect(places.tmux_socket()).is_err() {
-        let _ = std::fs::remove_file(places.tmux_socket());
-    }
     // Goes if the keeper has left too; whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&places.runtime);
     let _ = stop_serving.send(());

@@ -211,7 +211,6 @@ fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             agent_profile: row.get("agent_profile")?,
             directory: row.get("directory")?,
             command: json(row, "command")?,
-            backend: text(row, "backend")?,
             size: posse_core::screen::Size::clamped(row.get("rows")?, row.get("cols")?),
             created: posse_core::time::Wall(row.get("created")?),
             last_active: posse_core::time::Wall(row.get("last_active")?),

@@ -40,7 +40,10 @@ pub(crate) struct Start {
 
 struct Watcher {
     items: mpsc::Sender<Item>,
-    view: Option<Size>,
+    /// It looks at the terminal through a window.
+    attached: bool,
+    /// The size that it asks the terminal to take.
+    wanted: Option<Size>,
 }
 
 #[derive(Default)]
@@ -53,17 +56,12 @@ impl Watchers {
     pub(crate) fn add(&mut self) -> (u64, mpsc::Receiver<Item>) {
         let (items, receiver) = mpsc::channel(WAITING);
         self.next += 1;
-        self.all.insert(self.next, Watcher { items, view: None });
+        self.all.insert(self.next, Watcher { items, attached: false, wanted: None });
         (self.next, receiver)
     }
 
     pub(crate) fn remove(&mut self, watcher: u64) {
         self.all.remove(&watcher);
-    }
-
-    /// Lets everyone go: they begin anew with a fresh picture.
-    pub(crate) fn let_go(&mut self) {
-        self.all.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -83,16 +81,22 @@ impl Watchers {
         }
     }
 
-    /// This watcher looks at the terminal through a window of this size.
-    pub(crate) fn set_view(&mut self, watcher: u64, view: Size) {
+    /// Records that this watcher looks at the terminal through a window, and the size it asks for.
+    pub(crate) fn set_view(&mut self, watcher: u64, wanted: Option<Size>) {
         if let Some(watcher) = self.all.get_mut(&watcher) {
-            watcher.view = Some(view);
+            watcher.attached = true;
+            watcher.wanted = wanted;
         }
     }
 
-    /// The size at which everyone with a window sees everything.
-    pub(crate) fn common_view(&self) -> Option<Size> {
-        self.all.values().filter_map(|watcher| watcher.view).reduce(Size::smallest)
+    /// Returns whether any watcher looks through a window.
+    pub(crate) fn has_views(&self) -> bool {
+        self.all.values().any(|watcher| watcher.attached)
+    }
+
+    /// Returns the smallest size that a watcher asks for.
+    pub(crate) fn wanted_size(&self) -> Option<Size> {
+        self.all.values().filter_map(|watcher| watcher.wanted).reduce(Size::smallest)
     }
 }
 
@@ -163,16 +167,21 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_window_decides() {
+    fn smallest_size_asked_for_counts_and_other_views_ask_for_none() {
         let mut watchers = Watchers::default();
-        assert_eq!(watchers.common_view(), None);
+        assert_eq!(watchers.wanted_size(), None);
         let (a, _a) = watchers.add();
         let (b, _b) = watchers.add();
-        watchers.set_view(a, Size::clamped(50, 100));
-        assert_eq!(watchers.common_view(), Some(Size::clamped(50, 100)));
-        watchers.set_view(b, Size::clamped(40, 120));
-        assert_eq!(watchers.common_view(), Some(Size::clamped(40, 100)));
+        let (c, _c) = watchers.add();
+        assert!(!watchers.has_views());
+        watchers.set_view(c, None);
+        assert!(watchers.has_views());
+        assert_eq!(watchers.wanted_size(), None);
+        watchers.set_view(a, Some(Size::clamped(50, 100)));
+        assert_eq!(watchers.wanted_size(), Some(Size::clamped(50, 100)));
+        watchers.set_view(b, Some(Size::clamped(40, 120)));
+        assert_eq!(watchers.wanted_size(), Some(Size::clamped(40, 100)));
         watchers.remove(a);
-        assert_eq!(watchers.common_view(), Some(Size::clamped(40, 120)));
+        assert_eq!(watchers.wanted_size(), Some(Size::clamped(40, 120)));
     }
 }

@@ -58,22 +58,28 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
-pub struct Link(Way);
+pub struct Link {
+    requests: mpsc::UnboundedSender<(Option<Stamp>, Request)>,
+    pending: Arc<Pending>,
+    pid: Option<i32>,
+}
 
-#[derive(Clone)]
-enum Way {
-    /// To a backend that takes every request.
-    Plain(mpsc::UnboundedSender<Request>),
-    Keeper {
-        requests: mpsc::UnboundedSender<(Option<Stamp>, Request)>,
-        pending: Arc<Pending>,
-        pid: Option<i32>,
-    },
+/// The requests sent through a link without a keeper, for tests.
+pub struct SentRequests(mpsc::UnboundedReceiver<(Option<Stamp>, Request)>);
+
+impl SentRequests {
+    /// Returns the next request, or `None` when all clones of the link are gone.
+    pub async fn recv(&mut self) -> Option<Request> {
+        self.0.recv().await.map(|(_, request)| request)
+    }
 }
 
 impl Link {
-    pub fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
-        Self(Way::Plain(requests))
+    /// Creates a link without a keeper, for tests.
+    pub fn unconnected() -> (Self, SentRequests) {
+        let (requests, sent) = mpsc::unbounded_channel();
+        let link = Self { requests, pending: Arc::new(Pending::new(PATIENCE)), pid: None };
+        (link, SentRequests(sent))
     }
 
     /// Queues a request. It is lost if the connection is; whoever reads the events learns of that. They also say if the
@@ -89,49 +95,31 @@ impl Link {
         taken
     }
 
-    /// Asks the backend for a sign of life and says whether one came in time. A keeper that is stopped while nobody wants
+    /// Asks the keeper for a sign of life and says whether one came in time. A keeper that is stopped while nobody wants
     /// anything from it is not noticed otherwise.
     pub fn probe(&self) -> oneshot::Receiver<bool> {
         let (reply, alive) = oneshot::channel();
-        match &self.0 {
-            Way::Plain(_) => drop(reply.send(true)),
-            Way::Keeper { requests, pending, .. } => {
-                if let Some(stamp) = pending.add(Untaken::Probe, Some(reply)) {
-                    // Any request is answered if it has a stamp. This one changes nothing.
-                    let _ = requests.send((Some(stamp), Request::List));
-                }
-            }
+        if let Some(stamp) = self.pending.add(Untaken::Probe, Some(reply)) {
+            // Any request is answered if it has a stamp. This one changes nothing.
+            let _ = self.requests.send((Some(stamp), Request::List));
         }
         alive
     }
 
-    /// The keeper's process, if this leads to a keeper.
+    /// The keeper's process, if it is known.
     pub fn keeper(&self) -> Option<i32> {
-        match &self.0 {
-            Way::Plain(_) => None,
-            Way::Keeper { pid, .. } => *pid,
-        }
+        self.pid
     }
 
     fn send_and(&self, request: Request, reply: Option<oneshot::Sender<bool>>) {
-        match &self.0 {
-            Way::Plain(requests) => {
-                let _ = requests.send(request);
-                if let Some(reply) = reply {
-                    let _ = reply.send(true);
-                }
-            }
-            Way::Keeper { requests, pending, .. } => {
-                let stamp = match Untaken::of(&request) {
-                    Some(untaken) => match pending.add(untaken, reply) {
-                        Some(stamp) => Some(stamp),
-                        None => return,
-                    },
-                    None => None,
-                };
-                let _ = requests.send((stamp, request));
-            }
-        }
+        let stamp = match Untaken::of(&request) {
+            Some(untaken) => match self.pending.add(untaken, reply) {
+                Some(stamp) => Some(stamp),
+                None => return,
+            },
+            None => None,
+        };
+        let _ = self.requests.send((stamp, request));
     }
 }
 
@@ -236,7 +224,7 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
     let pending = Arc::new(Pending::new(PATIENCE));
-    let link = Link(Way::Keeper { requests, pending: pending.clone(), pid });
+    let link = Link { requests, pending: pending.clone(), pid };
     let mut events = Events { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
     link.send(Request::Hello { version: wire::VERSION, daemon });
     match in_time(pid, events.next()).await {

@@ -16,5 +16,4 @@ pub mod places;
 pub mod responder;
 pub mod sequence;
 pub mod text_file;
-pub mod tmux;
 pub mod wire;

@@ -150,23 +150,9 @@ impl Places {
         self.home.join("keeper.lock")
     }
 
-    /// The socket of our own tmux server.
-    pub fn tmux_socket(&self) -> PathBuf {
-        self.runtime.join("tmux")
-    }
-
     /// Whether there may be terminals, with a daemon or without.
     pub fn holds_terminals(&self) -> bool {
-        // On a tmux server of the user's there is no socket of ours, but a note for each terminal.
-        let notes = || fs::read_dir(self.tmux_state()).into_iter().flatten().flatten();
         self.keeper_socket().exists()
-            || self.tmux_socket().exists()
-            || notes().any(|note| note.path().extension().is_some_and(|kind| kind == "terminal"))
-    }
-
-    /// What the tmux backend keeps of its programs.
-    pub fn tmux_state(&self) -> PathBuf {
-        self.home.join("tmux")
     }
 
     /// What clients on TCP must know.

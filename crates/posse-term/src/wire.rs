@@ -78,10 +78,6 @@ pub enum InputRefusal {
     NotReading,
     /// The program does not read, and what is already waiting for it has reached the limit.
     Full,
-    /// Somebody has switched off its input. Only in tmux.
-    Off,
-    /// It could not be typed, through no fault of the program. Only in tmux.
-    Failed,
     /// The keeper did not take it in time. Never sent: the daemon's side of the connection finds this out.
     Untaken,
 }
@@ -597,9 +593,7 @@ impl Message for Event {
                     InputRefusal::NoSuchTerminal => 0,
                     InputRefusal::NotReading => 1,
                     InputRefusal::Full => 2,
-                    InputRefusal::Off => 3,
-                    InputRefusal::Failed => 4,
-                    InputRefusal::Untaken => 5,
+                    InputRefusal::Untaken => 3,
                 };
                 out.id(*id).u64(writer.0).u64(*sequence).u8(why);
                 9
@@ -677,9 +671,7 @@ impl Message for Event {
                     0 => InputRefusal::NoSuchTerminal,
                     1 => InputRefusal::NotReading,
                     2 => InputRefusal::Full,
-                    3 => InputRefusal::Off,
-                    4 => InputRefusal::Failed,
-                    5 => InputRefusal::Untaken,
+                    3 => InputRefusal::Untaken,
                     _ => return None,
                 };
                 Event::InputRefused { id, writer, sequence, why }

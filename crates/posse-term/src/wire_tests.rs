@@ -93,8 +93,6 @@ fn event() -> impl Strategy<Value = Event> {
         Just(InputRefusal::NoSuchTerminal),
         Just(InputRefusal::NotReading),
         Just(InputRefusal::Full),
-        Just(InputRefusal::Off),
-        Just(InputRefusal::Failed),
         Just(InputRefusal::Untaken)
     ];
     prop_oneof![

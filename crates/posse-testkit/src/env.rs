@@ -91,9 +91,6 @@ impl TestEnv {
         command.current_dir(self.work()).env_clear();
         command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.places.home);
         command.env("TZ", "UTC").env("LANG", "C.UTF-8");
-        if on_tmux() {
-            command.env("POSSE_BACKEND", "tmux");
-        }
     }
 
     #[track_caller]
@@ -166,11 +163,6 @@ impl Drop for TestEnv {
             panic!("`posse stop --all` left processes behind: {left:#?}\nits log, newest first: {end:#?}");
         }
     }
-}
-
-/// Whether this run of the tests is the one over tmux.
-pub fn on_tmux() -> bool {
-    std::env::var("POSSE_TEST_BACKEND").is_ok_and(|backend| backend == "tmux")
 }
 
 pub fn kill(pid: u32) {

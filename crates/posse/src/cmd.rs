@@ -27,9 +27,9 @@ mod runs;
 mod send;
 mod serve;
 mod session;
-mod shim;
 mod show;
 mod stop;
+mod tmux;
 mod wait;
 
 #[cfg(test)]
@@ -87,6 +87,7 @@ enum Command {
     Send(send::Args),
     Output(output::Args),
     Attach(attach::Args),
+    Tmux(tmux::Args),
     Wait(wait::Args),
     Approve(answer::Approve),
     Deny(answer::Deny),
@@ -105,8 +106,6 @@ enum Command {
     Completions(completions::Args),
     #[command(hide = true)]
     Keep(keep::Args),
-    #[command(hide = true)]
-    Shim(shim::Args),
     #[command(hide = true)]
     Session(session::Args),
     #[command(hide = true)]
@@ -130,6 +129,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Send(args) => on_runtime(send::run(args, ui)),
         Command::Output(args) => on_runtime(output::run(args, ui)),
         Command::Attach(args) => on_runtime(attach::run(args, ui)),
+        Command::Tmux(args) => on_runtime(tmux::run(args, ui)),
         Command::Wait(args) => on_runtime(wait::run(args, ui)),
         Command::Approve(args) => on_runtime(answer::approve(args, ui)),
         Command::Deny(args) => on_runtime(answer::deny(args, ui)),
@@ -145,7 +145,6 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),
         Command::Keep(args) => keep::run(&args),
-        Command::Shim(args) => shim::run(&args),
         Command::Profile(args) => profile::run(&args, ui),
         Command::Provider(args) => provider::run(&args, ui),
         Command::Session(args) => session::run(&args),

@@ -9,7 +9,6 @@ use posse_agents::launch::Mode;
 use posse_core::nearest::nearest;
 use posse_core::rounds::config::{Notifications, UserDefaults};
 use posse_server::anchor::AnchorRule;
-use posse_server::record::Backend;
 use posse_term::places::Places;
 use posse_term::text_file;
 use serde::Deserialize;
@@ -32,10 +31,6 @@ pub(crate) fn commented_out() -> String {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where terminals live: `embedded` or `tmux`.
-    pub(crate) backend: Option<Backend>,
-    /// Which tmux server they live on: `private`, `default` or a name.
-    pub(crate) tmux_server: Option<String>,
     #[serde(default)]
     permissions: Permissions,
     #[serde(default)]
@@ -128,11 +123,8 @@ mod tests {
 
     #[test]
     fn everything_can_be_written_down() {
-        let config = Config::parse("backend = 'tmux'\ntmux_server = 'default'").unwrap();
-        let expected =
-            Config { backend: Some(Backend::Tmux), tmux_server: Some("default".into()), ..Config::default() };
-        assert_eq!(config, expected);
-        assert_eq!(config.for_runs(), UserDefaults::default(), "what is not written there is not said");
+        let empty = Config::parse("").unwrap();
+        assert_eq!(empty.for_runs(), UserDefaults::default(), "what is not written there is not said");
 
         let text = "
             [permissions]
@@ -167,7 +159,7 @@ mod tests {
         assert_eq!(Config::parse(&text).unwrap().for_runs().notifications, Some(Notifications::default()));
         let without = Config { notifications: None, _plans: None, ..Config::parse(&text).unwrap() };
         assert_eq!(without, Config::default());
-        assert!(text.contains("\n# backend = \"embedded\"\n") && text.contains("\n[loop]\n"), "{text}");
+        assert!(text.contains("\n# auto_accept = false\n") && text.contains("\n[loop]\n"), "{text}");
     }
 
     #[test]
@@ -183,10 +175,7 @@ mod tests {
     #[test]
     fn a_misspelt_key_is_an_error() {
         for (text, words) in [
-            ("backned = 'tmux'", "`backned`, expected one of"),
-            ("backned = 'tmux'", "did you mean `backend`?"),
-            ("backend = 'tmxu'", "did you mean `tmux`?"),
-            ("backend = 'screen'", "unknown variant `screen`"),
+            ("[permision]", "`permision`, expected one of"),
             ("[permision]", "did you mean `permissions`?"),
             ("[permissions]\nautoaccept = true", "line 2"),
             ("[permissions]\nautoaccept = true", "did you mean `auto_accept`?"),

@@ -76,6 +76,8 @@ pub(crate) enum Error {
     Lost(String),
     #[error("the daemon answered something this posse does not understand: {0}")]
     Nonsense(String),
+    #[error("tmux is not installed, or not in PATH")]
+    NoTmux,
     #[error("the daemon was stopped")]
     Stopped,
     #[error("the window was closed")]
@@ -103,7 +105,7 @@ impl Error {
             Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
             Error::Running { .. } => Exit::Locked,
             Error::Refused(problem) => match problem.kind.as_str() {
-                "no_program" | "no_tmux" => Exit::Missing,
+                "no_program" => Exit::Missing,
                 "invalid_plan" => Exit::Invalid,
                 "locked" => Exit::Locked,
                 "bad_id" | "bad_name" | "bad_size" | "malformed" | "invalid" | "no_directory" | "no_file"
@@ -111,6 +113,7 @@ impl Error {
                 _ => Exit::Failed,
             },
             Error::Serve(ServeError::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,
+            Error::NoTmux => Exit::Missing,
             Error::Nonsense(_) => Exit::Bug,
             Error::HungUp => Exit::HungUp,
             Error::Interrupted => Exit::Interrupted,
@@ -127,6 +130,10 @@ impl Error {
             Error::Refused(problem) => problem.hint.clone(),
             Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
             Error::Ambiguous { .. } => Some("give more of the id".into()),
+            Error::NoTmux => Some(
+                "install the package `tmux` of your system; without it, `posse attach` shows a terminal in this window"
+                    .into(),
+            ),
             Error::Database { .. } => Some(
                 "`posse doctor --repair` sets it aside and goes on with a new one; terminals go on meanwhile, and \
                  `posse stop --all` ends them"
@@ -154,6 +161,7 @@ impl Error {
             Error::Lock(_) => "locked",
             Error::Lost(_) => "lost_connection",
             Error::Nonsense(_) => "nonsense",
+            Error::NoTmux => "no_tmux",
             Error::Stopped => "stopped",
             Error::HungUp => "hung_up",
             Error::Interrupted => "interrupted",

@@ -89,7 +89,7 @@ pub(super) async fn begin(
         conventions: body.conventions,
         notifications: body.notifications,
     };
-    let view = app.autos.begin(&app, wanted, means(body.means)?).await?;
+    let view = app.autos.begin(&app, wanted, means(body.means)).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn go_on(
     Run(id): Run,
     Params(body): Params<types::MeansIn>,
 ) -> Answer<AutoView> {
-    Ok(Json(app.autos.go_on(&app, id, means(body)?).await?))
+    Ok(Json(app.autos.go_on(&app, id, means(body)).await?))
 }
 
 /// Stop a pipeline; the next one goes on where it was

@@ -168,10 +168,7 @@ impl From<RunError> for ApiError {
 
 impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
-        match error {
-            CreateError::Setting(error) => error.into(),
-            error => ApiError::Create(CreateErrorBox(error)),
-        }
+        ApiError::Create(CreateErrorBox(error))
     }
 }
 
@@ -285,7 +282,6 @@ impl ApiError {
                     (S::INSUFFICIENT_STORAGE, "disk", Some("free some space; nothing was started"))
                 }
                 CreateError::KeeperSilent(_) => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
-                CreateError::NoTmux(_) => (S::BAD_REQUEST, "no_tmux", None),
                 CreateError::Ended => (S::CONFLICT, "ended", None),
                 CreateError::Agent(_) => (S::BAD_REQUEST, "invalid", None),
                 CreateError::NotInstalled { install, .. } => (S::BAD_REQUEST, "no_program", Some(install)),
@@ -294,16 +290,11 @@ impl ApiError {
                     "start_failed",
                     Some("`posse ls` has it; `posse output` shows what it said"),
                 ),
-                CreateError::Setting(_) => (S::CONFLICT, "setting", None),
                 CreateError::NoKeeper(_) => (S::SERVICE_UNAVAILABLE, "no_keeper", Some("try again in a moment")),
             },
             Self::Input(InputErrorBox(error)) => match error {
                 InputError::Ended => (S::CONFLICT, "ended", Some("`posse output` shows what it printed last")),
                 InputError::Full => (S::CONFLICT, "not_reading", Some("look at it with `posse attach`")),
-                InputError::Off => {
-                    (S::CONFLICT, "not_reading", Some("`tmux select-pane -e -t PANE` switches it on again"))
-                }
-                InputError::NotTyped => (S::INTERNAL_SERVER_ERROR, "not_typed", Some("try again")),
                 InputError::Lost => (S::CONFLICT, "lost", None),
                 InputError::KeeperSilent => (S::SERVICE_UNAVAILABLE, "keeper_silent", Some(KEEPER_SILENT)),
                 InputError::Uncertain => {
@@ -389,15 +380,9 @@ impl ApiError {
             }
             Self::FromTerminal(_) => (S::FORBIDDEN, "from_terminal", Some(OUTSIDE)),
             Self::ForeignHook(_) => (S::FORBIDDEN, "foreign_hook", None),
-            Self::Setting(SettingErrorBox(error)) | Self::NotRemembered(SettingErrorBox(error)) => match error {
-                SettingError::Store(_) => (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again")),
-                SettingError::TmuxInUse { .. } => (
-                    S::CONFLICT,
-                    "tmux_server_in_use",
-                    Some("end them first with `posse kill`, or leave out --tmux-server and POSSE_TMUX_SERVER"),
-                ),
-                SettingError::TmuxBusy => (S::CONFLICT, "tmux_server_busy", Some("try again in a moment")),
-            },
+            Self::Setting(_) | Self::NotRemembered(_) => {
+                (S::INSUFFICIENT_STORAGE, "disk", Some("free some space and say it again"))
+            }
             Self::Listen(..) => (S::CONFLICT, "listen", Some("choose another port with --listen 127.0.0.1:PORT")),
         }
     }

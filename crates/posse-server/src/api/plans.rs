@@ -75,7 +75,7 @@ pub(super) async fn begin(
         item: None,
         asked: body.asked.map_or_else(crate::now, |asked| Wall(asked.as_millisecond())),
     };
-    let view = app.plans.begin(&app, wanted, means(body.means)?).await?;
+    let view = app.plans.begin(&app, wanted, means(body.means)).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 

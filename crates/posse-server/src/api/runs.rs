@@ -17,7 +17,6 @@ use super::types::{self, Success};
 use super::{ApiError, App, terminals};
 use crate::runs::view::RunView;
 use crate::runs::{Means, RunError, RunFiles};
-use crate::tmux_server::TmuxServer;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -76,7 +75,7 @@ pub(super) async fn create(
         config_hash: body.config_hash,
         imported,
     };
-    let means = means(body.means)?;
+    let means = means(body.means);
     let view = surely(async move { app.runs.create(&app, spec, means).await }).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
@@ -112,13 +111,8 @@ async fn surely(doing: impl Future<Output = Result<RunView, RunError>> + Send + 
     Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
 }
 
-pub(super) fn means(body: types::MeansIn) -> Result<Means, ApiError> {
-    let tmux_server = body.tmux_server.map(TmuxServer::checked).transpose();
-    Ok(Means {
-        environment: body.environment,
-        backend: body.backend.unwrap_or_default(),
-        tmux_server: tmux_server.map_err(|error| ApiError::Invalid(error.to_string()))?,
-    })
+pub(super) fn means(body: types::MeansIn) -> Means {
+    Means { environment: body.environment }
 }
 
 /// Show a run
@@ -155,8 +149,8 @@ pub(super) async fn resume(
     if body.auto_accept == Some(true) {
         requester.may(&app, "have a run accept permissions")?;
     }
-    let types::ResumeIn { environment, backend, tmux_server, patient, auto_accept } = body;
-    let means = means(types::MeansIn { environment, backend, tmux_server })?;
+    let types::ResumeIn { environment, patient, auto_accept } = body;
+    let means = Means { environment };
     let caller = Caller { hurry: !patient, auto_accept };
     Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
 }

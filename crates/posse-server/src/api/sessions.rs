@@ -117,8 +117,6 @@ async fn start(
         None => defaults.directory,
     };
     let creation = Creation {
-        backend: body.backend.unwrap_or_default(),
-        tmux_server: None,
         what,
         agent_profile: body.agent_profile,
         name: None,

@@ -15,10 +15,6 @@ pub(super) async fn change(
     Params(body): Params<types::Settings>,
 ) -> Result<Json<types::Success>, ApiError> {
     requester.may(&app, "change settings of the daemon")?;
-    if let Some(server) = body.tmux_server {
-        let server = server.checked().map_err(|error| ApiError::Invalid(error.to_string()))?;
-        app.ask(|reply| Command::UseTmuxServer(server, reply)).await??;
-    }
     if let Some(on) = body.recordings {
         let value = (!on).then(|| "off".to_owned());
         app.ask(|reply| Command::Set { name: recording::SETTING, value, reply }).await??;

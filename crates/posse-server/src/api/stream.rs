@@ -44,7 +44,7 @@ pub(super) async fn stream(
         // One of those who may be connected at once, until the end.
         let _seat = seat;
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
-        let mut conversation = Conversation { socket, pump, writer, requester, app, view: None };
+        let mut conversation = Conversation { socket, pump, writer, requester, app, attached: false, wanted: None };
         let through_a_door = async {
             match closed {
                 Some(Extension(closed)) => closed.wait().await,
@@ -69,8 +69,10 @@ struct Conversation {
     writer: WriterId,
     requester: Requester,
     app: App,
-    /// The window the follower looks through, if it said so.
-    view: Option<Size>,
+    /// The follower looks through a window.
+    attached: bool,
+    /// The size that the follower asks for.
+    wanted: Option<Size>,
 }
 
 enum End {
@@ -85,8 +87,8 @@ impl Conversation {
             let start = self.pump.ask(|reply| Command::Watch { from, reply }).await;
             // Deleted meanwhile.
             let Some(mut start) = start else { return Some(close_code::AWAY) };
-            if let Some(size) = self.view {
-                self.pump.send(Event::Command(Command::View { watcher: start.watcher, size }));
+            if self.attached {
+                self.pump.send(Event::Command(Command::View { watcher: start.watcher, size: self.wanted }));
             }
             let end = self.follow(&mut start).await;
             self.pump.send(Event::Command(Command::Unwatch(start.watcher)));
@@ -143,7 +145,8 @@ impl Conversation {
             }
             Message::Text(words) => match serde_json::from_str(words) {
                 Ok(StreamRequest::View { size }) => {
-                    self.view = Some(size);
+                    self.attached = true;
+                    self.wanted = size;
                     self.pump.send(Event::Command(Command::View { watcher, size }));
                     None
                 }

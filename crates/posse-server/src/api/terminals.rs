@@ -23,7 +23,6 @@ use super::{ApiError, App};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
 use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
 use crate::record::{COMMAND, LogEvent, SHELL};
-use crate::tmux_server::TmuxServer;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
@@ -34,7 +33,7 @@ pub(crate) const RING: u32 = 1 << 20;
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Lines of `tail` when nobody says how many.
 const TAIL_LINES: usize = 5;
-/// How long whoever asks waits for the keeper or tmux, which a daemon that has just begun may still be looking for.
+/// How long a request waits for the keeper, which a daemon that has just started may still be looking for.
 const FINDING: Duration = Duration::from_secs(20);
 /// How long a terminal may take to catch up with what its program has printed. The longest ring takes a second or two.
 const CATCHING_UP: Duration = Duration::from_secs(8);
@@ -112,12 +111,6 @@ pub(super) async fn create(
         }
     };
     let creation = Creation {
-        backend: body.backend.unwrap_or_default(),
-        tmux_server: body
-            .tmux_server
-            .map(TmuxServer::checked)
-            .transpose()
-            .map_err(|error| ApiError::Invalid(error.to_string()))?,
         what,
         agent_profile,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,

@@ -25,8 +25,6 @@ pub use runs::{JournalQuery, JournalView, MeansIn, PromptView, ResumeIn, RunIn, 
 
 use super::params::lenient;
 use crate::hub::View;
-use crate::record::Backend;
-use crate::tmux_server::TmuxServer;
 
 /// One terminal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -39,7 +37,6 @@ pub struct Terminal {
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
-    pub backend: Backend,
     /// What the agent may do without asking; null for what is no agent.
     #[schema(value_type = Option<ModeWord>)]
     pub mode: Option<Mode>,
@@ -98,7 +95,6 @@ impl From<View> for Terminal {
             session_name: record.session,
             provider: record.provider,
             agent_profile: record.agent_profile,
-            backend: record.backend,
             mode: record.confirmed.map(|confirmed| confirmed.mode),
             status: StatusView::from(&record.status),
             title,
@@ -144,11 +140,6 @@ pub struct Create {
     pub command: Vec<String>,
     pub name: Option<String>,
     pub session_name: Option<String>,
-    /// Where it lives; embedded unless given.
-    pub backend: Option<Backend>,
-    /// The tmux server terminals in tmux live on from now on; refused while some live on another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tmux_server: Option<TmuxServer>,
     /// Absolute.
     pub working_directory: String,
     /// All of it: nothing is taken from the daemon's own.
@@ -253,8 +244,6 @@ pub struct CreateIn {
     pub provider: String,
     pub agent_profile: Option<String>,
     pub session_name: Option<String>,
-    /// Where it lives; embedded unless given.
-    pub backend: Option<Backend>,
     /// Where the server was told to listen, unless given.
     pub working_directory: Option<String>,
     /// What the agent may do without asking; `ask` unless given.
@@ -421,8 +410,6 @@ pub struct Listening {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where terminals in tmux live.
-    pub tmux_server: Option<TmuxServer>,
     /// Whether what terminals print is recorded.
     pub recordings: Option<bool>,
 }
@@ -691,8 +678,12 @@ pub enum StreamMessage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamRequest {
-    /// The window the terminal is looked at through. Among all who say so the smallest decides.
-    View { size: Size },
+    /// A viewer is attached. With a size it asks the terminal to take that size; the smallest size asked for counts. Without
+    /// one the terminal keeps its size.
+    View {
+        #[serde(default)]
+        size: Option<Size>,
+    },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

@@ -13,11 +13,11 @@ use posse_term::wire::{Program, Request, SpawnRefusal, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, tmux_server, view};
+use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, view};
 use crate::environment;
 use crate::event_files;
 use crate::pump::Beginning;
-use crate::record::{Backend, LogEvent, Record};
+use crate::record::{LogEvent, Record};
 use crate::store::{self, Outcome};
 
 /// A terminal whose record is being written, or whose program is being started.
@@ -60,7 +60,7 @@ impl Hub {
         if self.stopping.is_some() {
             return; // Dropping `reply` says so.
         }
-        if let (Some(why), Backend::Embedded) = (&self.keeper_problem, creation.backend) {
+        if let Some(why) = &self.keeper_problem {
             let _ = reply.send(Err(CreateError::NoKeeper(why.clone())));
             return;
         }
@@ -74,11 +74,6 @@ impl Hub {
             Ok(session) => session,
             Err(error) => return drop(reply.send(Err(error))),
         };
-        if let (Some(server), Backend::Tmux) = (creation.tmux_server, creation.backend)
-            && let Err(error) = self.move_to(server)
-        {
-            return drop(reply.send(Err(error.into())));
-        }
         let id = loop {
             let id = TerminalId::from_random(crate::random() as u32);
             if !self.terminals.contains_key(&id) {
@@ -97,7 +92,6 @@ impl Hub {
             id,
             name,
             session,
-            backend: creation.backend,
             confirmed: planned.confirmed,
             provider: planned.provider,
             agent_profile: creation.agent_profile,
@@ -123,11 +117,7 @@ impl Hub {
             Some(id),
             json!({ "name": record.name, "session": record.session, "command": record.command }),
         );
-        let mut changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
-        if record.backend == Backend::Tmux {
-            // A daemon after this one must look for it on the right server.
-            changes.push(tmux_server::setting(&self.tmux_server));
-        }
+        let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
         self.terminals.insert(id, Entry::new(record));
         let (reply, at_once, install) = (Some(reply), creation.at_once, planned.install);
         self.creating.insert(id, Creating { program, reply, at_once, stored: false, install });
@@ -213,7 +203,6 @@ impl Hub {
             }
             return;
         }
-        let backend = self.terminals.get(&id).map_or(Backend::Embedded, |entry| entry.record.backend);
         if self.stopping.is_some() {
             self.stored(event, outcome);
             return self.spawn_failed(id, CreateError::Ended);
@@ -223,10 +212,9 @@ impl Hub {
             if creating.at_once {
                 creating.answer(Ok(view(entry)));
             }
-            match self.links.get(&backend) {
+            match &self.link {
                 Some(link) => link.send(Request::Spawn { id, program: creating.program.clone() }),
-                // tmux is started with the first terminal that wants it; a keeper that went away comes back.
-                None => self.want(backend),
+                None => self.reconnect(),
             }
         }
         self.stored(event, outcome);
@@ -234,7 +222,7 @@ impl Hub {
 
     pub(super) fn spawned(&mut self, id: TerminalId, pid: u32) {
         let Some(mut creating) = self.creating.remove(&id) else { return };
-        let Some(link) = self.link_of(id).cloned() else { return };
+        let Some(link) = self.link.clone() else { return };
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.pid = Some(pid);
         // Of a program that is no agent this is all that will be known.

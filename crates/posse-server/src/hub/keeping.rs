@@ -10,29 +10,26 @@ use posse_term::wire::{Request, Summary, Wiring};
 use serde_json::json;
 
 use super::{Change, CreateError, DeleteReply, Deleted, Entry, GRACE_MS, Hub};
-use crate::backends::Want;
 use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
-use crate::record::{Backend, Record};
+use crate::record::Record;
 use crate::store;
 use crate::watch::TAIL;
 
 impl Hub {
-    /// Takes over what a backend holds, and settles what it does not.
-    pub(super) fn backend_up(&mut self, backend: Backend, link: &Link, summaries: Vec<Summary>) {
-        if self.links.insert(backend, link.clone()).is_some() {
-            tracing::error!("a second connection to the {backend} backend");
+    /// Takes over the terminals that the keeper holds, and marks those it does not hold as lost.
+    pub(super) fn keeper_up(&mut self, link: &Link, summaries: Vec<Summary>) {
+        if self.link.replace(link.clone()).is_some() {
+            tracing::error!("a second connection to the keeper");
         }
-        if backend == Backend::Embedded {
-            self.keeper_problem = None;
-        }
+        self.keeper_problem = None;
         let held: Vec<TerminalId> = summaries.iter().map(|summary| summary.id).collect();
         for summary in summaries {
             self.adopt(link, &summary);
         }
-        for id in self.running_on(backend) {
+        for id in self.running_ids() {
             if let Some(creating) = self.creating.get(&id) {
-                // Waited for this backend.
+                // It waited for this connection.
                 if creating.stored {
                     link.send(Request::Spawn { id, program: creating.program.clone() });
                 }
@@ -40,29 +37,22 @@ impl Hub {
                 self.lost(id);
             }
         }
-        self.end_those_that_waited();
+        for (id, grace_ms) in std::mem::take(&mut self.end_later) {
+            self.end(id, grace_ms);
+        }
         if self.stopping.as_ref().is_some_and(|stopping| stopping.told) {
             link.send(Request::Rest);
         }
     }
 
-    fn end_those_that_waited(&mut self) {
-        for (id, grace_ms) in std::mem::take(&mut self.end_later) {
-            self.end(id, grace_ms);
-        }
+    fn running_ids(&self) -> Vec<TerminalId> {
+        self.running().map(|entry| entry.record.id).collect()
     }
 
-    fn running_on(&self, backend: Backend) -> Vec<TerminalId> {
-        self.running()
-            .map(|entry| &entry.record)
-            .filter(|record| record.backend == backend)
-            .map(|record| record.id)
-            .collect()
-    }
-
-    /// Its backend went away, with the machine or without. Whatever of it still runs, nobody can see: it is ended.
+    /// Handles a terminal whose keeper is gone. Processes of it that still run cannot be reached by anyone, so a keeper, if
+    /// there is one, ends them.
     fn lost(&mut self, id: TerminalId) {
-        if let Some(keeper) = self.links.get(&Backend::Embedded) {
+        if let Some(keeper) = &self.link {
             keeper.send(Request::End { id, grace_ms: GRACE_MS });
         }
         let Some(entry) = self.terminals.get_mut(&id) else { return };
@@ -77,53 +67,21 @@ impl Hub {
         }
     }
 
-    /// A backend is out of reach for now. It is tried again as long as terminals may be well there: nobody ends them for our
-    /// want of a connection. Who wants something of it now is told.
-    pub(super) fn not_yet(&mut self, backend: Backend, why: &str) {
-        let (asked_for, held): (Vec<_>, Vec<_>) =
-            self.running_on(backend).into_iter().partition(|id| self.creating.contains_key(id));
-        if backend == Backend::Tmux && held.is_empty() {
-            self.wanted.remove(&backend);
-            return self.backend_failed(backend, why);
-        }
-        for id in asked_for {
-            self.spawn_failed(id, unavailable(backend, why));
-        }
-        if backend == Backend::Tmux {
-            tracing::error!("tmux cannot be reached: {why}");
-            let _ = self.want.send(Want::TmuxAgain(self.tmux_server.clone()));
-        }
-        if backend == Backend::Embedded {
-            self.keeper_problem = Some(why.to_owned());
-        }
-        let here = |id: &TerminalId| self.terminals.get(id).is_none_or(|entry| entry.record.backend == backend);
-        let (ended, later) = std::mem::take(&mut self.end_later).into_iter().partition(|(id, _)| here(id));
-        self.end_later = later;
-        // Not by whom it should be; but the keeper, if there is one, finds what is left of them.
-        let ended: Vec<(TerminalId, u32)> = ended;
-        for (id, _) in ended {
-            let runs = self.terminals.get(&id).is_some_and(|entry| entry.record.exit.is_none());
-            if runs {
-                self.lost(id);
-            }
-            // Of those that run the keeper says when they have ended.
-            if !runs || !self.links.contains_key(&Backend::Embedded) {
-                self.backend_ended(backend, id, 0);
-            }
-        }
-        self.rested(backend);
-    }
-
-    pub(super) fn backend_failed(&mut self, backend: Backend, why: &str) {
-        for id in self.running_on(backend) {
+    /// No keeper answers for now, and none could be started. Requests that wait for one fail.
+    pub(super) fn keeper_unreachable(&mut self, why: &str) {
+        for id in self.running_ids() {
             if self.creating.contains_key(&id) {
-                self.spawn_failed(id, unavailable(backend, why));
-            } else {
-                self.lost(id);
+                self.spawn_failed(id, CreateError::NoKeeper(why.to_owned()));
             }
         }
-        self.end_those_that_waited();
-        self.rested(backend);
+        self.keeper_problem = Some(why.to_owned());
+        for (id, _) in std::mem::take(&mut self.end_later) {
+            if self.terminals.get(&id).is_some_and(|entry| entry.record.exit.is_none()) {
+                self.lost(id);
+            }
+            self.family_ended(id, 0);
+        }
+        self.rested();
     }
 
     pub(super) fn adopt(&mut self, link: &Link, summary: &Summary) {
@@ -178,7 +136,6 @@ impl Hub {
         let writing = writing.cloned();
         let settings = pump::Settings {
             id,
-            backend: entry.record.backend,
             known_inputs: self.inputs.remove(&id).unwrap_or_default(),
             size: entry.record.size,
             status: entry.record.status.clone(),
@@ -234,37 +191,30 @@ impl Hub {
         self.terminals.get(&id)?.pump.clone()
     }
 
-    pub(super) fn backend_lost(&mut self, backend: Backend, why: &str) {
-        if backend == Backend::Tmux && self.leaving_tmux.is_some() {
-            self.rested(backend);
-            return self.left_tmux();
-        }
-        self.links.remove(&backend);
+    pub(super) fn keeper_lost(&mut self, why: &str) {
+        self.link = None;
         if self.stopping.as_ref().is_some_and(|stopping| stopping.resting) {
-            return self.rested(backend); // It was told that it may.
+            return self.rested(); // It was told that it may.
         }
-        tracing::error!("the {backend} backend is gone: {why}");
-        self.emit("backend_lost", None, json!({ "backend": backend, "reason": why }), vec![]);
-        for id in self.running_on(backend) {
+        tracing::error!("the keeper is gone: {why}");
+        self.emit("keeper_lost", None, json!({ "reason": why }), vec![]);
+        for id in self.running_ids() {
             if self.creating.contains_key(&id) {
                 self.spawn_failed(id, CreateError::NoKeeper(why.to_owned()));
             } else {
                 self.lost(id);
             }
         }
-        let here = |id: &&TerminalId| self.terminals.get(*id).is_some_and(|entry| entry.record.backend == backend);
-        let deleting: Vec<TerminalId> = self.deleting.keys().filter(here).copied().collect();
+        let deleting: Vec<TerminalId> = self.deleting.keys().copied().collect();
         for id in deleting {
-            self.backend_ended(backend, id, 0);
+            self.family_ended(id, 0);
         }
-        if backend == Backend::Embedded && self.stopping.is_none() {
-            self.want(Backend::Embedded);
+        match &mut self.stopping {
+            // No keeper is left to report that they have ended.
+            Some(stopping) => stopping.ending.clear(),
+            None => self.reconnect(),
         }
-        if let (Some(stopping), Backend::Embedded) = (&mut self.stopping, backend) {
-            // Nobody is left to say that they have ended.
-            stopping.ending.clear();
-        }
-        self.rested(backend);
+        self.rested();
     }
 
     pub(super) fn delete(&mut self, id: TerminalId, grace_ms: u32, reply: DeleteReply) {
@@ -278,28 +228,20 @@ impl Hub {
 
     /// Ends a terminal, with all that belongs to it.
     pub(super) fn end(&mut self, id: TerminalId, grace_ms: u32) {
-        let on_its_way = |hub: &Self| hub.terminals.get(&id).is_some_and(|e| hub.wanted.contains(&e.record.backend));
-        match self.link_of(id) {
+        match &self.link {
             Some(link) => link.send(Request::End { id, grace_ms }),
-            None if on_its_way(self) => self.end_later.push((id, grace_ms)),
-            None => self.backend_ended(Backend::Tmux, id, 0),
+            None if self.reconnecting => self.end_later.push((id, grace_ms)),
+            None => self.family_ended(id, 0),
         }
     }
 
-    /// A backend has ended a terminal. Only the keeper finds what has left the terminal; it has the last word.
-    pub(super) fn backend_ended(&mut self, backend: Backend, id: TerminalId, left: u32) {
-        match (backend, self.links.get(&Backend::Embedded)) {
-            (Backend::Tmux, Some(keeper)) => keeper.send(Request::End { id, grace_ms: 0 }),
-            _ => self.family_ended(id, left),
-        }
-    }
-
-    fn family_ended(&mut self, id: TerminalId, left: u32) {
+    /// All processes of a terminal have ended, except for `left` of them.
+    pub(super) fn family_ended(&mut self, id: TerminalId, left: u32) {
         if let Some(stopping) = &mut self.stopping {
             stopping.ending.remove(&id);
         }
         if let Some(replies) = self.deleting.remove(&id) {
-            let link = self.link_of(id).cloned();
+            let link = self.link.clone();
             if let Some(mut creating) = self.creating.remove(&id) {
                 creating.answer(Err(CreateError::Ended));
             }
@@ -316,13 +258,5 @@ impl Hub {
             let forget = move || link.iter().for_each(|link| link.send(Request::Forget { id }));
             self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);
         }
-    }
-}
-
-/// Why nothing is started.
-fn unavailable(backend: Backend, why: &str) -> CreateError {
-    match backend {
-        Backend::Embedded => CreateError::NoKeeper(why.to_owned()),
-        Backend::Tmux => CreateError::NoTmux(why.to_owned()),
     }
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Change, Hub, KeeperSilent, Message};
-use crate::record::Backend;
 
 impl Hub {
     /// A request was given up.
@@ -20,7 +19,7 @@ impl Hub {
                 if let Some(stopping) = &mut self.stopping {
                     stopping.keeper_silent = Some(why);
                 }
-                self.rested(Backend::Embedded);
+                self.rested();
             }
             // The pump hears of its input, who asked for a hang-up has a reply, and the daemon starts no daemon.
             Untaken::Input { .. } | Untaken::HangUp { .. } | Untaken::StartDaemon | Untaken::Probe => {}
@@ -55,7 +54,7 @@ impl Hub {
     /// Also where nobody has asked it for anything since it was stopped.
     pub(super) fn why_keeper_is_silent(&self) -> Option<String> {
         let stopped = || {
-            let keeper = self.links.get(&Backend::Embedded)?.keeper()?;
+            let keeper = self.link.as_ref()?.keeper()?;
             client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
         };
         self.keeper_silent.clone().or_else(stopped)
@@ -63,7 +62,7 @@ impl Hub {
 
     /// Says whether the keeper answers. Where none is connected, there is nobody to ask.
     pub(super) fn probe_keeper(&self, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
-        let Some(link) = self.links.get(&Backend::Embedded) else { return drop(reply.send(Ok(()))) };
+        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.keeper();
         let alive = link.probe();
         tokio::spawn(async move {
@@ -74,7 +73,7 @@ impl Hub {
     }
 
     pub(super) fn hang_up(&mut self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
-        let Some(link) = self.link_of(id) else { return drop(reply.send(Ok(()))) };
+        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.keeper();
         let taken = link.confirm(Request::HangUp { id });
         let messages = self.messages.clone();

@@ -8,17 +8,16 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{Entry, GRACE_MS, Hub, KeeperSilent, Message, Stopped};
-use crate::record::Backend;
 
 #[derive(Default)]
 pub(super) struct Stopping {
     pub(super) all: bool,
     /// All has ended that should, and that we leave is being written down.
     pub(super) resting: bool,
-    /// Everyone was told that we leave, and so were the backends.
+    /// Everyone was told that we leave, and so was the keeper.
     pub(super) told: bool,
-    /// Backends that have not answered yet.
-    pub(super) unrested: BTreeSet<Backend>,
+    /// The keeper has not answered that yet.
+    pub(super) unrested: bool,
     /// Families that are still being ended.
     pub(super) ending: BTreeSet<TerminalId>,
     pub(super) replies: Vec<oneshot::Sender<Result<Stopped, KeeperSilent>>>,
@@ -70,32 +69,28 @@ impl Hub {
         self.emit_then("daemon_stopped", None, json!({}), vec![], told, || {});
     }
 
-    /// Tells the backends that we leave, and waits for their answer: the keeper shall not start us again, and tmux shall leave
-    /// too if nothing of ours is left in it. Not before they have been told to forget what has ended.
+    /// Tells the keeper that we leave and waits for its answer, so that it does not start us again. Called after the keeper
+    /// was told to forget what has ended.
     pub(super) fn farewell_told(&mut self) {
         let Some(stopping) = self.stopping.as_mut().filter(|stopping| stopping.resting) else { return };
         stopping.told = true;
-        for (backend, link) in &self.links {
-            stopping.unrested.insert(*backend);
+        if let Some(link) = &self.link {
+            stopping.unrested = true;
             link.send(Request::Rest);
-        }
-        // One that is just being connected to is told when it is there: it may be a server that only waits for us to end it.
-        if self.leaving_tmux.is_some() || self.wanted.contains(&Backend::Tmux) {
-            stopping.unrested.insert(Backend::Tmux);
         }
         self.leave_when_rested();
     }
 
-    /// A backend has answered, or is gone.
-    pub(super) fn rested(&mut self, backend: Backend) {
+    /// The keeper has answered, or is gone.
+    pub(super) fn rested(&mut self) {
         if let Some(stopping) = &mut self.stopping {
-            stopping.unrested.remove(&backend);
+            stopping.unrested = false;
         }
         self.leave_when_rested();
     }
 
     fn leave_when_rested(&mut self) {
-        let rested = |stopping: &Stopping| stopping.resting && stopping.told && stopping.unrested.is_empty();
+        let rested = |stopping: &Stopping| stopping.resting && stopping.told && !stopping.unrested;
         self.done = self.stopping.as_ref().is_some_and(rested);
     }
 }

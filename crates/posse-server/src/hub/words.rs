@@ -19,17 +19,15 @@ use posse_term::client::{Link, Untaken};
 use posse_term::wire::{SpawnRefusal, Summary};
 use tokio::sync::oneshot;
 
-use super::tmux_server::Choice;
 use crate::pump::Handle;
-use crate::record::{Backend, LogEvent, Record};
+use crate::record::{LogEvent, Record};
 use crate::store::{JournalEntry, Outcome};
-use crate::tmux_server::TmuxServer;
 
 pub(crate) enum Message {
     Command(Command),
     /// A change of a terminal, and up to where its output had been read by then.
     Change(TerminalId, Option<u64>, Change),
-    Backend(Backend, News),
+    Keeper(KeeperReport),
     /// What became of an answer; to be followed by this when it is written, or cannot be for now. Also from the pump of a
     /// terminal that is gone meanwhile.
     AnswerOver(Box<Note>, Box<dyn FnOnce() + Send>),
@@ -41,8 +39,6 @@ pub(crate) enum Message {
     RecordingsGrown,
     /// The store has dealt with the record of a terminal to be started.
     CreationStored(TerminalId, LogEvent, Outcome),
-    /// The store has dealt with the wish for another tmux server.
-    TmuxServerStored(Choice, LogEvent, Outcome),
 }
 
 /// What a pump has to say.
@@ -78,8 +74,8 @@ pub(crate) enum Change {
     },
 }
 
-/// What a backend has to say.
-pub(crate) enum News {
+/// A report of the connection to the keeper.
+pub(crate) enum KeeperReport {
     /// It is connected, and this is what it has.
     Up(Link, Vec<Summary>),
     Spawned {
@@ -97,10 +93,8 @@ pub(crate) enum News {
     },
     /// It will not start us again when we go.
     Resting,
-    /// It cannot be reached for now. It is tried again.
-    NotYet(String),
-    /// There is none, and none could be started.
-    Failed(String),
+    /// It cannot be reached for now. The connection is tried again.
+    Unreachable(String),
     Lost(String),
     /// The keeper did not take this request in time, for this reason, and will not carry it out.
     Untaken(Untaken, String),
@@ -141,9 +135,6 @@ pub(crate) struct AgentStart {
 
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct Creation {
-    pub(crate) backend: Backend,
-    /// Where terminals in tmux live from now on.
-    pub(crate) tmux_server: Option<TmuxServer>,
     pub(crate) what: What,
     pub(crate) agent_profile: Option<String>,
     pub(crate) name: Option<Name>,
@@ -184,8 +175,6 @@ pub(crate) enum Command {
         value: Option<String>,
         reply: oneshot::Sender<Result<(), SettingError>>,
     },
-    /// Terminals in tmux live on this server from now on. Answered when that is written.
-    UseTmuxServer(TmuxServer, oneshot::Sender<Result<(), SettingError>>),
     /// Record what terminals print from now on, or do not.
     Record(bool),
     Health(oneshot::Sender<Health>),
@@ -224,8 +213,6 @@ pub(crate) enum CreateError {
     NoKeeper(String),
     #[error("nothing was started: {0}")]
     KeeperSilent(#[from] KeeperSilent),
-    #[error("{0}")]
-    NoTmux(String),
     #[error("it was ended before it had started")]
     Ended,
     #[error("{0}")]
@@ -234,20 +221,12 @@ pub(crate) enum CreateError {
     NotInstalled { program: String, install: String },
     #[error("it ended while it was starting: {reason}")]
     Failed { terminal: TerminalId, reason: String },
-    #[error(transparent)]
-    Setting(#[from] SettingError),
 }
 
-/// Why something is not as somebody wants it from now on.
+/// A setting could not be stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingError {
-    #[error("the database cannot be written: {0}")]
-    Store(String),
-    #[error("terminals live on the {server} tmux server: {terminals}")]
-    TmuxInUse { server: TmuxServer, terminals: String },
-    #[error("tmux is just being connected to")]
-    TmuxBusy,
-}
+#[error("the database cannot be written: {0}")]
+pub(crate) struct SettingError(pub(crate) String);
 
 /// Why the keeper did not take a request. The request is not carried out later either.
 #[derive(Debug, Clone, thiserror::Error)]

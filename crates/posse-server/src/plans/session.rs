@@ -165,8 +165,6 @@ impl Sessions {
         command.extend(["--err".into(), file("stderr.log"), "--".into()]);
         command.extend(spawn.argv.iter().cloned());
         let creation = Creation {
-            backend: Default::default(),
-            tmux_server: None,
             what: What::Command(COMMAND, command),
             agent_profile: None,
             name: Some(order.name.clone()),

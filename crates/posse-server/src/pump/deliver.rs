@@ -170,15 +170,14 @@ impl Pump {
     }
 
     /// A message was written down, or could not be.
-    pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) -> bool {
-        let Some((order, answerer)) = self.undelivered.remove(&(writer, sequence)) else { return false };
+    pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
+        let Some((order, answerer)) = self.undelivered.remove(&(writer, sequence)) else { return };
         if written {
             self.remember_before();
             self.take(Job { wanted: Wanted::Message(order, answerer), by: By::Noted { writer, sequence } });
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));
         }
-        true
     }
 
     fn take(&mut self, job: Job) {

@@ -43,16 +43,15 @@ async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
     scene.recorder.finish();
 }
 
-/// S-166: what a terminal says of input that it did not take is what people are told, and with which status.
+/// S-166: an input that the keeper refuses gives an error with its reason, and nothing is typed.
 #[tokio::test]
-async fn s_166_input_that_is_not_taken_is_refused_for_the_true_reason() {
+async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
     use axum::response::IntoResponse;
     for (why, error, status) in [
         (InputRefusal::NoSuchTerminal, InputError::Ended, 409),
         (InputRefusal::NotReading, InputError::Ended, 409),
         (InputRefusal::Full, InputError::Full, 409),
-        (InputRefusal::Off, InputError::Off, 409),
-        (InputRefusal::Failed, InputError::NotTyped, 500),
+        (InputRefusal::Untaken, InputError::KeeperSilent, 503),
     ] {
         let mut scene = scene(0);
         let (reply, answer) = oneshot::channel();

@@ -11,21 +11,7 @@ impl Pump {
         }
         let Some(link) = &self.link else { return self.answer(sequence, origin, Err(self.no_reader())) };
         self.last_input = Some(self.emulator.cursor_line());
-        match self.backend {
-            Backend::Embedded => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
-            // The keeper knows what it has applied; tmux does not, so it is written down.
-            Backend::Tmux => match self.known_input(writer, sequence) {
-                Some(true) => return self.answer(sequence, origin, Ok(())),
-                Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
-                None => {
-                    // A repeat that comes before the first one is through waits with it.
-                    if !self.inputs.contains_key(&(writer, sequence)) {
-                        self.unsent.insert((writer, sequence), bytes);
-                        self.tell_hub(Change::InputAhead { writer, sequence });
-                    }
-                }
-            },
-        }
+        link.send(Request::Input { id: self.id, writer, sequence, bytes });
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
@@ -35,7 +21,7 @@ impl Pump {
         if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended }
     }
 
-    /// Whether this input is known to have arrived; `None` if nothing is known of it.
+    /// Whether this message is known to have arrived; `None` if nothing is known of it.
     pub(super) fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
         let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
         if let Some(known) = of_writer().find(|known| known.sequence == sequence) {
@@ -45,22 +31,7 @@ impl Pump {
         of_writer().any(|known| known.arrived && known.sequence > sequence).then_some(true)
     }
 
-    pub(super) fn input_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
-        let Some(bytes) = self.unsent.remove(&(writer, sequence)) else { return };
-        match &self.link {
-            Some(link) if written => link.send(Request::Input { id: self.id, writer, sequence, bytes }),
-            _ => self.input_done(writer, sequence, Err(InputError::NotNoted)),
-        }
-    }
-
-    pub(super) fn input_done(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
-        if self.backend == Backend::Tmux && writer != WriterId::RESPONDER {
-            self.settle(writer, sequence, outcome.is_ok());
-        }
-        self.answer_all(writer, sequence, outcome);
-    }
-
-    /// Writes down that an input has arrived, or certainly has not and may be sent again.
+    /// Writes down that a message has arrived, or certainly has not and may be sent again.
     pub(super) fn settle(&mut self, writer: WriterId, sequence: u64, arrived: bool) {
         if arrived {
             self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
@@ -90,17 +61,15 @@ impl Pump {
                 let why = match why {
                     InputError::Ended => "ended",
                     InputError::Full => "full",
-                    InputError::Off => "off",
-                    InputError::NotTyped => "not_typed",
                     InputError::Lost => "lost",
                     InputError::KeeperSilent => "keeper_silent",
                     InputError::Status(_) => "status",
                     InputError::MovedOn => "moved_on",
                     InputError::KeysFromTerminal => "from_terminal",
-                    InputError::Uncertain => "uncertain",
-                    InputError::NotNoted => "not_noted",
-                    // Nobody sends these through a stream.
-                    InputError::NoQuestion
+                    // Errors of messages and answers, which do not come through a stream.
+                    InputError::Uncertain
+                    | InputError::NotNoted
+                    | InputError::NoQuestion
                     | InputError::Question(_)
                     | InputError::NotAnswered(_)
                     | InputError::NotDelivered(_)

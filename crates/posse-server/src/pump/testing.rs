@@ -4,6 +4,7 @@ use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
 use posse_core::audit::Who;
 use posse_core::delivery::Wish;
+use posse_term::client::SentRequests;
 
 use super::*;
 use crate::providers::Providers;
@@ -15,7 +16,7 @@ pub(super) struct Scene {
     pub(super) pump: Handle,
     pub(super) directory: tempfile::TempDir,
     pub(super) hub: mpsc::UnboundedReceiver<Message>,
-    pub(super) keeper: mpsc::UnboundedReceiver<Request>,
+    pub(super) keeper: SentRequests,
     pub(super) recorder: recording::Thread,
 }
 
@@ -34,12 +35,11 @@ pub(super) fn scene(behind: u64) -> Scene {
 pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let (hub, messages) = mpsc::unbounded_channel();
-    let (link, requests) = mpsc::unbounded_channel();
+    let (link, requests) = Link::unconnected();
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
     let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
     let settings = Settings {
         id: TerminalId::from_random(1),
-        backend: Backend::Embedded,
         known_inputs: Vec::new(),
         size: Size::DEFAULT,
         status: Life::starting(crate::now()).status().clone(),
@@ -49,7 +49,7 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
         hub,
         recorder,
     };
-    let beginning = Beginning::Live { link: Link::new(link), ring: 1 << 20, from: 0, caught_up_at: behind, over };
+    let beginning = Beginning::Live { link, ring: 1 << 20, from: 0, caught_up_at: behind, over };
     Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
 }
 

@@ -19,7 +19,6 @@ use posse_term::wire::Event as KeeperEvent;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hub::Message;
-use crate::record::Backend;
 use crate::recording::Recorder;
 use crate::store::KnownInput;
 use crate::watch::Start;
@@ -31,10 +30,6 @@ pub(crate) enum InputError {
     Ended,
     #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
     Full,
-    #[error("somebody has switched off the input of its pane in tmux")]
-    Off,
-    #[error("tmux could not type it, and nothing of it reached the program")]
-    NotTyped,
     #[error("the keeper is gone, and the terminal with it")]
     Lost,
     #[error("nothing was typed: the keeper does not answer")]
@@ -161,9 +156,10 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Start>,
     },
     Unwatch(u64),
+    /// A watcher looks through a window, and asks for this size, if any.
     View {
         watcher: u64,
-        size: Size,
+        size: Option<Size>,
     },
 }
 
@@ -190,7 +186,7 @@ pub(crate) enum Event {
     SessionFile(serde_json::Value),
     /// What a line means that it has written about what it does: for its state, and about questions.
     Said(Option<(Source, Claim)>, Option<ReportEvent>),
-    /// The store has written down that this input is about to be sent, or could not.
+    /// The store has written down that this message is about to be sent, or could not.
     InputNoted {
         writer: WriterId,
         sequence: u64,
@@ -237,8 +233,7 @@ pub(crate) enum Beginning {
 
 pub(crate) struct Settings {
     pub(crate) id: TerminalId,
-    pub(crate) backend: Backend,
-    /// Input of which something was written down before this daemon began.
+    /// Messages of which something was written down before this daemon began.
     pub(crate) known_inputs: Vec<KnownInput>,
     pub(crate) size: Size,
     pub(crate) status: Status,

@@ -150,8 +150,6 @@ impl Doing {
         };
         let start = async {
             let creation = Creation {
-                backend: means.backend,
-                tmux_server: means.tmux_server.clone(),
                 what: agents::find(&self.app, asked)?,
                 agent_profile: Some(choice.profile),
                 name: Some(name.parse()?),
@@ -347,7 +345,7 @@ async fn show(app: &App, terminal: TerminalId) -> Option<View> {
     app.ask(|reply| hub::Command::Show(terminal, reply)).await.ok().flatten()
 }
 
-/// Whether a terminal is there and its program runs. Waits for a backend that is still on its way up.
+/// Whether a terminal is there and its program runs. Waits for a keeper that is still on its way up.
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
     // Of several that are lost at once, the hub hears one after the other; who asks then must not take the last for alive.
     match find(app, terminal).await {

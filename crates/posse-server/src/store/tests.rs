@@ -6,7 +6,6 @@ use posse_core::time::Wall;
 
 use super::*;
 use crate::anchor::Anchor;
-use crate::record::Backend;
 
 fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
     let at = jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap();
@@ -21,7 +20,6 @@ fn record(number: u32) -> Record {
         provider: crate::record::COMMAND.into(),
         agent_profile: None,
         confirmed: (number == 1).then(Default::default),
-        backend: if number == 2 { Backend::Tmux } else { Backend::Embedded },
         directory: "/".into(),
         command: vec!["sh".into(), "-c".into(), "exit 'é'".into()],
         size: Size::DEFAULT,

@@ -335,8 +335,8 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
 fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     let mut put = transaction.prepare_cached(
         "INSERT OR REPLACE INTO terminals
-         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status, backend, confirmed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status, confirmed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     put.execute(params![
         record.id.as_str(),
@@ -353,7 +353,6 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         record.pid,
         record.exit.as_ref().map(json).transpose()?,
         json(&record.status)?,
-        record.backend.to_string(),
         record.confirmed.as_ref().map(json).transpose()?,
     ])?;
     Ok(())

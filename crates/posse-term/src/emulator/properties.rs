@@ -284,7 +284,7 @@ proptest! {
             let heard = person.feed(&view.paint(&emulator, window));
             prop_assert_eq!(heard.replies, vec![], "a window must not be asked");
             prop_assert!(view.paint(&emulator, window).is_empty(), "painted twice");
-            check_window(&emulator, &person)?;
+            check_window(&emulator, &person, view.origin())?;
         }
         person.feed(View::LEAVE);
         let fresh = new(window);
@@ -302,14 +302,14 @@ fn rows(emulator: &Emulator) -> Vec<String> {
     emulator.screen().rows.iter().map(|row| without_joiners(row)).collect()
 }
 
-fn check_window(emulator: &Emulator, person: &Emulator) -> Result<(), TestCaseError> {
+fn check_window(emulator: &Emulator, person: &Emulator, (top, left): (u16, u16)) -> Result<(), TestCaseError> {
     let (theirs, ours) = (emulator.terminal.screen(), person.terminal.screen());
     let shown = emulator.size().smallest(person.size());
     for row in 0..person.size().rows() {
         for column in 0..person.size().cols() {
             let our = ours.cell(row, column).unwrap();
             let inside = row < shown.rows() && column < shown.cols();
-            let their = theirs.cell(row, column).filter(|_| inside);
+            let their = theirs.cell(top + row, left + column).filter(|_| inside);
             let cut = their.is_some_and(|cell| cell.is_wide() && column + 1 == shown.cols());
             let text = their.map(vt100::Cell::contents).filter(|text| !cut && !text.is_empty()).unwrap_or(" ");
             let our_text = if our.contents().is_empty() { " " } else { our.contents() };
@@ -320,8 +320,13 @@ fn check_window(emulator: &Emulator, person: &Emulator) -> Result<(), TestCaseEr
             }
         }
     }
-    let cursor = emulator.screen().cursor.filter(|(row, column)| *row < shown.rows() && *column < shown.cols());
+    let cursor = emulator.screen().cursor.map(|(row, column)| (row - top, column - left));
+    prop_assert!(cursor.is_none_or(|(row, column)| row < shown.rows() && column < shown.cols()), "{:?}", cursor);
     prop_assert_eq!(person.screen().cursor, cursor);
-    prop_assert_eq!(person.input_modes(), emulator.input_modes());
+    let mut modes = emulator.input_modes();
+    if (top, left) != (0, 0) {
+        modes.mouse = vt100::MouseProtocolMode::None;
+    }
+    prop_assert_eq!(person.input_modes(), modes);
     Ok(())
 }

@@ -270,6 +270,31 @@ fn a_window_gets_only_what_changed() {
 }
 
 #[test]
+fn small_window_shows_the_part_around_the_cursor() {
+    let mut emulator = Emulator::new(Size::clamped(40, 120), HistoryLimit::default());
+    let lines: Vec<String> = (0..40).map(|n| format!("line {n}")).collect();
+    emulator.feed(lines.join("\r\n").as_bytes());
+    let window = Size::clamped(10, 40);
+    let mut view = View::new();
+    let mut person = Emulator::new(window, HistoryLimit::default());
+    let mut look = |emulator: &Emulator| {
+        person.feed(&view.paint(emulator, window));
+        (person.screen().rows, view.origin())
+    };
+    let (rows, origin) = look(&emulator);
+    assert_eq!((rows[0].as_str(), rows[9].as_str(), origin), ("line 30", "line 39", (30, 0)));
+    // It moves only when the cursor comes near the edge, and no further than needed.
+    emulator.feed(b"\x1b[36;1H");
+    assert_eq!(look(&emulator).1, (30, 0));
+    emulator.feed(b"\x1b[34;1H");
+    assert_eq!(look(&emulator).1, (29, 0));
+    emulator.feed(b"\x1b[1;100Hx");
+    assert_eq!(look(&emulator).1, (0, 69));
+    emulator.feed(b"\x1b[H");
+    assert_eq!(look(&emulator).1, (0, 0));
+}
+
+#[test]
 fn what_came_below_a_line_can_be_told_later() {
     let mut emulator = fed("one\r\n$ ls\r\n");
     let line = emulator.cursor_line() - 1;

@@ -1,7 +1,7 @@
 //! Somebody's terminal drawn inside the window of whoever watches it.
 //!
-//! The window may have another size: what does not fit is cut off at the right and at the bottom, what
-//! is left over stays blank. How keys and mouse are to be encoded is passed on, so that what a person
+//! The window may have another size. A smaller one shows the part of the terminal around the cursor, and moves no further than
+//! it must; in a larger one the rest stays blank. How keys and mouse are to be encoded is passed on, so that what a person
 //! types reaches the program as it wants it. Nothing in here asks the window anything.
 
 use posse_core::screen::Size;
@@ -18,15 +18,20 @@ pub struct View {
 
 struct Frame {
     window: Size,
-    /// The part of the terminal that fits into the window.
+    /// The size of the part that is shown.
     shown: Size,
+    /// The row and column of the terminal in the window's top left corner.
+    origin: (u16, u16),
     /// By rows.
     cells: Vec<vt100::Cell>,
     cursor: Cursor,
     modes: InputModes,
 }
 
-/// Row and column unless it is hidden or outside.
+/// How many rows and columns around the cursor are shown as well, if the window is large enough.
+const MARGIN: (u16, u16) = (4, 8);
+
+/// Row and column in the window unless it is hidden.
 type Cursor = (Option<(u16, u16)>, CursorStyle);
 
 impl View {
@@ -46,10 +51,17 @@ impl View {
         self.painted = None;
     }
 
+    /// The row and column of the terminal in the window's top left corner.
+    #[cfg(test)]
+    pub(super) fn origin(&self) -> (u16, u16) {
+        self.painted.as_ref().map_or((0, 0), |frame| frame.origin)
+    }
+
     /// The bytes that bring the window up to date; none if it is.
     pub fn paint(&mut self, emulator: &Emulator, window: Size) -> Vec<u8> {
-        let next = Frame::of(emulator, window);
-        let before = self.painted.take().filter(|frame| (frame.window, frame.shown) == (next.window, next.shown));
+        let before = self.painted.take();
+        let next = Frame::of(emulator, window, before.as_ref().map_or((0, 0), |frame| frame.origin));
+        let before = before.filter(|frame| (frame.window, frame.shown) == (next.window, next.shown));
         let mut out = Vec::new();
         if before.is_none() {
             out.extend_from_slice(b"\x1b[0m\x1b[2J");
@@ -67,19 +79,27 @@ impl View {
 }
 
 impl Frame {
-    fn of(emulator: &Emulator, window: Size) -> Self {
+    /// `origin` is that of the frame before.
+    fn of(emulator: &Emulator, window: Size, origin: (u16, u16)) -> Self {
         let screen = emulator.terminal.screen();
         let shown = window.smallest(emulator.size);
-        let cell = |row, column| screen.cell(row, column).cloned();
-        let cells = (0..shown.rows()).flat_map(|row| (0..shown.cols()).filter_map(move |column| cell(row, column)));
         let (row, column) = emulator.cursor();
-        let visible = !screen.hide_cursor() && row < shown.rows() && column < shown.cols();
+        let top = scrolled(origin.0, row, shown.rows(), emulator.size.rows(), MARGIN.0);
+        let left = scrolled(origin.1, column, shown.cols(), emulator.size.cols(), MARGIN.1);
+        let cell = |row, column| screen.cell(top + row, left + column).cloned();
+        let cells = (0..shown.rows()).flat_map(|row| (0..shown.cols()).filter_map(move |column| cell(row, column)));
+        let mut modes = emulator.input_modes();
+        if (top, left) != (0, 0) {
+            // The window would report other places than those the program has drawn.
+            modes.mouse = Mouse::None;
+        }
         Self {
             window,
             shown,
+            origin: (top, left),
             cells: cells.collect(),
-            cursor: (visible.then_some((row, column)), screen.cursor_style()),
-            modes: emulator.input_modes(),
+            cursor: ((!screen.hide_cursor()).then(|| (row - top, column - left)), screen.cursor_style()),
+            modes,
         }
     }
 
@@ -94,8 +114,8 @@ impl Frame {
                 Some(before) => before.cells.get(i) == Some(cell),
                 None => !cell.has_contents() && Pen::of(cell) == Pen::default(),
             };
-            // The second half of a wide character is drawn with the first.
-            if same || cell.is_wide_continuation() {
+            // The second half of a wide character is drawn with the first, unless that is outside of the window.
+            if same || (cell.is_wide_continuation() && column > 0) {
                 continue;
             }
             if cursor != Some((row, column)) {
@@ -132,6 +152,15 @@ impl Frame {
             write_position(out, row, column);
         }
     }
+}
+
+/// Returns the first row or column to show: `origin` if the cursor is well inside then, otherwise the nearest one for which it
+/// is.
+fn scrolled(origin: u16, cursor: u16, shown: u16, total: u16, margin: u16) -> u16 {
+    let margin = margin.min(shown.saturating_sub(1) / 2);
+    let highest = cursor.saturating_sub(margin);
+    let lowest = (cursor + 1 + margin).saturating_sub(shown);
+    origin.clamp(lowest, highest.max(lowest)).min(total.saturating_sub(shown))
 }
 
 fn style_number(style: CursorStyle) -> u8 {

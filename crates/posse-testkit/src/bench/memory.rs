@@ -6,17 +6,14 @@
 use super::report::Row;
 use super::subject::Subject;
 use super::{Bench, BenchError};
-use crate::env::on_tmux;
 
 const STEPS: [usize; 3] = [0, 20, 200];
 /// Terminals that have worked, and how much each has printed: several times what is kept of it anywhere.
 const WORKED: usize = 20;
 const PRINTED: &str = "4000000";
 
-/// How much of that the keeper holds, unless it is told otherwise. Of terminals in tmux it holds nothing.
-fn ring() -> f64 {
-    if on_tmux() { 0.0 } else { f64::from(1 << 20) }
-}
+/// How much of that the keeper holds by default.
+const RING: f64 = (1 << 20) as f64;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let subject = Subject::start(bench)?;
@@ -60,7 +57,7 @@ fn worked(bench: &Bench) -> Result<Row, BenchError> {
     subject.rest()?;
     let (keeper, daemon) = subject.memory()?;
     let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / WORKED as f64;
-    let (keeper, daemon) = (each(keeper, keeper_before) - ring(), each(daemon, daemon_before));
+    let (keeper, daemon) = (each(keeper, keeper_before) - RING, each(daemon, daemon_before));
     Ok(Row::new("memory per idle terminal that has printed 4 MB", "MB")
         .figure_within("both", (keeper + daemon) / 1e6, 1.5)
         .figure("keeper", keeper / 1e6)

@@ -8,14 +8,11 @@ use posse_core::ids::TerminalId;
 use super::report::Row;
 use super::subject::Subject;
 use super::{Bench, BenchError, FRAME_LENGTH};
-use crate::env::on_tmux;
 
 /// Clock ticks in a second, on every Linux we run on.
 const TICKS: f64 = 100.0;
 /// How many terminals, and the limits in percent of one core when they are busy.
-fn steps() -> [(usize, f64); 2] {
-    if on_tmux() { [(20, 12.0), (200, 120.0)] } else { [(20, 5.0), (200, 40.0)] }
-}
+const STEPS: [(usize, f64); 2] = [(20, 5.0), (200, 40.0)];
 
 /// The runtime lets its spare threads go when they had nothing to do for 10 s. That is no wake-up of a terminal's.
 const SPARE_THREADS: Duration = Duration::from_secs(11);
@@ -36,13 +33,12 @@ steps = [{ think = "forever" }]
 struct Spent {
     keeper: f64,
     daemon: f64,
-    tmux: f64,
     wake_ups: f64,
 }
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let mut rows = idle(bench)?;
-    for (count, limit) in steps() {
+    for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
         let scenario = subject.env.work().join("thinking.toml");
         std::fs::write(&scenario, THINKING).map_err(BenchError::io("write a scenario"))?;
@@ -52,7 +48,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         let note = format!("screens read; {bytes:.0} bytes per second each");
         rows.push(row(format!("processor, {count} scripted agents at work"), &spent, Some(limit)).note(note));
     }
-    for (count, limit) in steps() {
+    for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
         let (spent, bytes) = busy(bench, &subject, count, &bench.probe_command(&["spin", "--fps", "10"]))?;
         let note = format!("{:.1} frames of {FRAME_LENGTH} bytes per second each", bytes / FRAME_LENGTH as f64);
@@ -65,7 +61,7 @@ fn idle(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let subject = Subject::start(bench)?;
     let mut started = 0;
-    for (count, _) in steps() {
+    for (count, _) in STEPS {
         subject.launch_many(count - started, &bench.probe_command(&["idle"]))?;
         started = count;
         subject.rest()?;
@@ -95,11 +91,10 @@ fn printed(subject: &Subject<'_>, ids: &[TerminalId]) -> Result<u64, BenchError>
 }
 
 fn row(name: String, spent: &Spent, limit: Option<f64>) -> Row {
-    let row = Row::new(name, "%")
+    Row::new(name, "%")
         .figure_within("both", spent.keeper + spent.daemon, limit)
         .figure("keeper", spent.keeper)
-        .figure("daemon", spent.daemon);
-    if on_tmux() { row.figure("tmux itself", spent.tmux) } else { row }
+        .figure("daemon", spent.daemon)
 }
 
 fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
@@ -112,7 +107,6 @@ fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
     Ok(Spent {
         keeper: percent(after.keeper_ticks - before.keeper_ticks),
         daemon: percent(after.daemon_ticks - before.daemon_ticks),
-        tmux: percent(after.tmux_ticks.saturating_sub(before.tmux_ticks)),
         // A thread that ended takes its count with it.
         wake_ups: after.switches.saturating_sub(before.switches) as f64 / seconds,
     })

@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_server::api::types::{Create, Input, Terminal};
-use posse_server::record::Backend;
 
 use super::stream::Stream;
 use super::{Bench, BenchError, READY};
-use crate::env::on_tmux;
 use crate::{TestEnv, http, process};
 
 /// From how many threads many terminals are started or ended.
@@ -35,8 +33,6 @@ pub(super) struct Subject<'a> {
 pub(super) struct Effort {
     pub(super) keeper_ticks: u64,
     pub(super) daemon_ticks: u64,
-    /// The tmux server's own, and its client's, when terminals live there.
-    pub(super) tmux_ticks: u64,
     pub(super) switches: u64,
 }
 
@@ -81,7 +77,6 @@ impl<'a> Subject<'a> {
             working_directory: self.env.work().to_string_lossy().into_owned(),
             environment,
             size: Some(Size::clamped(40, 120)),
-            backend: on_tmux().then_some(Backend::Tmux),
             ..Create::default()
         };
         let what = "start a terminal";
@@ -169,11 +164,7 @@ impl<'a> Subject<'a> {
         let gone = || BenchError::Missing { what: "processes of keeper and daemon", found: 1, expected: 2 };
         let (keeper_ticks, keeper_switches) = process::effort(self.keeper).ok_or_else(gone)?;
         let (daemon_ticks, daemon_switches) = process::effort(self.daemon).ok_or_else(gone)?;
-        let socket = self.env.places().tmux_socket().to_string_lossy().into_owned();
-        let tmux = if on_tmux() { process::all() } else { Vec::new() };
-        let tmux = tmux.into_iter().filter(|process| process.command.contains(&socket));
-        let tmux_ticks = tmux.filter_map(|process| process::effort(process.pid)).map(|(ticks, _)| ticks).sum();
-        Ok(Effort { keeper_ticks, daemon_ticks, tmux_ticks, switches: keeper_switches + daemon_switches })
+        Ok(Effort { keeper_ticks, daemon_ticks, switches: keeper_switches + daemon_switches })
     }
 
     /// Bytes of the keeper and of the daemon.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 use posse_testkit::bench::report::Machine;
-use posse_testkit::conformance::run::{Backend, Setup, run};
+use posse_testkit::conformance::run::{Setup, run};
 use posse_testkit::conformance::scenarios;
 use posse_testkit::conformance::subject::{SUBJECTS, Subject};
 use posse_testkit::conformance::{readme, report};
@@ -21,9 +21,6 @@ struct Arguments {
     /// have a version that is not played otherwise
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
-    /// Only this backend
-    #[arg(long, value_parser = ["embedded", "tmux"])]
-    backend: Option<String>,
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
@@ -75,33 +72,28 @@ fn main() -> ExitCode {
     let other = |name: &String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
     subjects.extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| Subject::named(name)));
     for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
-        for backend in Backend::ALL {
-            if arguments.backend.as_ref().is_some_and(|wanted| wanted != backend.name()) {
+        let all = match arguments.soak {
+            Some(turns) => scenarios::soak(subject.maker, turns),
+            None => scenarios::all(subject.maker),
+        };
+        for scenario in all {
+            let named = |part: &String| scenario.name.contains(part);
+            if (arguments.smoke && !scenario.smoke)
+                || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))
+            {
                 continue;
             }
-            let all = match arguments.soak {
-                Some(turns) => scenarios::soak(subject.maker, turns),
-                None => scenarios::all(subject.maker),
-            };
-            for scenario in all {
-                let named = |part: &String| scenario.name.contains(part);
-                if (arguments.smoke && !scenario.smoke)
-                    || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))
-                {
-                    continue;
-                }
-                let artefacts = &arguments.artefacts;
-                let setup = Setup { posse: &posse, subject, backend, artefacts, stop: &stop };
-                let outcome = run(setup, &scenario);
-                if stop.load(Ordering::Relaxed) {
-                    return ExitCode::from(130);
-                }
-                println!("{}", report::line(&outcome));
-                if arguments.timelines && !outcome.is_green() {
-                    println!("{}", outcome.timeline);
-                }
-                outcomes.push(outcome);
+            let artefacts = &arguments.artefacts;
+            let setup = Setup { posse: &posse, subject, artefacts, stop: &stop };
+            let outcome = run(setup, &scenario);
+            if stop.load(Ordering::Relaxed) {
+                return ExitCode::from(130);
             }
+            println!("{}", report::line(&outcome));
+            if arguments.timelines && !outcome.is_green() {
+                println!("{}", outcome.timeline);
+            }
+            outcomes.push(outcome);
         }
     }
     if arguments.write

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use posse_core::status::StatusKind;
 
-use super::run::{Backend, Outcome};
+use super::run::{Outcome, artefact_name};
 use super::scenarios;
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
 use super::subject::SUBJECTS;
@@ -15,22 +15,13 @@ const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance --
 
 /// The runs that were kept, in the order of the report. Those of scenarios that are gone are left out.
 pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
-    let mut known: Vec<Outcome> = Vec::new();
-    for entry in std::fs::read_dir(artefacts)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            known.extend(serde_json::from_slice::<Outcome>(&std::fs::read(path)?).ok());
-        }
-    }
     let mut outcomes = Vec::new();
     for subject in SUBJECTS {
-        for backend in Backend::ALL {
-            for scenario in scenarios::all(subject.maker) {
-                let fits = |outcome: &&Outcome| {
-                    (outcome.subject.name(), outcome.backend) == (subject.name(), backend)
-                        && outcome.scenario == scenario.name
-                };
-                outcomes.extend(known.iter().find(fits).cloned());
+        for scenario in scenarios::all(subject.maker) {
+            match std::fs::read(artefacts.join(artefact_name(subject, &scenario, "json"))) {
+                Ok(json) => outcomes.extend(serde_json::from_slice::<Outcome>(&json).ok()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -41,7 +32,7 @@ pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
 pub fn line(outcome: &Outcome) -> String {
     let score = &outcome.score;
     let mark = if outcome.is_green() { "ok  " } else { "FAIL" };
-    let name = format!("{} {} {}", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+    let name = format!("{} {}", outcome.subject.name(), outcome.scenario);
     let lags: Vec<Millis> = score.lags.iter().map(|lag| lag.ms).collect();
     let most = lags.iter().max().copied().unwrap_or_default();
     let near = format!("{}/{} near changes", score.right_near, score.total_near);
@@ -74,7 +65,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
            options in the status. Who looks for the text does so some milliseconds after it was drawn, as posse does.\n\n\
          A scenario is green (✓) with at least {:.1} % right, {:.0} % near changes, no false end, every dialog seen within {DIALOG_LAG} ms, every error seen.\n\n\
          `{COMMAND}` plays everything (an hour and\n\
-         a half; `--agent`, `--backend` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
+         a half; `--agent` and `--scenario` choose, `--no-run` only writes) and makes this page of all runs that\n\
          are kept in `target/conformance`, with their recordings and timelines. `./test --full` plays it too.\n\n\
          Measured {date} on {machine}. {note}\n\n{}",
         NEAR / 1000,
@@ -82,19 +73,18 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
         RIGHT_NEAR * 100.0,
         replays(outcomes),
     );
-    text.push_str("## In all\n\n| agent | backend | played | green | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("## In all\n\n| agent | played | green | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|\n");
     for group in groups(outcomes) {
         let green = group.iter().filter(|outcome| outcome.is_green()).count();
-        let (head, total) = (head(group[0]), group.len());
-        let _ = writeln!(text, "| {head} | {} | {green}/{total} | {} |", played(&group), figures(&group));
+        let (name, total) = (group[0].subject.name(), group.len());
+        let _ = writeln!(text, "| {name} | {} | {green}/{total} | {} |", played(&group), figures(&group));
     }
     for group in groups(outcomes) {
         let required = if group[0].subject.required { "" } else { " (reported only)" };
         let _ = write!(
             text,
-            "\n## {}, {}{required}\n\n| scenario | | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n",
+            "\n## {}{required}\n\n| scenario | | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n",
             group[0].subject.name(),
-            group[0].backend.name(),
         );
         for outcome in &group {
             let mark = if outcome.is_green() { "✓" } else { "✗" };
@@ -136,7 +126,7 @@ fn replays(outcomes: &[Outcome]) -> String {
         replayed.len()
     );
     for (outcome, replayed) in other {
-        let name = format!("{} {} {}", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+        let name = format!("{} {}", outcome.subject.name(), outcome.scenario);
         let _ = writeln!(text, "- {name}: {} instead of {}", words(&replayed.replay), words(&replayed.live));
     }
     text + "\n"
@@ -146,15 +136,11 @@ fn words(kinds: &[StatusKind]) -> String {
     kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn head(outcome: &Outcome) -> String {
-    format!("{} | {}", outcome.subject.name(), outcome.backend.name())
-}
-
-/// By agent and backend, in the order in which they came.
+/// By agent, in the order in which they came.
 fn groups(outcomes: &[Outcome]) -> Vec<Vec<&Outcome>> {
     let mut groups: Vec<Vec<&Outcome>> = Vec::new();
     for outcome in outcomes {
-        match groups.iter_mut().find(|group| head(group[0]) == head(outcome)) {
+        match groups.iter_mut().find(|group| group[0].subject.name() == outcome.subject.name()) {
             Some(group) => group.push(outcome),
             None => groups.push(vec![outcome]),
         }

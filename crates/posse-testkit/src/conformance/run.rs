@@ -23,30 +23,11 @@ use crate::{TestEnv, env, process};
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Backend {
-    Embedded,
-    Tmux,
-}
-
-impl Backend {
-    pub const ALL: [Backend; 2] = [Backend::Embedded, Backend::Tmux];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Backend::Embedded => "embedded",
-            Backend::Tmux => "tmux",
-        }
-    }
-}
-
 /// What one run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     pub posse: &'a Path,
     pub subject: Subject,
-    pub backend: Backend,
     /// Where recordings and timelines are kept.
     pub artefacts: &'a Path,
     /// Somebody wants it to end; everything is cleared away first.
@@ -59,7 +40,6 @@ pub struct Outcome {
     pub scenario: String,
     #[serde(with = "super::subject::by_name")]
     pub subject: Subject,
-    pub backend: Backend,
     pub score: Score,
     /// Why it did not get to its end.
     pub stuck: Option<String>,
@@ -113,7 +93,6 @@ pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
     let mut outcome = Outcome {
         scenario: scenario.name.to_owned(),
         subject: setup.subject,
-        backend: setup.backend,
         score,
         stuck: stuck.map(|stuck| stuck.to_string()),
         at,
@@ -135,8 +114,12 @@ fn keep(path: &Path, text: &str) {
 }
 
 fn artefact(setup: Setup<'_>, scenario: &Scenario, kind: &str) -> PathBuf {
-    let name = format!("{}-{}-{}.{kind}", setup.subject.name(), setup.backend.name(), scenario.name);
-    setup.artefacts.join(name)
+    setup.artefacts.join(artefact_name(setup.subject, scenario, kind))
+}
+
+/// The name of the file in which something of a run is kept.
+pub(super) fn artefact_name(subject: Subject, scenario: &Scenario, kind: &str) -> String {
+    format!("{}-{}.{kind}", subject.name(), scenario.name)
 }
 
 fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
@@ -194,7 +177,7 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
 
 fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario) -> Result<Value, Stuck> {
     let size = format!("{}x{}", scenario.size.0, scenario.size.1);
-    let mut more = vec!["--size".to_owned(), size, "--backend".into(), setup.backend.name().into()];
+    let mut more = vec!["--size".to_owned(), size];
     let arguments = (scenario.arguments)(home);
     if !arguments.is_empty() {
         more.push("--".into());
@@ -395,7 +378,7 @@ impl Player<'_> {
 
 /// Truth and told side by side, in seconds since the first fact.
 fn timeline(outcome: &Outcome, known: &Known, truth: &[Interval]) -> String {
-    let mut text = format!("{} {} {}\n", outcome.subject.name(), outcome.backend.name(), outcome.scenario);
+    let mut text = format!("{} {}\n", outcome.subject.name(), outcome.scenario);
     let zero = known.facts.iter().map(|fact| fact.at).min().unwrap_or(known.end);
     let seconds = |at: Millis| (at - zero) as f64 / 1000.0;
     let mut lines: Vec<(Millis, String)> = Vec::new();

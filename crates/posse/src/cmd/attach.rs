@@ -29,13 +29,15 @@ use crate::ui::Ui;
 
 /// Look at a terminal and type into it
 ///
-/// Several people may attach to the same terminal; it takes the size of the smallest window, and its own again when
-/// all have left. Ctrl-] leaves it; the program goes on.
+/// Several people may attach to the same terminal. The terminal keeps its size: a smaller window shows the part around the
+/// cursor. With --resize the terminal takes the size of the window, of several such windows the smallest, and its own size
+/// again when all have left. Ctrl-] leaves it; the program goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   posse attach reviewer                     Ctrl-] leaves; the program goes on
   posse attach reviewer --read-only         only look
+  posse attach reviewer --resize            fit the program to this window
   posse attach reviewer --detach-key ctrl-q")]
 pub(crate) struct Args {
     /// The terminal: its id, the beginning of it, or its name
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// Only look: whatever is typed does not reach the program
     #[arg(long)]
     read_only: bool,
+    /// Give the terminal the size of this window while you are attached
+    #[arg(long)]
+    resize: bool,
 }
 
 /// How often a window is repainted at most. More is not seen.
@@ -58,20 +63,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 struct Options {
     splitter: Splitter,
     read_only: bool,
+    /// The terminal takes the size of the window.
+    resize: bool,
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let options = Options { splitter: splitter(&args.detach_key)?, read_only: args.read_only };
+    let options = Options { splitter: splitter(&args.detach_key)?, read_only: args.read_only, resize: args.resize };
     need_window()?;
     let mut client = Client::connect().await?;
     let terminal = client.find(&args.terminal).await?;
     follow(client, &terminal, options, ui).await
 }
 
-/// Attaches with the usual options.
+/// Attaches to a terminal that was started for this window, and fits it to the window.
 pub(crate) async fn attach(client: Client, terminal: &Terminal, ui: &Ui) -> Result<Exit, Error> {
     need_window()?;
-    follow(client, terminal, Options { splitter: splitter("ctrl-]")?, read_only: false }, ui).await
+    follow(client, terminal, Options { splitter: splitter("ctrl-]")?, read_only: false, resize: true }, ui).await
 }
 
 fn splitter(detach_key: &str) -> Result<Splitter, Error> {
@@ -106,6 +113,7 @@ struct Look {
     emulator: Emulator,
     view: View,
     read_only: bool,
+    resize: bool,
     writer: u64,
     next_sequence: u64,
     /// Keys the terminal has not confirmed yet.
@@ -126,6 +134,7 @@ async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &
         emulator: Emulator::new(terminal.size, HistoryLimit::default()),
         view: View::new(),
         read_only: options.read_only,
+        resize: options.resize,
         writer: new_writer(),
         next_sequence: 1,
         unconfirmed: VecDeque::new(),
@@ -147,7 +156,15 @@ async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &
     }
     match end {
         End::Exited(exit) => ui.say(&format!("[{} {exit}]", terminal.name)),
-        _ => ui.say(&format!("[detached from {}; it goes on: `posse attach {}`]", terminal.name, terminal.id)),
+        _ => {
+            ui.say(&format!("[detached from {}; it goes on: `posse attach {}`]", terminal.name, terminal.id));
+            let size = look.emulator.size();
+            if size.smallest(Window::size()) != size {
+                ui.say(&format!(
+                    "[this window is smaller than the terminal ({size}); --resize fits the terminal to it]"
+                ));
+            }
+        }
     }
     Ok(Exit::Ok)
 }
@@ -202,7 +219,7 @@ async fn session(
     for (sequence, keys) in &look.unconfirmed {
         send(&mut socket, input(*sequence, keys)).await?;
     }
-    send_size(&mut socket).await?;
+    send_view(&mut socket, look.resize).await?;
     let mut paint_at: Option<Instant> = None;
     let mut continued = false;
     loop {
@@ -271,7 +288,9 @@ async fn session(
                 sent?;
             }
             _ = resized.recv() => {
-                send_size(&mut socket).await?;
+                if look.resize {
+                    send_view(&mut socket, true).await?;
+                }
                 look.view.forget();
                 paint_at = Some(Instant::now());
             }
@@ -319,8 +338,9 @@ fn input(sequence: u64, keys: &[u8]) -> Message {
     Message::Binary([&sequence.to_be_bytes(), keys].concat().into())
 }
 
-async fn send_size(socket: &mut Socket) -> Result<(), Error> {
-    let view = serde_json::to_string(&StreamRequest::View { size: Window::size() });
+/// Says that somebody looks at the terminal, and asks for the size of the window if the terminal is to take it.
+async fn send_view(socket: &mut Socket, resize: bool) -> Result<(), Error> {
+    let view = serde_json::to_string(&StreamRequest::View { size: resize.then(Window::size) });
     send(socket, Message::Text(view.unwrap_or_default().into())).await
 }
 

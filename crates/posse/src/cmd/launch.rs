@@ -11,12 +11,10 @@ use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_server::api::types::{Create, Terminal};
 use posse_server::providers::Providers;
-use posse_server::record::Backend;
-use posse_server::tmux_server::TmuxServer;
 use posse_term::text_file;
 
+use super::tmux::{ShownTerminals, Tmux};
 use crate::client::{self, Client, Repeat};
-use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain, trusts};
 
@@ -30,6 +28,7 @@ Examples:
   posse launch claude_code                     an agent that asks before it changes anything
   posse launch codex --mode edits --trust      edits here are free, commands ask
   posse launch claude_code -- --resume ID      more arguments for the agent
+  posse launch claude_code --tmux              show it in a window of your tmux
   posse launch -- htop                         any program")]
 pub(crate) struct Args {
     /// The agent; `posse provider list` shows those there are
@@ -64,18 +63,15 @@ pub(crate) struct Args {
     /// Its size, as COLUMNSxROWS
     #[arg(long, value_name = "SIZE", default_value_t = Size::DEFAULT)]
     size: Size,
-    /// Where the terminal lives: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
-    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
-    backend: Option<Backend>,
-    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
-    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = tmux_server)]
-    tmux_server: Option<TmuxServer>,
     /// An additional variable for its environment
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
-    /// Attach to it at once
+    /// Attach to it at once; it takes the size of this window while you are attached
     #[arg(long, short)]
     attach: bool,
+    /// Show it in a tmux window: in your tmux, or in a tmux session called `posse`; see `posse tmux --help`
+    #[arg(long, conflicts_with = "attach")]
+    tmux: bool,
     /// The program and its arguments; after an agent, more arguments for it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -86,12 +82,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("a variable is written NAME=VALUE".into()),
     }
-}
-
-/// A tmux server as it is called in this shell.
-pub(crate) fn tmux_server(text: &str) -> Result<TmuxServer, String> {
-    let directory = std::env::var_os("TMUX_TMPDIR").map(PathBuf::from);
-    TmuxServer::parse(text, directory).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -121,20 +111,40 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
         let question = format!("May {provider} read, run and obey what is in {directory}?");
         create.trusted = trusts(question).await?;
     }
+    let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
     let mut client = Client::connect().await?;
     let terminal: Terminal = launch(&mut client, create).await?;
     if args.attach {
         return super::attach::attach(client, &terminal, ui).await;
     }
-    ui.answer(&terminal, || format!("{}\n", terminal.id));
+    let shown = match &tmux {
+        Some(tmux) => Some(tmux.show(std::slice::from_ref(&terminal)).await),
+        None => None,
+    };
+    let launched = Launched { terminal: &terminal, tmux: shown.as_ref().and_then(|shown| shown.as_ref().ok()) };
+    ui.answer(&launched, || format!("{}\n", terminal.id));
+    match shown {
+        Some(Ok(shown)) => ui.say(&shown.summary()),
+        Some(Err(error)) => return Err(error),
+        None => {}
+    }
     if terminal.status.status == StatusKind::WaitingUserAnswer {
         let question = terminal.status.dialog.as_ref().map_or("something", |dialog| &dialog.title);
         let answers = super::ls::answers_to(&terminal, terminal.name.as_str());
         ui.say(&format!("{} asks: {}; {answers} answers it", terminal.name, plain(question)));
-    } else if ui.interactive() {
+    } else if ui.interactive() && !args.tmux {
         ui.say(&format!("{} runs; look at it with `posse attach {}`", terminal.name, terminal.name));
     }
     Ok(Exit::Ok)
+}
+
+/// What `posse launch --json` prints.
+#[derive(serde::Serialize)]
+struct Launched<'a> {
+    #[serde(flatten)]
+    terminal: &'a Terminal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tmux: Option<&'a ShownTerminals>,
 }
 
 /// Whether this agent asks, in a directory that it does not know, if it may trust what is there. One that cannot be
@@ -153,14 +163,6 @@ impl Args {
     fn create(&self) -> Result<Create, Error> {
         let is_file = |text: &&str| text.ends_with(".md");
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-        let config = Config::load()?;
-        let backend = self.backend.or(config.backend).unwrap_or_default();
-        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
-            (None, Some(text)) => {
-                Some(tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
-            }
-            (said, _) => said.clone(),
-        };
         let mut environment = environment();
         environment.extend(self.environment.iter().cloned());
         Ok(Create {
@@ -174,8 +176,6 @@ impl Args {
             command: self.command.clone(),
             name: self.name.clone(),
             session_name: self.session.clone(),
-            backend: Some(backend),
-            tmux_server: tmux_server.filter(|_| backend == Backend::Tmux),
             working_directory: client::absolute(&directory)?,
             environment,
             size: Some(self.size),

@@ -13,13 +13,12 @@ use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError,
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::{self, Providers};
-use posse_server::record::Backend;
 use posse_server::runs::view::RunView;
-use posse_server::tmux_server::TmuxServer;
 use posse_term::text_file;
 
-use self::follow::{LoopRun, Nobody};
+use self::follow::LoopRun;
 use super::follow::Follower;
+use super::tmux::{RunWindows, Tmux};
 use super::{Signals, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config::Config;
@@ -43,11 +42,12 @@ Examples:
   posse loop loop.json                              as this file says; see examples/loop/
   AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json    accept what agents ask for; every accept is audited
   posse loop --detach loop.json                     do not follow it; `posse runs` shows it
+  posse loop --tmux loop.json                       with a tmux window for each agent
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
 
 Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong \
-use; 69 an agent is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
+use; 69 an agent or tmux is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
 pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
@@ -67,15 +67,13 @@ pub(crate) struct Args {
     /// Begin it, print its id, and do not follow it
     #[arg(long, short)]
     detach: bool,
+    /// Show each agent in a tmux window as it starts: in your tmux, or in a tmux session called `posse`; `posse tmux RUN` does
+    /// so later
+    #[arg(long, conflicts_with_all = ["detach", "template"])]
+    tmux: bool,
     /// The project [default: `wd` of the configuration, else here]
     #[arg(long, short = 'C', value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
-    /// Where the terminals live: `embedded` or `tmux` [default: `backend` in config.toml, else embedded]
-    #[arg(long, value_name = "BACKEND", env = "POSSE_BACKEND")]
-    backend: Option<Backend>,
-    /// Which tmux server terminals in tmux live on: `private`, `default` (yours), or the NAME of another of yours
-    #[arg(long, value_name = "SERVER", env = "POSSE_TMUX_SERVER", value_parser = launch::tmux_server)]
-    tmux_server: Option<TmuxServer>,
 }
 
 /// Everything that was said about a run, made sure of before anything is started.
@@ -139,6 +137,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&serde_json::json!({ "text": TEMPLATE }), || TEMPLATE.to_owned());
         return Ok(Exit::Ok);
     }
+    let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
     let mut signals = Signals::listen();
     // As long as nothing was asked for a signal stops nothing, and changes nothing (LOOP-54).
     let course = tokio::select! {
@@ -151,7 +150,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     };
     let mut answer = std::pin::pin!(asking.answered());
     let asked = tokio::select! {
-        following = &mut answer => return finish(following?, &args, ui).await,
+        following = &mut answer => return finish(following?, &args, tmux, ui).await,
         asked = signals.next() => asked,
     };
     // What was asked for may have begun, and only the answer says what is to be stopped.
@@ -172,14 +171,14 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Err(Error::Refused(_)) => return Err(asked),
         following => following?,
     };
-    let run = LoopRun::new(&view, means, Nobody);
+    let run = LoopRun::new(&view, means, None::<RunWindows>);
     let view = Follower::new(client, run, ui).end(asked, signals).await?;
     over(&view, ui)
 }
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if let Some(Some(id)) = args.resume {
-        let means = args.means(&Config::load()?)?;
+        let means = MeansIn { environment: launch::environment() };
         let mut client = Client::connect().await?;
         let view: RunView = client.get(&format!("/runs/{id}")).await?;
         if view.status.is_over() {
@@ -274,13 +273,17 @@ async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) 
 }
 
 /// Follows it to its end, or lets it go.
-async fn finish(following: Following, args: &Args, ui: &Ui) -> Result<Exit, Error> {
+async fn finish(following: Following, args: &Args, tmux: Option<Tmux>, ui: &Ui) -> Result<Exit, Error> {
     let Following { client, view, means } = following;
     if args.detach {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
     }
-    let run = LoopRun::new(&view, means, Nobody);
+    let windows = match tmux {
+        Some(tmux) => Some(RunWindows::new(tmux).await?),
+        None => None,
+    };
+    let run = LoopRun::new(&view, means, windows);
     let view = Follower::new(client, run, ui).run_its_course().await?;
     over(&view, ui)
 }
@@ -313,18 +316,6 @@ fn no_prompt() -> Error {
 }
 
 impl Args {
-    fn means(&self, config: &Config) -> Result<MeansIn, Error> {
-        let backend = self.backend.or(config.backend).unwrap_or_default();
-        let tmux_server = match (&self.tmux_server, &config.tmux_server) {
-            (None, Some(text)) => {
-                Some(launch::tmux_server(text).map_err(|error| Error::Usage(format!("config.toml: {error}")))?)
-            }
-            (said, _) => said.clone(),
-        };
-        let tmux_server = tmux_server.filter(|_| backend == Backend::Tmux);
-        Ok(MeansIn { environment: launch::environment(), backend: Some(backend), tmux_server })
-    }
-
     /// What was said, checked as far as that can be done without starting anything.
     fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
         let user = Config::load()?;
@@ -364,7 +355,7 @@ impl Args {
         if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
             ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
         }
-        let means = self.means(&user)?;
+        let means = MeansIn { environment: launch::environment() };
         let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
         Ok(Wanted { resolved, config_hash, directory, state_file, prompt, means })
     }

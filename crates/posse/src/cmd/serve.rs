@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use posse_server::api::types::{Listen, Listening, Settings, Success};
-use posse_server::tmux_server::TmuxServer;
 use tracing_subscriber::EnvFilter;
 
 use super::launch;
@@ -32,15 +31,11 @@ pub(crate) struct Args {
     /// Let every program on this machine in, without a token
     #[arg(long, requires = "listen")]
     no_auth: bool,
-    /// Let terminals in tmux live on this server: `private`, `default` (yours), or the NAME of another of yours; remembered
-    /// [env: POSSE_TMUX_SERVER=]
-    #[arg(long, value_name = "SERVER", value_parser = launch::tmux_server)]
-    tmux_server: Option<TmuxServer>,
     /// Record what terminals print, in the directory `recordings` of posse's home: `on` or `off`; remembered
     #[arg(long, value_name = "ON|OFF", value_parser = switch)]
     recordings: Option<bool>,
     /// Stay here and log to standard error, instead of going to the background
-    #[arg(long, conflicts_with_all = ["listen", "tmux_server", "recordings"])]
+    #[arg(long, conflicts_with_all = ["listen", "recordings"])]
     foreground: bool,
 }
 
@@ -80,7 +75,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             Some(address) => Some(listen(address, !args.no_auth).await?),
             None => None,
         };
-        let settings = Settings { tmux_server: args.tmux_server()?, recordings: args.recordings };
+        let settings = Settings { recordings: args.recordings };
         if settings != Settings::default() {
             let _: Success = Client::connect().await?.post("/settings", &settings, Repeat::Safe).await?;
         }
@@ -110,19 +105,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         }
         Ok(Exit::Ok)
     })
-}
-
-impl Args {
-    /// Not left to clap: the keeper starts the daemon with whatever is in its environment, and there it means nothing.
-    fn tmux_server(&self) -> Result<Option<TmuxServer>, Error> {
-        let variable = std::env::var("POSSE_TMUX_SERVER").ok().filter(|text| !text.is_empty());
-        match (&self.tmux_server, variable) {
-            (None, Some(text)) => launch::tmux_server(&text)
-                .map(Some)
-                .map_err(|error| Error::Usage(format!("POSSE_TMUX_SERVER: {error}"))),
-            (given, _) => Ok(given.clone()),
-        }
-    }
 }
 
 async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {

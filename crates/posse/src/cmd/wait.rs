@@ -125,7 +125,7 @@ mod tests {
         let terminal = |status: &str, awaiting_reaction: bool| -> Terminal {
             serde_json::from_value(serde_json::json!({
                 "id": "00c0ffee", "name": "a", "session_name": "s", "provider": "codex", "agent_profile": null,
-                "backend": "embedded", "mode": null, "status": status, "reason": "rule idle", "waiting_kind": null,
+                "mode": null, "status": status, "reason": "rule idle", "waiting_kind": null,
                 "since": "2026-01-01T00:00:00Z", "epoch": 3, "awaiting_reaction": awaiting_reaction, "title": "",
                 "working_directory": "/", "command": [], "size": { "rows": 24, "cols": 80 }, "pid": 1, "exit": null,
                 "created_at": "2026-01-01T00:00:00Z", "last_active": "2026-01-01T00:00:00Z",

@@ -34,8 +34,6 @@ struct Key {
 
 /// What else has a say in it.
 enum Rule {
-    /// This variable.
-    Variable(&'static str),
     /// It is a key of runs, under this path, with all that counts there.
     Run(&'static str),
     /// Nothing: a request or a variable cannot change it.
@@ -43,8 +41,6 @@ enum Rule {
 }
 
 const KEYS: &[Key] = &[
-    Key { path: "backend", rule: Rule::Variable("POSSE_BACKEND") },
-    Key { path: "tmux_server", rule: Rule::Variable("POSSE_TMUX_SERVER") },
     Key { path: "permissions.auto_accept", rule: Rule::Run("handoff.auto_accept_permissions") },
     Key { path: "permissions.answers_from_terminals", rule: Rule::FileOnly },
     Key { path: "audit.anchor", rule: Rule::FileOnly },
@@ -74,10 +70,6 @@ pub(crate) fn settings(
             None => (defaults.value(key.path), Origin::Default),
         };
         let (value, origin) = match key.rule {
-            Rule::Variable(name) => match variable(name) {
-                Some(value) => (Value::from(value), Origin::Variable(name.to_owned())),
-                None => of_file(),
-            },
             Rule::FileOnly => of_file(),
             Rule::Run(path) => match (runs.origins.get(path), config::variable_of(path)) {
                 (Some(Layer::Environment), Some(bare)) => {
@@ -185,8 +177,6 @@ mod tests {
             let (_, value) = written.iter().find(|(path, _)| path == key.path).unwrap();
             let truth = match key.rule {
                 Rule::Run(path) => at(&usual, path).unwrap().clone(),
-                Rule::Variable("POSSE_BACKEND") => json!(posse_server::record::Backend::default()),
-                Rule::Variable(_) => json!("private"),
                 Rule::FileOnly if key.path == "audit.anchor" => json!(""),
                 Rule::FileOnly => json!(false),
             };
@@ -196,14 +186,12 @@ mod tests {
 
     #[test]
     fn a_variable_wins_over_the_file_and_the_file_over_the_default() {
-        let text = "backend = 'tmux'\n\n[permissions]\nauto_accept = true\n[loop]\nmode = 'ask'\n";
+        let text = "# mine\n\n[permissions]\nauto_accept = true\n[loop]\nmode = 'ask'\n";
         let variable = |name: &str| Origin::Variable(name.to_owned());
         for (variables, key, expected) in [
-            (&[][..], "backend", (json!("tmux"), Origin::Line(1))),
-            (&[("POSSE_BACKEND", "embedded")], "backend", (json!("embedded"), variable("POSSE_BACKEND"))),
-            (&[("POSSE_BACKEND", "")], "backend", (json!("tmux"), Origin::Line(1))),
-            (&[], "tmux_server", (json!("private"), Origin::Default)),
-            (&[], "permissions.auto_accept", (json!(true), Origin::Line(4))),
+            (&[][..], "permissions.auto_accept", (json!(true), Origin::Line(4))),
+            (&[("AUTO_ACCEPT_PERMISSIONS", "")], "permissions.auto_accept", (json!(true), Origin::Line(4))),
+            (&[], "audit.anchor", (json!(""), Origin::Default)),
             (
                 &[("AUTO_ACCEPT_PERMISSIONS", "0")],
                 "permissions.auto_accept",
@@ -232,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_an_error() {
         for (text, variables, words) in [
-            ("backned = 'tmux'", &[][..], "did you mean `backend`?"),
+            ("[permision]", &[][..], "did you mean `permissions`?"),
             ("", &[("PROVIDER", "codxe")], "codxe"),
             ("[loop]\nprovider = 'nobody'", &[], "nobody"),
         ] {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use posse_testkit::agents::or_skip;
 use posse_testkit::conformance::report;
-use posse_testkit::conformance::run::{Backend, Outcome, Setup, run};
+use posse_testkit::conformance::run::{Outcome, Setup, run};
 use posse_testkit::conformance::scenarios::{self, Scenario};
 use posse_testkit::conformance::subject::Subject;
 
@@ -16,19 +16,19 @@ fn subject(name: &str) -> Subject {
     Subject::named(name).unwrap()
 }
 
-fn play(subject: Subject, backend: Backend, scenario: &Scenario) -> Outcome {
+fn play(subject: Subject, scenario: &Scenario) -> Outcome {
     // Where the recordings of the command are, too.
     let artefacts: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("conformance");
     let posse = Path::new(env!("CARGO_BIN_EXE_posse"));
-    run(Setup { posse, subject, backend, artefacts: &artefacts, stop: &AtomicBool::default() }, scenario)
+    run(Setup { posse, subject, artefacts: &artefacts, stop: &AtomicBool::default() }, scenario)
 }
 
 #[track_caller]
-fn must_be_green(name: &str, backend: Backend, scenario: &str) {
+fn must_be_green(name: &str, scenario: &str) {
     let subject = subject(name);
     let Some(_agent) = or_skip(subject.agent()) else { return };
     let scenario = scenarios::all(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
-    let outcome = play(subject, backend, &scenario);
+    let outcome = play(subject, &scenario);
     assert!(outcome.is_green(), "{}\n{}", report::line(&outcome), outcome.timeline);
     // The recording says the same again: nothing was decided by what nobody can look at later.
     let replayed = outcome.replayed.as_ref().expect("a recording");
@@ -36,48 +36,44 @@ fn must_be_green(name: &str, backend: Backend, scenario: &str) {
 }
 
 /// All scenarios of an agent.
-fn everything(name: &str, backend: Backend) {
+fn everything(name: &str) {
     let subject = subject(name);
     let Some(_agent) = or_skip(subject.agent()) else { return };
-    let outcomes = scenarios::all(subject.maker).into_iter().map(|scenario| play(subject, backend, &scenario));
+    let outcomes = scenarios::all(subject.maker).into_iter().map(|scenario| play(subject, &scenario));
     let bad: Vec<String> =
         outcomes.filter(|outcome| !outcome.is_green()).map(|outcome| report::line(&outcome)).collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// One module per agent and backend, one test per scenario.
+/// One module per agent, one test per scenario.
 macro_rules! conformance {
-    ($($module:ident: $name:literal, $backend:ident, [$($scenario:ident),*];)*) => {$(
+    ($($module:ident: $name:literal, [$($scenario:ident),*];)*) => {$(
         mod $module {
-            use super::*;
             $(
                 #[test]
                 #[ignore = "judged by the clock: ./test --full"]
                 fn $scenario() {
-                    must_be_green($name, Backend::$backend, stringify!($scenario));
+                    super::must_be_green($name, stringify!($scenario));
                 }
             )*
             #[test]
             #[ignore = "judged by the clock: ./test --full"]
             fn everything() {
-                super::everything($name, Backend::$backend);
+                super::everything($name);
             }
         }
     )*};
 }
 
 conformance! {
-    claude_2_1_325: "claude_code-2.1.325", Embedded,
+    claude_2_1_325: "claude_code-2.1.325",
         [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, dialog_question, tool_running, deny];
-    claude_2_1_325_tmux: "claude_code-2.1.325", Tmux, [stalled, deny];
-    claude_2_1_197: "claude_code-2.1.197", Embedded, [stalled, narrative, api_401, tool_running, deny];
-    claude_2_1_197_tmux: "claude_code-2.1.197", Tmux, [];
-    claude_2_1_310: "claude_code-2.1.310", Embedded, [];
-    claude_2_1_120: "claude_code-2.1.120", Embedded, [];
-    codex_0_166: "codex-0.166.0", Embedded,
+    claude_2_1_197: "claude_code-2.1.197", [stalled, narrative, api_401, tool_running, deny];
+    claude_2_1_310: "claude_code-2.1.310", [];
+    claude_2_1_120: "claude_code-2.1.120", [];
+    codex_0_166: "codex-0.166.0",
         [answer, streaming, stalled, narrative, interrupt, api_401, dialog_write, tool_running, deny, popups, menus];
-    codex_0_166_tmux: "codex-0.166.0", Tmux, [stalled, deny];
-    codex_0_160: "codex-0.160.1", Embedded, [popups];
-    codex_0_155: "codex-0.155.1", Embedded, [answer, api_401];
-    codex_0_130: "codex-0.130.0", Embedded, [answer, api_401];
+    codex_0_160: "codex-0.160.1", [popups];
+    codex_0_155: "codex-0.155.1", [answer, api_401];
+    codex_0_130: "codex-0.130.0", [answer, api_401];
 }

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 
-use posse_testkit::env::on_tmux;
 use posse_testkit::process;
 
 use crate::{env, text_when};
@@ -127,9 +126,6 @@ fn a_client_that_never_reads_delays_nobody() {
 
 #[test]
 fn a_killed_keeper_is_told_and_the_rest_goes_on() {
-    if on_tmux() {
-        return; // the keeper holds none of those
-    }
     let env = env();
     let lost = env.launch(&["sh", "-c", "echo before; exec sleep 1000"]);
     text_when(&env, lost, |text| text.contains("before"));

@@ -164,22 +164,3 @@ fn whoever_follows_is_told_of_the_end_and_does_not_delay_it() {
         assert!(events.next_event().unwrap().is_none(), "nothing comes after it");
     }
 }
-
-#[test]
-fn what_is_in_the_configuration_counts_unless_something_else_is_said() {
-    let env = env();
-    let file = env.places().config.join("config.toml");
-    std::fs::write(&file, "backend = 'tmux'\n").unwrap();
-    let launch = |more: &[&str]| {
-        let mut command = env.command([&["launch", "--json"], more, &["--", "cat"]].concat());
-        command.env_remove("POSSE_BACKEND");
-        let output = command.output().unwrap();
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_default()["backend"].clone()
-    };
-    assert_eq!(launch(&[]), "tmux");
-    assert_eq!(launch(&["--backend", "embedded"]), "embedded");
-    std::fs::write(&file, "backned = 'tmux'\n").unwrap();
-    let wrong = env.run(["launch", "--", "cat"]);
-    assert_eq!(wrong.code, Some(64));
-    assert!(wrong.stderr.contains("backned") && wrong.stderr.contains("config.toml"), "{}", wrong.stderr);
-}

@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use posse_testkit::env::on_tmux;
-
 use crate::{env, text_when};
 
 /// A small file system on a directory, gone when this goes.
@@ -52,16 +50,8 @@ fn a_full_disk_stops_nothing_that_runs() {
     }
     assert_eq!(setting.code, Some(1), "{setting:?}");
     assert!(setting.stderr.contains("cannot be remembered") && setting.stderr.contains("free some"), "{setting:?}");
-    let unused = env.run(["serve", "--tmux-server", "elsewhere"]);
-    assert!(unused.stderr.contains("cannot be written") || on_tmux(), "{unused:?}");
-    let sent = env.run(["send", id.as_str(), "something"]);
-    if on_tmux() {
-        // Without a note of it, it might be typed twice after a crash.
-        assert!(sent.stderr.contains("nothing was typed"), "{sent:?}");
-    } else {
-        sent.ok();
-        text_when(&env, id, |text| text.contains("got something"));
-    }
+    env.run(["send", id.as_str(), "something"]).ok();
+    text_when(&env, id, |text| text.contains("got something"));
     let health = env.http().call("GET", "/health", "").unwrap().json();
     assert!(health["problem"].as_str().is_some_and(|problem| problem.contains("full")), "{health}");
 

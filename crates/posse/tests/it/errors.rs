@@ -18,7 +18,7 @@ const CASES: &[&[&str]] = &[
     &["launch", "--name", "here", "--", "true"],
     &["launch", "--size", "big", "--", "true"],
     &["launch", "-C", "/no/such/directory", "--", "true"],
-    &["launch", "--backend", "screen", "--", "true"],
+    &["launch", "--size", "wide", "--", "true"],
     &["show", "nobody"],
     &["attach", "here"],
     &["approve", "here"],
@@ -41,8 +41,7 @@ const CASES: &[&[&str]] = &[
 ];
 
 fn said(env: &TestEnv, arguments: &[&str]) -> String {
-    // The usage of a command shows what is set in the environment.
-    let ran = env.command(arguments).env_remove("POSSE_BACKEND").output().unwrap();
+    let ran = env.command(arguments).output().unwrap();
     let home = env.places().home.display().to_string();
     let parent = env.places().home.parent().unwrap().display().to_string();
     let text = String::from_utf8(ran.stderr).unwrap().replace(&home, "HOME").replace(&parent, "ELSEWHERE");
@@ -53,7 +52,7 @@ fn said(env: &TestEnv, arguments: &[&str]) -> String {
 #[test]
 fn errors_read_like_this() {
     let env = env();
-    env.run(["launch", "--backend", "embedded", "--name", "here", "--", "sleep", "1000"]).ok();
+    env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();
     fs::write(env.work().join("misspelt.json"), r#"{ "limits": { "max_ronuds": 3 } }"#).unwrap();
     let seen: Vec<String> = CASES.iter().map(|arguments| said(&env, arguments)).collect();
     let seen = seen.join("\n");

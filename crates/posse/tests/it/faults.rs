@@ -6,7 +6,7 @@ use std::path::Path;
 
 use posse_core::ids::TerminalId;
 use posse_testkit::TestEnv;
-use posse_testkit::env::{Ran, on_tmux};
+use posse_testkit::env::Ran;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{env, text_when};
@@ -56,7 +56,6 @@ fn special_files_are_refused_at_once_wherever_text_is_read() {
     let config = env.places().config.join("config.toml");
     refuses_special_files(&env, &config, &["config", "show"]);
     refuses_special_files(&env, &config, &["plan", "config"]);
-    refuses_special_files(&env, &config, &["launch", "--", "true"]);
     refuses_special_files(&env, &work.join(".posse/config.toml"), &["plan", "config"]);
     refuses_special_files(&env, &work.join("plan.yaml"), &["plan", "check", "plan.yaml"]);
     refuses_special_files(&env, &work.join("plan.yaml"), &["plan", "run", "plan.yaml"]);
@@ -103,9 +102,6 @@ fn running(env: &TestEnv) -> Vec<TerminalId> {
 
 #[test]
 fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
-    if on_tmux() {
-        return;
-    }
     let env = env();
     let typed_to = env.launch(&["cat"]);
     let others = [env.launch(&["sleep", "1000"]), env.launch(&["sleep", "1000"])].map(|id| id.to_string());
@@ -147,9 +143,6 @@ fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
 /// agent's own start limit is an hour.
 #[test]
 fn launch_fails_when_the_keeper_is_stopped_while_the_agent_starts() {
-    if on_tmux() {
-        return;
-    }
     let env = env();
     env.run(["ls"]).ok();
     let directory = env.places().providers();
@@ -176,9 +169,6 @@ fn launch_fails_when_the_keeper_is_stopped_while_the_agent_starts() {
 
 #[test]
 fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
-    if on_tmux() {
-        return;
-    }
     let env = env();
     let id = env.launch(&["sleep", "1000"]);
     let keeper = StoppedKeeper::stop(&env);
@@ -247,9 +237,6 @@ fn a_damaged_database_is_named_and_set_aside_and_terminals_go_on() {
 
 #[test]
 fn stop_all_ends_every_program_although_the_database_is_damaged() {
-    if on_tmux() {
-        return;
-    }
     let env = env();
     env.launch(&["cat"]);
     env.launch(&["sh", "-c", "trap '' TERM HUP; sleep 1000"]);

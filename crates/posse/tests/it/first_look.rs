@@ -52,12 +52,12 @@ fn the_doctor_starts_nothing_and_finds_what_is_wrong() {
     env.run(["stop", "--all"]).ok();
 
     fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(env.places().config.join("config.toml"), "backned = 'tmux'\n").unwrap();
+    fs::write(env.places().config.join("config.toml"), "[permision]\n").unwrap();
     let (code, report) = doctor(&env);
     fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!((code, &report["verdict"]), (Some(1), &"bad".into()));
     assert!(about(&report, "/home").1.contains("chmod 700"), "{report:#}");
-    assert!(about(&report, "config.toml").1.contains("did you mean `backend`?"), "{report:#}");
+    assert!(about(&report, "config.toml").1.contains("did you mean `permissions`?"), "{report:#}");
     let quiet = env.run(["doctor", "--quiet"]);
     assert!(quiet.stdout.contains("bad ") && !quiet.stdout.contains("ok  "), "{quiet:#?}");
 }
@@ -98,7 +98,7 @@ fn the_configuration_says_where_it_comes_from() {
     let env = env();
     let setting = |key: &str, variables: &[(&str, &str)]| {
         let mut command = env.command(["config", "show", "--json"]);
-        command.env_remove("POSSE_BACKEND").envs(variables.iter().copied());
+        command.envs(variables.iter().copied());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -106,19 +106,19 @@ fn the_configuration_says_where_it_comes_from() {
         let found = settings.iter().find(|setting| setting["key"] == key).unwrap();
         (found["value"].clone(), found["origin"].clone())
     };
-    assert_eq!(setting("backend", &[]), ("embedded".into(), "default".into()));
+    assert_eq!(setting("loop.mode", &[]), ("edits".into(), "default".into()));
     let path = env.run(["config", "init"]).ok();
     assert_eq!(fs::metadata(path.trim()).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(setting("backend", &[]), ("embedded".into(), "default".into()), "nothing is said yet");
+    assert_eq!(setting("loop.mode", &[]), ("edits".into(), "default".into()), "nothing is said yet");
     assert_eq!(env.run(["config", "init"]).code, Some(1), "and it is not written over");
 
-    fs::write(path.trim(), "# mine\nbackend = 'tmux'\n").unwrap();
-    assert_eq!(setting("backend", &[]), ("tmux".into(), serde_json::json!({ "line": 2 })));
-    let variable = serde_json::json!({ "variable": "POSSE_BACKEND" });
-    assert_eq!(setting("backend", &[("POSSE_BACKEND", "embedded")]), ("embedded".into(), variable));
+    fs::write(path.trim(), "# mine\nloop.provider = 'claude_code'\n").unwrap();
+    assert_eq!(setting("loop.provider", &[]), ("claude_code".into(), serde_json::json!({ "line": 2 })));
+    let variable = serde_json::json!({ "variable": "POSSE_PROVIDER" });
+    assert_eq!(setting("loop.provider", &[("POSSE_PROVIDER", "codex")]), ("codex".into(), variable));
     let shown = env.run(["config", "show"]).ok();
     assert!(shown.contains(path.trim()) && shown.contains("default"), "{shown}");
-    assert!(env.run(["config", "default"]).ok().contains("\nbackend = \"embedded\"\n"));
+    assert!(env.run(["config", "default"]).ok().contains("\nmode = \"edits\"\n"));
 }
 
 #[test]

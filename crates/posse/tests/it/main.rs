@@ -42,7 +42,7 @@ mod reviewed;
 mod surface;
 mod survival;
 mod tcp;
-mod tmux_server;
+mod tmux_windows;
 
 use std::time::{Duration, Instant};
 

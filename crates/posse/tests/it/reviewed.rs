@@ -49,7 +49,7 @@ fn who_falls_behind_keeps_its_window() {
     let env = env();
     let id = env.launch(&["sh", "-c", "read go; seq 1 300000; echo END; exec sleep 1000"]);
     let mut slow = Stream::open(&env.http(), id, None, 5).unwrap();
-    slow.ask(&StreamRequest::View { size: Size::clamped(33, 77) }).unwrap();
+    slow.ask(&StreamRequest::View { size: Some(Size::clamped(33, 77)) }).unwrap();
     loop {
         if let Item::Word(StreamMessage::Resized { size, .. }) = slow.next_item().unwrap() {
             assert_eq!(size, Size::clamped(33, 77));

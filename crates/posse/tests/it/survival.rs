@@ -9,7 +9,6 @@ use posse_core::screen::{Screen, Size};
 use posse_server::api::types::{Input, StreamMessage, Terminal};
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_testkit::PATIENCE;
-use posse_testkit::env::on_tmux;
 use posse_testkit::stream::{Item, Stream};
 use posse_testkit::{TestEnv, http};
 
@@ -103,9 +102,6 @@ fn two_hundred_kills_in_the_middle_of_input_and_output() {
 }
 
 fn kills_in_the_middle_of_input_and_output(kills: u32) {
-    if on_tmux() {
-        return; // keeps no stream to continue; `a_hundred_kills_over_tmux` says what holds there
-    }
     let env = env();
     let received = env.work().join("received");
     let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
@@ -177,76 +173,6 @@ fn kills_in_the_middle_of_input_and_output(kills: u32) {
     println!("{kills} kills, {typed} inputs, {} lines of output", lines.len());
 }
 
-/// tmux cannot say after a crash whether input arrived. So some of it is reported as uncertain; the rest arrived, once,
-/// and what is uncertain was typed at most once.
-#[test]
-fn a_hundred_kills_over_tmux() {
-    if !on_tmux() {
-        return;
-    }
-    let env = env();
-    let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
-    let script = "i=0; while [ ! -e enough ]; do i=$((i+1)); echo \"line $i\"; [ $((i % 40)) = 0 ] && sleep 0.05; done; echo END; exec sleep 1000";
-    let printer = env.launch(&["sh", "-c", script]);
-    let stop = Arc::new(AtomicBool::new(false));
-    let typist = {
-        let (client, stop) = (env.http(), stop.clone());
-        std::thread::spawn(move || {
-            let (mut number, mut uncertain) = (0, Vec::new());
-            while number <= 100 || !stop.load(Ordering::Relaxed) {
-                number += 1;
-                let message = format!("{number}\n");
-                let (enter, raw) = (Some(false), Some(true));
-                let input = Input { message, enter, raw, writer: Some(77), sequence: Some(number), ..Input::default() };
-                loop {
-                    match client.post(&format!("/terminals/{reader}/input"), &input) {
-                        Ok(answer) if answer.status == 200 => break,
-                        Ok(answer) if answer.status == 409 => {
-                            assert_eq!(answer.json()["kind"], "uncertain", "{answer:?}");
-                            uncertain.push(number);
-                            break;
-                        }
-                        _ => std::thread::sleep(Duration::from_millis(1)),
-                    }
-                }
-            }
-            (number, uncertain)
-        })
-    };
-    for kill in 0..100 {
-        if kill % 2 == 0 {
-            env.kill_daemon();
-        } else {
-            // The connection alone, under the daemon's hands.
-            let of_home = env.places().tmux_socket().to_string_lossy().into_owned();
-            let connection = posse_testkit::process::all()
-                .into_iter()
-                .find(|p| p.command.contains(&of_home) && p.parent == Some(env.daemon_pid()));
-            if let Some(connection) = connection {
-                posse_testkit::env::kill(connection.pid);
-            }
-        }
-        env.run(["serve"]).ok();
-        text_when(&env, printer, |text| text.contains("line"));
-    }
-    stop.store(true, Ordering::Relaxed);
-    let (typed, uncertain) = typist.join().unwrap();
-    std::fs::write(env.work().join("enough"), "").unwrap();
-    let text = text_when(&env, printer, |text| text.contains("END"));
-    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("line ")).collect();
-    let first: u64 = lines[0]["line ".len()..].parse().unwrap();
-    for (number, line) in (first..).zip(&lines) {
-        assert_eq!(*line, format!("line {number}"), "a line is missing or doubled");
-    }
-    let received = std::fs::read_to_string(env.work().join("received")).unwrap();
-    let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
-    assert!(received.is_sorted_by(|a, b| a < b), "something was typed twice or out of order");
-    let lost: Vec<u64> = (1..=typed).filter(|n| received.binary_search(n).is_err() && !uncertain.contains(n)).collect();
-    assert!(lost.is_empty(), "said to have arrived, and did not: {lost:?}");
-    println!("100 kills, {typed} inputs, {} of them uncertain, {} lines", uncertain.len(), lines.len());
-    assert!(typed > 100 && lines.len() > 500);
-}
-
 #[test]
 fn a_full_screen_program_looks_the_same_after_a_crash() {
     let env = env();
@@ -277,13 +203,7 @@ fn more_output_than_the_ring_holds_survives_on_checkpoints() {
     env.kill_daemon();
     env.run(["serve"]).ok();
     let after = env.run(["output", id.as_str()]).ok();
-    // What scrolled off is kept up to a limit; tmux counts a screenful more or less towards it.
-    let (kept, had) = if on_tmux() {
-        (after.as_str(), &before[before.len() - after.len()..])
-    } else {
-        (after.as_str(), before.as_str())
-    };
-    assert_eq!(kept, had);
+    assert_eq!(after, before);
     assert!(before.trim_end().ends_with("599999\n600000\nEND"), "{}", &before[before.len() - 100..]);
 }
 
@@ -295,7 +215,7 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
     let stopped = env.run(["stop"]).ok();
     assert!(stopped.contains(id.as_str()) && stopped.contains("go on"), "{stopped}");
     assert!(env.http().connect().is_err(), "no daemon answers");
-    assert!(on_tmux() || env.keeper_pid().is_some());
+    assert!(env.keeper_pid().is_some());
     env.run(["send", id.as_str(), "x"]).ok();
     text_when(&env, id, |text| text.contains("two"));
     env.run(["stop", "--all"]).ok();
@@ -350,38 +270,6 @@ fn many_who_start_it_at_once_get_the_same_daemon() {
     assert!(started.iter().all(|pid| pid == &started[0]), "{started:?}");
 }
 
-/// The last terminal is over, and the daemon dies before it has let the tmux server go. Nothing runs any more that would
-/// make the next one look there; it does all the same, and leaves nothing behind.
-#[test]
-fn a_tmux_server_that_outlived_the_last_terminal_is_ended() {
-    if !on_tmux() {
-        return;
-    }
-    for deleted in [false, true] {
-        let env = env();
-        let id = env.launch(&["sh", "-c", "echo ready; read line"]);
-        text_when(&env, id, |text| text.contains("ready"));
-        let server = posse_testkit::process::all().into_iter().find(|process| {
-            process.command.iter().any(|word| word == "new-session")
-                && process.parent != Some(env.daemon_pid())
-                && process.variable("POSSE_HOME").as_deref() == env.places().home.to_str()
-        });
-        let server = server.expect("a tmux server of ours").pid;
-        match deleted {
-            true => drop(env.run(["kill", id.as_str()]).ok()),
-            false => {
-                env.run(["send", id.as_str(), "go"]).ok();
-                env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
-            }
-        }
-        env.kill_daemon();
-        // At once: the next one may still be on its way to tmux.
-        env.run(["stop", "--all"]).ok();
-        assert!(posse_testkit::process::ends(server), "the tmux server was left behind");
-        assert!(!env.places().tmux_socket().exists());
-    }
-}
-
 /// A program ends, and the daemon dies before it has written that down. The next one knows how it ended all the same: nobody
 /// has forgotten it who knew.
 #[test]
@@ -408,48 +296,6 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     let output: posse_server::api::types::Output =
         env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
     assert!(output.output.contains("last words"), "{}", output.output);
-}
-
-/// The daemon dies, and the next one cannot reach tmux at once: somebody is just updating it. What runs there is well, and is
-/// not ended for that; what would be started is refused meanwhile.
-#[test]
-fn programs_in_tmux_outlive_a_daemon_that_cannot_reach_it() {
-    if !on_tmux() {
-        return;
-    }
-    let env = env();
-    let tools = env.work().join("tools");
-    std::fs::create_dir(&tools).unwrap();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for tool in ["tmux", "sh", "cat"] {
-        let found = std::env::split_paths(&path).map(|at| at.join(tool)).find(|at| at.exists());
-        std::os::unix::fs::symlink(found.unwrap(), tools.join(tool)).unwrap();
-    }
-    // Keeper and daemon have the PATH of who starts them.
-    assert!(env.command(["serve"]).env("PATH", &tools).status().unwrap().success());
-    let id = env.launch(&["/bin/sh", "-c", "echo ready; read line; exit 5"]);
-    text_when(&env, id, |text| text.contains("ready"));
-    std::fs::rename(tools.join("tmux"), tools.join("away")).unwrap();
-    env.kill_daemon();
-    let refused = env.run(["launch", "--", "true"]);
-    assert!(refused.code == Some(69) && refused.stderr.contains("tmux is not installed"), "{refused:?}");
-    let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
-    assert_eq!(terminal.exit, None, "nobody has taken it for lost");
-    std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
-    env.run(["send", id.as_str(), "go"]).ok();
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
-    let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
-    assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(5)));
-    // Whoever wants all of it to end does not wait for tmux.
-    let id = env.launch(&["/bin/sh", "-c", "echo ready; read line"]);
-    text_when(&env, id, |text| text.contains("ready"));
-    let program = env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().pid.unwrap();
-    std::fs::rename(tools.join("tmux"), tools.join("away")).unwrap();
-    env.kill_daemon();
-    env.run(["stop", "--all"]).ok();
-    assert!(posse_testkit::process::ends(program), "it was left behind");
-    std::fs::rename(tools.join("away"), tools.join("tmux")).unwrap();
-    env.run(["ls"]).ok();
 }
 
 /// What prints without end is ended in the middle of it. Whoever watches hears so, though its end is behind what it printed.

@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::params::lenient;
-use crate::record::Backend;
-use crate::tmux_server::TmuxServer;
 
 /// A run of the loop to begin. Configuration and environment are resolved by whoever asks.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -58,11 +56,6 @@ pub struct PromptView {
 pub struct MeansIn {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Where the terminals live; embedded unless given.
-    #[serde(default)]
-    pub backend: Option<Backend>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tmux_server: Option<TmuxServer>,
 }
 
 /// What starting its agents takes, never stored; and whether there is no hurry.
@@ -71,11 +64,6 @@ pub struct MeansIn {
 pub struct ResumeIn {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Where the terminals live; embedded unless given.
-    #[serde(default)]
-    pub backend: Option<Backend>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tmux_server: Option<TmuxServer>,
     /// A run that is parked stays so: nobody has asked for it, only the connection was lost.
     #[serde(default)]
     pub patient: bool,
@@ -86,8 +74,7 @@ pub struct ResumeIn {
 
 impl ResumeIn {
     pub fn new(means: &MeansIn, patient: bool, auto_accept: Option<bool>) -> Self {
-        let MeansIn { environment, backend, tmux_server } = means.clone();
-        Self { environment, backend, tmux_server, patient, auto_accept }
+        Self { environment: means.environment.clone(), patient, auto_accept }
     }
 }
 

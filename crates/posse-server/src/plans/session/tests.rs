@@ -7,7 +7,7 @@ use posse_term::places::Places;
 use super::*;
 use crate::hub::{Message, View};
 use crate::providers::Providers;
-use crate::record::{Backend, Record};
+use crate::record::Record;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -56,7 +56,6 @@ fn record(exit: Option<Exit>) -> Record {
         provider: COMMAND.into(),
         agent_profile: None,
         confirmed: None,
-        backend: Backend::Embedded,
         directory: "/".into(),
         command: vec![],
         size: Size::DEFAULT,

@@ -1,8 +1,5 @@
--- Where a terminal lives: under our own keeper, or in tmux.
-ALTER TABLE terminals ADD COLUMN backend TEXT NOT NULL DEFAULT 'embedded';
-
--- Input on its way to a terminal whose backend cannot say later whether it arrived. A row without `done` after a
--- crash is input nobody knows the fate of: it is reported, never sent again.
+-- Messages on their way to an agent. A row without `done` after a crash is a message that may or may not have arrived: it
+-- is reported, never sent again.
 CREATE TABLE inputs (
     terminal TEXT    NOT NULL,
     writer   INTEGER NOT NULL,

@@ -6,7 +6,6 @@ use posse_core::rounds::config::{Config as LoopConfig, Notifications};
 use posse_server::api::types::{AutoIn, AutoLimitsIn, MeansIn};
 use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
-use posse_server::record::Backend;
 
 use super::follow::Pipeline;
 use super::news::Hears;
@@ -105,7 +104,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
 
 /// The environment of sessions. They have no screen: they live with our keeper, wherever terminals live.
 pub(super) fn means() -> MeansIn {
-    MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None }
+    MeansIn { environment: launch::environment() }
 }
 
 impl RunArgs {

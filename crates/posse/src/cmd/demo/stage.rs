@@ -7,7 +7,6 @@ use std::time::Duration;
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::{Config, UserDefaults};
 use posse_server::api::types::{MeansIn, RunIn};
-use posse_server::record::Backend;
 use posse_term::places::Places;
 use tempfile::TempDir;
 
@@ -117,7 +116,7 @@ impl Stage {
             config_hash: None,
             zone: None,
             state: None,
-            means: MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None },
+            means: MeansIn { environment: launch::environment() },
         })
     }
 }

@@ -12,10 +12,6 @@ pub(super) struct Facts {
     /// This program, as it calls itself.
     pub(super) version: String,
     pub(super) agents: Vec<Agent>,
-    /// The version, or why it will not do.
-    pub(super) tmux: Result<String, String>,
-    /// Terminals live in tmux unless something else is said.
-    pub(super) tmux_is_wanted: bool,
     /// What `git --version` says.
     pub(super) git: Option<String>,
     pub(super) window: Window,

@@ -13,12 +13,10 @@ use posse_agents::Manifest;
 use posse_server::api::types::Health;
 use posse_server::database::{self, Condition};
 use posse_server::providers::{Listed, Providers};
-use posse_server::record::Backend;
 use posse_server::versions;
 use posse_term::client as keeper;
 use posse_term::lock::{self, Look};
 use posse_term::places::{Places, PlacesError};
-use posse_term::tmux;
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
 
@@ -36,20 +34,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) async fn gather(ui: &Ui) -> Facts {
     let places = client::places();
     let environment = super::super::launch::environment();
-    let (agents, tmux, git, daemon) = tokio::join!(
-        agents(places.as_ref().ok(), &environment),
-        tmux::installed(),
-        git(&environment),
-        daemon(places.as_ref().ok()),
-    );
+    let (agents, git, daemon) =
+        tokio::join!(agents(places.as_ref().ok(), &environment), git(&environment), daemon(places.as_ref().ok()),);
     let loaded = Config::load();
-    let backend = std::env::var("POSSE_BACKEND").ok().and_then(|text| text.parse().ok());
-    let backend = backend.or(loaded.as_ref().ok().and_then(|config| config.backend)).unwrap_or_default();
     Facts {
         version: crate::VERSION.to_owned(),
         agents,
-        tmux: tmux.map_err(|error| error.to_string()),
-        tmux_is_wanted: backend == Backend::Tmux,
         git,
         window: window(ui),
         writable_by_others: places.as_ref().map(writable_by_others).unwrap_or_default(),

@@ -65,7 +65,6 @@ pub(super) fn judge(facts: &Facts) -> Vec<Line> {
     lines.push(keeper(&facts.keeper));
     lines.push(database(&facts.database));
     lines.extend(agents(&facts.agents));
-    lines.push(tmux(&facts.tmux, facts.tmux_is_wanted));
     lines.push(git(facts.git.as_deref()));
     lines.extend(window(&facts.window));
     match &facts.places {
@@ -159,18 +158,6 @@ fn account(agent: &Agent) -> Line {
             warn(AREA, what, "unknown: no sign of one was found", advice)
         }
         Account::Unknown => line(AREA, what, Verdict::Ok, "unknown", Some("start it once by hand to see".into())),
-    }
-}
-
-fn tmux(tmux: &Result<String, String>, is_wanted: bool) -> Line {
-    const AREA: &str = "programs";
-    match tmux {
-        Ok(version) => ok(AREA, "tmux", version),
-        Err(why) if is_wanted => {
-            let advice = "your terminals are to live in tmux: see `backend` in `posse config show`";
-            bad(AREA, "tmux", why, advice)
-        }
-        Err(why) => line(AREA, "tmux", Verdict::Ok, why, Some("only needed for `--backend tmux`".into())),
     }
 }
 

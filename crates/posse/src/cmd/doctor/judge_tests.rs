@@ -14,8 +14,6 @@ fn well() -> Facts {
     Facts {
         version: "0.1.0 (0123456789)".into(),
         agents: vec![mole()],
-        tmux: Ok("3.5a".into()),
-        tmux_is_wanted: false,
         git: Some("git version 2.47.3".into()),
         window: Window {
             is_terminal: true,
@@ -125,21 +123,6 @@ const CASES: &[Case] = &[
     ),
     case(|f| f.agents[0].account = Account::Unknown, "mole account", Fine, "unknown", "by hand"),
     // Programs.
-    case(|_| {}, "tmux", Fine, "3.5a", ""),
-    case(
-        |f| f.tmux = Err("tmux is not installed".into()),
-        "tmux",
-        Fine,
-        "not installed",
-        "only needed for `--backend tmux`",
-    ),
-    case(
-        |f| (f.tmux, f.tmux_is_wanted) = (Err("tmux 3.0 is too old".into()), true),
-        "tmux",
-        Bad,
-        "too old",
-        "posse config show",
-    ),
     case(|_| {}, "git", Fine, "2.47.3", ""),
     case(|f| f.git = Some("git version 2.38.0".into()), "git", Fine, "2.38.0", ""),
     case(|f| f.git = Some("git version 2.37.9".into()), "git", Warn, "2.37.9 is too old", "2.38 or newer"),

@@ -32,15 +32,19 @@ pub(in crate::cmd) trait Onlooker {
     async fn acts(&mut self) -> Result<Option<String>, Error>;
 }
 
-pub(in crate::cmd) struct Nobody;
-
-impl Onlooker for Nobody {
-    async fn sees(&mut self, _: &Entry) -> Result<Option<String>, Error> {
-        Ok(None)
+impl<O: Onlooker> Onlooker for Option<O> {
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+        match self {
+            Some(onlooker) => onlooker.sees(entry).await,
+            None => Ok(None),
+        }
     }
 
     async fn acts(&mut self) -> Result<Option<String>, Error> {
-        Ok(None)
+        match self {
+            Some(onlooker) => onlooker.acts().await,
+            None => Ok(None),
+        }
     }
 }
 

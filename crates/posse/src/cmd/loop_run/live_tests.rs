@@ -20,7 +20,7 @@ fn view() -> RunView {
 
 fn terminal(id: &str, status: &str, dialog: &Value) -> Terminal {
     serde_json::from_value(json!({
-        "id": id, "name": "n", "session_name": "s", "provider": "claude_code", "backend": "embedded", "status": status,
+        "id": id, "name": "n", "session_name": "s", "provider": "claude_code", "status": status,
         "reason": "", "dialog": dialog, "since": Timestamp::now(), "epoch": 1, "title": "✳ 日本語 ".repeat(20),
         "working_directory": "/p", "command": [], "size": { "rows": 24, "cols": 80 }, "created_at": Timestamp::now(),
         "last_active": Timestamp::now(),

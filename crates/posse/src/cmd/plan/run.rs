@@ -11,7 +11,6 @@ use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
 use posse_server::plans::outcome_word;
 use posse_server::plans::view::PlanView;
-use posse_server::record::Backend;
 
 use super::configuration::{self, Loaded};
 use super::dry_run;
@@ -245,7 +244,7 @@ impl Args {
             config_file: configured.file,
             asked: None,
             // Sessions have no screen: they live with our keeper, wherever terminals live.
-            means: MeansIn { environment: launch::environment(), backend: Some(Backend::Embedded), tmux_server: None },
+            means: MeansIn { environment: launch::environment() },
         })
     }
 }

@@ -11,7 +11,6 @@ use posse_core::screen::Size;
 use posse_models::agents::{Home, Maker, Options};
 use posse_models::{ModelServer, Scenario};
 use posse_server::api::types::Create;
-use posse_server::record::Backend;
 use posse_term::places::Places;
 use tempfile::TempDir;
 
@@ -131,7 +130,6 @@ fn create(agent: &Agent<'_>, home: &Home) -> Result<Create, Error> {
     Ok(Create {
         provider: Some(agent.provider.to_owned()),
         wait: Some(false),
-        backend: Some(Backend::Embedded),
         working_directory: client::absolute(&home.directory)?,
         environment,
         size: Some(Size::clamped(SIZE.0, SIZE.1)),

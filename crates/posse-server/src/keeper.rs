@@ -1,0 +1,123 @@
+//! The daemon's connection to the keeper. Events of one terminal go to its pump, all others to the hub.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use posse_core::ids::TerminalId;
+use posse_term::client::{self, Events, Heard, KeeperError, Untaken};
+use posse_term::wire::{Event, InputRefusal};
+use tokio::sync::mpsc;
+
+use crate::hub::{KeeperReport, Message};
+use crate::pump::{Event as PumpEvent, Handle};
+use crate::serve::Settings;
+
+/// The delay between two attempts to reach the keeper.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Which pump belongs to which terminal, and the keeper's process. The hub writes the former, the connection the latter.
+#[derive(Clone, Default)]
+pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, Handle>>>, Arc<AtomicI32>);
+
+impl Routes {
+    pub(crate) fn insert(&self, id: TerminalId, handle: Handle) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handle);
+    }
+
+    pub(crate) fn remove(&self, id: TerminalId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Tells the pump of a running terminal.
+    pub(crate) fn send(&self, id: TerminalId, event: PumpEvent) {
+        if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            handle.send(event);
+        }
+    }
+
+    /// The process of the keeper that was connected last.
+    pub(crate) fn keeper(&self) -> Option<i32> {
+        Some(self.1.load(Ordering::Relaxed)).filter(|pid| *pid > 0)
+    }
+
+    /// All those whose terminals run.
+    pub(crate) fn handles(&self) -> Vec<Handle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+/// Connects to the keeper when the hub asks for it, and reports to the hub.
+pub(crate) struct KeeperConnector {
+    pub(crate) settings: Settings,
+    pub(crate) routes: Routes,
+    pub(crate) hub: mpsc::UnboundedSender<Message>,
+}
+
+impl KeeperConnector {
+    /// Reconnects at each request of the hub, and retries until a keeper answers. Returns when the hub is gone.
+    pub(crate) async fn run(self, mut requests: mpsc::UnboundedReceiver<()>) {
+        while requests.recv().await.is_some() {
+            while let Err(error) = self.connect().await {
+                tracing::error!("{error}");
+                let _ = self.hub.send(Message::Keeper(KeeperReport::Unreachable(error.to_string())));
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// Connects to the keeper, starting one if none runs.
+    pub(crate) async fn connect(&self) -> Result<(), KeeperError> {
+        let (link, mut events) =
+            client::connect_or_start(&self.settings.places, &self.settings.executable, true).await?;
+        self.routes.1.store(link.keeper().unwrap_or_default(), Ordering::Relaxed);
+        let summaries = client::list(&link, &mut events).await?;
+        let _ = self.hub.send(Message::Keeper(KeeperReport::Up(link, summaries)));
+        tokio::spawn(follow(events, self.routes.clone(), self.hub.clone()));
+        Ok(())
+    }
+}
+
+async fn follow(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
+    let report = |report| drop(hub.send(Message::Keeper(report)));
+    let mut reported_silent = false;
+    loop {
+        match events.next().await {
+            Ok(Heard::Event(event)) => forward(event, &routes, &hub),
+            Ok(Heard::Untaken(Untaken::Input { id, writer, sequence })) => {
+                let event = Event::InputRefused { id, writer, sequence, why: InputRefusal::Untaken };
+                routes.send(id, PumpEvent::Keeper(event));
+            }
+            Ok(Heard::Untaken(untaken)) => report(KeeperReport::Untaken(untaken, events.why_untaken())),
+            Err(error) => return report(KeeperReport::Lost(error.to_string())),
+        }
+        let silence = events.silence();
+        if silence.is_some() != reported_silent {
+            reported_silent = silence.is_some();
+            report(KeeperReport::Silent(silence));
+        }
+    }
+}
+
+fn forward(event: Event, routes: &Routes, hub: &mpsc::UnboundedSender<Message>) {
+    let report = match event {
+        Event::Output { id, .. }
+        | Event::Resized { id, .. }
+        | Event::Checkpoint { id, .. }
+        | Event::InputDone { id, .. }
+        | Event::InputRefused { id, .. }
+        | Event::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
+        Event::Spawned { id, pid } => KeeperReport::Spawned { id, pid },
+        Event::SpawnFailed { id, why, message } => {
+            KeeperReport::SpawnFailed { id, why, message: String::from_utf8_lossy(&message).into_owned() }
+        }
+        Event::Ended { id, left } => KeeperReport::Ended { id, left },
+        Event::Resting => KeeperReport::Resting,
+        Event::Problem { message } => {
+            return tracing::warn!("the keeper: {}", String::from_utf8_lossy(&message));
+        }
+        _ => return,
+    };
+    let _ = hub.send(Message::Keeper(report));
+}
