@@ -305,7 +305,7 @@ impl Life {
                 // It confirms the error on the screen. And at the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
                 // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
-                let told = shows == Says::Nothing && seconds_claim;
+                let told = matches!(shows, Says::Nothing | Says::Busy) && seconds_claim;
                 let vague = weigh::is_vague(source) && shows != Says::Quiet && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
                 if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {

@@ -551,20 +551,24 @@ fn a_title_may_be_stuck() {
 /// Claude Code 2.1.197 draws its title and progress once more when a turn ends behind a menu, and leaves progress busy.
 #[test]
 fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
-    let begun = [(100, Said(Progress, Working)), (200, spinner()), (210, Said(Title, Working)), (3_000, nothing())];
+    let turning = || Event::Read(title_busy(1));
+    let begun = [(100, Said(Progress, Working)), (200, spinner()), (210, Said(Title, Working)), (3_000, turning())];
     let working = (200, Processing, "rule spinner");
     let over = (4_800, Said(Hook, TurnOver));
     let agreed = [(4_890, Said(Title, Claim::Nothing)), (4_892, Said(Progress, Ready))];
     let again = [
+        (4_895, nothing()),
         (4_909, Said(Title, Working)),
         (4_910, Said(Progress, Working)),
+        (4_911, turning()),
         (4_963, Said(Title, Claim::Nothing)),
+        (4_964, nothing()),
         (9_000, nothing()),
     ];
     let completed = (4_892, Completed, "the agent said ready (progress)");
     check_idle(&[&begun[..], &[over.clone()], &agreed, &again].concat(), &[working, completed]);
     // The user's own Stop hook still runs: title and progress say so, and nobody else has told the end.
-    check_idle(&[&begun[..], &[over], &[(9_000, nothing())]].concat(), &[working]);
+    check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);
 }
 
 #[test]
