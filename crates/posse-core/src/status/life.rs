@@ -253,6 +253,10 @@ impl Life {
         match claim {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
+                if self.word.is_none() && self.hook_claims_end() {
+                    // A source that spoke in between does not take the claim back.
+                    self.word = Some(Word { by: Speaker::Agent(Source::Hook), claim: Claim::TurnOver, at: now });
+                }
                 return;
             }
             // That a title is plain says something where it was not plain before, or where there was none.
@@ -422,6 +426,21 @@ impl Life {
     /// Whether a sign of work may be of the moment in which a menu of the user's closes: it has not been there for long.
     fn flashes(&self, seen: &Seen, now: Mono) -> bool {
         seen.was_hidden && self.is_stirring(Source::Title) && now < seen.since + weigh::STAND
+    }
+
+    /// Whether a hook has claimed the end of the turn that goes on.
+    fn hook_claims_end(&self) -> bool {
+        let hook = Source::Hook as usize;
+        let of_this_turn = !matches!(self.border, Some(Border::Prompted(at)) if at >= self.said_at[hook]);
+        self.said[hook] == Some(Claim::TurnOver) && of_this_turn && !is_over(self.presumed.kind)
+    }
+
+    /// Whether the title turned, and has stopped after the hook claimed the end. While a Stop hook of the user's runs, the
+    /// title still turns.
+    fn title_rests(&self) -> bool {
+        let [hook, title] = [Source::Hook as usize, Source::Title as usize];
+        let plain = matches!(self.said[title], Some(Claim::Nothing | Claim::Ready));
+        self.title_turns && plain && self.said_at[title] >= self.said_at[hook]
     }
 
     fn is_waiting(&self) -> bool {

@@ -567,6 +567,20 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
     ];
     let completed = (4_892, Completed, "the agent said ready (progress)");
     check_idle(&[&begun[..], &[over.clone()], &agreed, &again].concat(), &[working, completed]);
+    // The hook runs in the middle of that: title, progress and the session file have spoken after it.
+    let files = [(100, Said(SessionFile, Working)), (4_900, Said(SessionFile, Ready))];
+    let later = [
+        (4_909, Said(Title, Working)),
+        (4_910, Said(Progress, Working)),
+        (4_940, Said(Hook, TurnOver)),
+        (4_950, Said(SessionFile, Working)),
+        (4_963, Said(Title, Claim::Nothing)),
+        (4_964, nothing()),
+        (5_000, Said(SessionFile, Claim::Nothing)),
+        (9_000, nothing()),
+    ];
+    let completed = (5_150, Completed, "the agent said turn over (hook)");
+    check_idle(&[&files[..1], &begun[..], &agreed, &files[1..], &later].concat(), &[working, completed]);
     // The user's own Stop hook still runs: title and progress say so, and nobody else has told the end.
     check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);
 }

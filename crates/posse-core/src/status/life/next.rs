@@ -135,6 +135,7 @@ impl Life {
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
                             _ if source == Source::Title => Some(weigh::FRAME),
+                            _ if source == Source::Hook && self.title_rests() => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source) => Some(LAG),
                             1 => Some(weigh::DOUBT),
