@@ -585,6 +585,18 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
     check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);
 }
 
+/// Claude Code 2.1.120 calls itself busy in its session file while some menus of the user's are open.
+#[test]
+fn session_file_begins_no_turn_while_the_title_is_plain() {
+    let turn = [(200, Said(Title, Working)), (210, spinner()), (900, Said(Title, Claim::Nothing)), (910, closed())];
+    let known = [(210, Processing, "rule spinner"), (910, Completed, "rule closed")];
+    let menu = [(2_000, nothing()), (2_100, Said(SessionFile, Working)), (4_000, Said(SessionFile, Ready))];
+    check_idle(&[&turn[..], &menu].concat(), &known);
+    let works = [(2_000, nothing()), (2_100, Said(SessionFile, Working)), (2_110, Said(Title, Working))];
+    let next = (2_260, Processing, "the agent said working (title)");
+    check_idle(&[&turn[..], &works].concat(), &[&known[..], &[next]].concat());
+}
+
 #[test]
 fn guesses_are_no_evidence() {
     let otherwise = || weak("otherwise", Processing, Strength::Fallback);
