@@ -438,12 +438,12 @@ impl Life {
         self.said[hook] == Some(Claim::TurnOver) && of_this_turn && !is_over(self.presumed.kind)
     }
 
-    /// Whether the title turned, and has stopped after the hook claimed the end. While a Stop hook of the user's runs, the
-    /// title still turns.
-    fn title_rests(&self) -> bool {
+    /// Since when the title is plain that turned before, if it stopped after the hook claimed the end. While a Stop hook of
+    /// the user's runs, the title still turns.
+    fn title_rests(&self) -> Option<Mono> {
         let [hook, title] = [Source::Hook as usize, Source::Title as usize];
         let plain = matches!(self.said[title], Some(Claim::Nothing | Claim::Ready));
-        self.title_turns && plain && self.said_at[title] >= self.said_at[hook]
+        (self.title_turns && plain && self.said_at[title] >= self.said_at[hook]).then_some(self.said_at[title])
     }
 
     fn is_waiting(&self) -> bool {

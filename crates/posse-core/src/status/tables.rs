@@ -579,7 +579,7 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
         (5_000, Said(SessionFile, Claim::Nothing)),
         (9_000, nothing()),
     ];
-    let completed = (5_150, Completed, "the agent said turn over (hook)");
+    let completed = (5_075, Completed, "the agent said turn over (hook)");
     check_idle(&[&files[..1], &begun[..], &agreed, &files[1..], &later].concat(), &[working, completed]);
     // The user's own Stop hook still runs: title and progress say so, and nobody else has told the end.
     check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);

@@ -27,6 +27,10 @@ pub(super) const LAG: Duration = Duration::from_millis(300);
 /// A title comes with the frame that shows why it changed: Codex draws it within 10 ms, and a look is taken up to 30 ms
 /// after that. A few times that for a busy machine.
 pub(super) const FRAME: Duration = Duration::from_millis(150);
+
+/// How long a title that turned must be plain to confirm a hook's claim that the turn is over. Claude Code turns it once
+/// more for 50 ms while it runs its Stop hooks.
+pub(super) const REST: Duration = Duration::from_millis(75);
 /// A word that the screen does not bear out holds for this long. A wrong status must not stand for more than 2 s
 /// whatever one source does; this leaves half a second for the look. Codex says that it asks about 0.92 s before it
 /// draws the question.

@@ -132,10 +132,12 @@ impl Life {
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
+                        if let Some(rests) = self.title_rests().filter(|_| source == Source::Hook) {
+                            return (!goes_on).then(|| (word.at.max(rests) + weigh::REST, ready));
+                        }
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
                             _ if source == Source::Title => Some(weigh::FRAME),
-                            _ if source == Source::Hook && self.title_rests() => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source) => Some(LAG),
                             1 => Some(weigh::DOUBT),
