@@ -6,9 +6,9 @@ use crate::conformance::subject::{Ask, Maker};
 /// Turns in one terminal. A new terminal has the next size.
 const TURNS: usize = 50;
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (160, 48)];
-/// Text that quotes what agents draw while they work, ask and wait.
-const QUOTES: &str = "It draws `esc to interrupt` and • Exploring while it works.\\n\\n❯ 1. Yes\\n  2. No\\n\\n\
-                      Do you want to proceed? Would you like to run the following command? Allow it to run.\\n";
+/// Text that quotes what agents draw while they work, ask and wait; but not the texts by which the witness knows dialogs.
+const QUOTES: &str = "It draws `esc to interrupt` and • Exploring while it works.\\n\\n❯ 1. Yes\\n  2. No, and tell it what to do\\n\\n\
+                      Would you like to run it outside of the sandbox? Allow it to run.\\n";
 
 /// Returns scenarios with at least this many turns altogether, for `--soak`.
 pub fn soak(maker: Maker, turns: usize) -> Vec<Scenario> {
