@@ -566,7 +566,7 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
         (9_000, nothing()),
     ];
     let completed = (4_892, Completed, "the agent said ready (progress)");
-    check_idle(&[&begun[..], &[over.clone()], &agreed, &again].concat(), &[working, completed]);
+    check_idle(&[&begun[..], std::slice::from_ref(&over), &agreed, &again].concat(), &[working, completed]);
     // The hook runs in the middle of that: title, progress and the session file have spoken after it.
     let files = [(100, Said(SessionFile, Working)), (4_900, Said(SessionFile, Ready))];
     let later = [
