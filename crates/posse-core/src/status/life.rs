@@ -246,10 +246,10 @@ impl Life {
         let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         self.title_turns |= source == Source::Title && *claim == Claim::Working;
         // Progress says "busy" for as long as a menu of the user's is open, too (Claude Code), and so does the session file
-        // (2.1.120). They begin no turn. A title that turns at work does not turn then.
+        // (2.1.120). They begin no turn, and take back no end. A title that turns at work does not turn then.
         let title_is_plain = self.title_turns && self.said[Source::Title as usize] != Some(Claim::Working);
         let of_a_menu = source == Source::Progress || (source == Source::SessionFile && title_is_plain);
-        if of_a_menu && *claim == Claim::Working && self.is_stirring(source) {
+        if of_a_menu && *claim == Claim::Working && (self.is_stirring(source) || self.hook_claims_end()) {
             return;
         }
         let failed = matches!(self.word, Some(Word { claim: Claim::Failed(_), .. }));

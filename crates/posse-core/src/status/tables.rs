@@ -581,6 +581,16 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
     ];
     let completed = (5_075, Completed, "the agent said turn over (hook)");
     check_idle(&[&files[..1], &begun[..], &agreed, &files[1..], &later].concat(), &[working, completed]);
+    // The hook runs a little earlier, and progress speaks after it.
+    let earlier = [
+        (4_905, Said(Hook, TurnOver)),
+        (4_909, Said(Title, Working)),
+        (4_910, Said(Progress, Working)),
+        (4_963, Said(Title, Claim::Nothing)),
+        (9_000, nothing()),
+    ];
+    let completed = (5_038, Completed, "the agent said turn over (hook)");
+    check_idle(&[&begun[..], &agreed, &earlier].concat(), &[working, completed]);
     // The user's own Stop hook still runs: title and progress say so, and nobody else has told the end.
     check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);
 }
