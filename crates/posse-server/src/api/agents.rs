@@ -104,7 +104,7 @@ async fn keeper_falls_silent(app: &App) -> KeeperSilent {
         match app.ask(Command::ProbeKeeper).await {
             Ok(Err(why)) => return why,
             Ok(Ok(())) => {}
-            // The daemon is stopping, and whoever waits for the agent is told so.
+            // The daemon is stopping, and the request that waits for the agent fails with that.
             Err(_) => std::future::pending().await,
         }
     }
