@@ -12,6 +12,7 @@ pub mod backlog;
 mod child;
 pub mod confirmed_commands;
 pub mod database;
+pub mod disk;
 mod driven;
 mod environment;
 mod event_files;

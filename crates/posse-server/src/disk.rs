@@ -1,0 +1,250 @@
+//! The only module that touches files.
+//!
+//! One thread serves every terminal and the API. A disk can be slow or hang (a network file system, a full queue, a drive that
+//! spins up), so that thread never waits for it. A function that works on files takes a [`Disk`], and the runtime thread
+//! cannot get one: [`run`] hands it to a closure on a blocking thread. `clippy.toml` rejects the functions of `std::fs` and
+//! the like everywhere else in this crate.
+//!
+//! Closures run in parallel and in no particular order. A caller that needs an order awaits one before it starts the next.
+
+#![expect(dead_code, reason = "the files of this crate move here one after the other")]
+
+use std::fs::{DirBuilder, File, Metadata, ReadDir};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use posse_term::text_file;
+use tempfile::TempDir;
+
+/// Permission to wait for the disk. Neither `Clone` nor `Copy`, so that none leaves the thread that it was made for.
+///
+/// Errors name the file, except those of `read_text`, `read_bounded` and `open_regular`.
+#[derive(Debug)]
+pub struct Disk(());
+
+/// Runs `work` on a thread that may wait for the disk. If the caller is dropped, `work` still runs to its end.
+pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce(&Disk) -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(move || work(&Disk(()))).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down and is about to drop the caller.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Runs one operation on one file: `disk::at(path, Disk::exists).await`.
+pub(crate) async fn at<T: Send + 'static>(
+    path: impl Into<PathBuf>,
+    work: impl FnOnce(&Disk, &Path) -> T + Send + 'static,
+) -> T {
+    let path = path.into();
+    run(move |disk| work(disk, &path)).await
+}
+
+impl Disk {
+    /// For code that runs before the runtime starts, and for threads of their own, such as the store's.
+    pub fn outside_runtime() -> Self {
+        debug_assert!(tokio::runtime::Handle::try_current().is_err(), "the runtime thread must not wait for the disk");
+        Self(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self(())
+    }
+
+    pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs_err::read(path)
+    }
+
+    pub(crate) fn read_to_string(&self, path: &Path) -> io::Result<String> {
+        fs_err::read_to_string(path)
+    }
+
+    /// Reads a regular file of bounded size whose name comes from a user, a project or an agent (`posse_term::text_file`).
+    pub(crate) fn read_text(&self, path: &Path) -> io::Result<String> {
+        text_file::read(path)
+    }
+
+    /// Like `read_text`, for at most `limit` bytes of any kind.
+    pub(crate) fn read_bounded(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        text_file::read_bytes(path, limit)
+    }
+
+    /// Opens a regular file for reading. Never waits for a writer.
+    pub(crate) fn open_regular(&self, path: &Path) -> io::Result<File> {
+        text_file::open(path)
+    }
+
+    pub(crate) fn open(&self, path: &Path, options: &std::fs::OpenOptions) -> io::Result<File> {
+        options.open(path).map_err(|error| named("open", path, &error))
+    }
+
+    pub(crate) fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    pub(crate) fn is_dir(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    pub(crate) fn is_symlink(&self, path: &Path) -> bool {
+        path.is_symlink()
+    }
+
+    pub(crate) fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs_err::metadata(path)
+    }
+
+    pub(crate) fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs_err::symlink_metadata(path)
+    }
+
+    pub(crate) fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        fs_err::canonicalize(path)
+    }
+
+    pub(crate) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs_err::read_link(path)
+    }
+
+    pub(crate) fn read_dir(&self, path: &Path) -> io::Result<ReadDir> {
+        path.read_dir().map_err(|error| named("read", path, &error))
+    }
+
+    /// Replaces a file with one that only its owner may read, whole or not at all, and synced: it survives a power failure.
+    pub(crate) fn write_private(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        write_whole(path, bytes, true)
+    }
+
+    /// Like `write_private`, for files that go with the journal, which may lose its last entries in a power failure too. The
+    /// file survives the death of any process. Syncing takes longer than anything else between two sessions.
+    pub(crate) fn write_private_unsynced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        write_whole(path, bytes, false)
+    }
+
+    /// Writes a file as `std::fs::write` does: not atomically, and with the permissions that the umask leaves.
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs_err::write(path, bytes)
+    }
+
+    /// Appends to a file that only its owner may read.
+    pub(crate) fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.open(path, File::options().create(true).append(true).mode(0o600))?.write_all(bytes)
+    }
+
+    /// Syncs a directory, so that what was renamed in it survives a power failure.
+    pub(crate) fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::File::open(path)?.sync_all()
+    }
+
+    pub(crate) fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::create_dir(path)
+    }
+
+    pub(crate) fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs_err::create_dir_all(path)
+    }
+
+    /// Creates a directory that only its owner may enter, and its parents.
+    pub(crate) fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(|error| named("create the directory", path, &error))
+    }
+
+    pub(crate) fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_file(path)
+    }
+
+    /// Like `remove_file`; it is no error if there is none.
+    pub(crate) fn remove_file_if_exists(&self, path: &Path) -> io::Result<()> {
+        match fs_err::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_dir(path)
+    }
+
+    pub(crate) fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_dir_all(path)
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::rename(from, to)
+    }
+
+    pub(crate) fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::hard_link(from, to)
+    }
+
+    pub(crate) fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
+        fs_err::os::unix::fs::symlink(target, link)
+    }
+
+    pub(crate) fn copy(&self, from: &Path, to: &Path) -> io::Result<u64> {
+        fs_err::copy(from, to)
+    }
+
+    pub(crate) fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        fs_err::set_permissions(path, PermissionsExt::from_mode(mode))
+    }
+
+    /// A private directory that is removed when its owner drops it.
+    pub(crate) fn scratch_dir(&self, prefix: &str) -> io::Result<ScratchDir> {
+        tempfile::Builder::new().prefix(prefix).tempdir().map(|directory| ScratchDir(Some(directory)))
+    }
+}
+
+fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn write_whole(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    if temporary.is_symlink() {
+        fs_err::remove_file(&temporary)?;
+    }
+    let mut options = fs_err::File::options();
+    {
+        use fs_err::os::unix::fs::OpenOptionsExt;
+        // A link that an agent puts there could lead to any file of the user's.
+        let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        options.create(true).truncate(true).write(true).mode(0o600).custom_flags(no_link);
+    }
+    let mut file = options.open(&temporary)?;
+    file.write_all(bytes)?;
+    if sync {
+        file.sync_all()?;
+    }
+    fs_err::rename(&temporary, path)
+}
+
+/// A private directory for files that nobody needs later. Async code may hold and drop it: a blocking thread removes it.
+#[derive(Debug)]
+pub(crate) struct ScratchDir(Option<TempDir>);
+
+impl ScratchDir {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        let directory = self.0.take();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(directory))),
+            Err(_) => drop(directory),
+        }
+    }
+}
