@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -80,20 +80,20 @@ pub(crate) type AnchorProblem = Arc<Mutex<Option<String>>>;
 
 /// Anchors the heads of one audit. Held by the thread that writes the audit.
 pub(crate) struct Anchor {
-    places: Option<Places>,
+    paths: Option<Paths>,
     problem: AnchorProblem,
     commands: Option<Sender<(Vec<String>, String)>>,
 }
 
 impl Anchor {
-    pub(crate) fn new(places: Places) -> Self {
-        Self { places: Some(places), problem: AnchorProblem::default(), commands: None }
+    pub(crate) fn new(paths: Paths) -> Self {
+        Self { paths: Some(paths), problem: AnchorProblem::default(), commands: None }
     }
 
     /// Anchors nothing: for audits without a home.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
-        Self { places: None, problem: AnchorProblem::default(), commands: None }
+        Self { paths: None, problem: AnchorProblem::default(), commands: None }
     }
 
     pub(crate) fn problem(&self) -> AnchorProblem {
@@ -102,9 +102,9 @@ impl Anchor {
 
     /// Anchors the end of the chain, as config.toml says now.
     pub(crate) fn head(&mut self, end: Mark) {
-        let Some(places) = &self.places else { return };
-        let line = Anchored { home: home_tag(places), end, at: crate::now() }.to_string();
-        let done = match Operator::load(places).map(|operator| operator.audit.anchor) {
+        let Some(paths) = &self.paths else { return };
+        let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
+        let done = match Operator::load(paths).map(|operator| operator.audit.anchor) {
             Err(error) => Err(error.to_string()),
             Ok(None | Some(AnchorRule::Off)) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {
@@ -132,20 +132,20 @@ impl Anchor {
 }
 
 /// Tells the audit of this home from those of others: the name of its directory of sockets, which is a hash of its path.
-pub fn home_tag(places: &Places) -> String {
-    places.runtime.file_name().unwrap_or_default().to_string_lossy().into_owned()
+pub fn home_tag(paths: &Paths) -> String {
+    paths.runtime.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Checks the audit as `posse audit verify` does, and against what was anchored of it. Blocking, and without a daemon.
-pub fn verify(places: &Places, read_anchor: impl Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
+pub fn verify(paths: &Paths, read_anchor: impl Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
     let read = || -> Result<Vec<Anchored>, AnchorError> {
         Ok(read_anchor().map_err(AnchorError::Io)?.lines().filter_map(Anchored::parse).collect())
     };
-    let home = home_tag(places);
+    let home = home_tag(paths);
     // The anchor first: an entry is written before it is anchored, so what is anchored must be there.
     let mut anchored = read()?;
-    let checked = store::verify_audit(&places.database())?;
-    let hashes = store::audit_hashes(&places.database())?;
+    let checked = store::verify_audit(&paths.database())?;
+    let hashes = store::audit_hashes(&paths.database())?;
     let mut flaws = compare(&anchored, &home, &hashes);
     for _ in 0..ANCHOR_LOOKS {
         // Entries of this very moment may still be on their way to the anchor.
@@ -266,10 +266,10 @@ mod tests {
 
     /// A home with this configuration, and what is anchored of three heads.
     fn anchored(directory: &Path, config: &str) -> AnchorProblem {
-        let places =
-            Places { home: directory.into(), runtime: directory.join("0123456789ab"), config: directory.into() };
+        let paths =
+            Paths { home: directory.into(), runtime: directory.join("0123456789ab"), config: directory.into() };
         std::fs::write(directory.join("config.toml"), config).unwrap();
-        let mut anchor = Anchor::new(places);
+        let mut anchor = Anchor::new(paths);
         for seq in 1..=3 {
             anchor.head(Mark { seq, hash: Hash::of_text("x") });
         }

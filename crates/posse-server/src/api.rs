@@ -30,7 +30,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use axum::serve::Listener;
 use posse_core::ids::TerminalId;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_term::wire::MAX_INPUT;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -71,7 +71,7 @@ pub(crate) struct App {
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     /// The number of the newest event that was published.
     pub(crate) newest: Arc<AtomicI64>,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) listeners: Listeners,
     pub(crate) providers: Arc<Providers>,
     pub(crate) versions: Arc<Versions>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use posse_core::audit::Hash;
 use posse_core::plan::Plan;
 use posse_core::plan::config::{Config, Origin, Resolved};
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use serde::{Deserialize, Serialize};
 
 /// A command that a file of the project names.
@@ -76,9 +76,9 @@ pub enum ConfirmedError {
 
 impl ConfirmedCommands {
     /// Reads what is confirmed for a project. It is kept in the user's state, which no project can name.
-    pub fn load(places: &Places, project: &Path) -> Result<Self, ConfirmedError> {
+    pub fn load(paths: &Paths, project: &Path) -> Result<Self, ConfirmedError> {
         let name = Hash::of_text(&project.to_string_lossy()).to_string();
-        let path = places.home.join("confirmed").join(format!("{name}.json"));
+        let path = paths.home.join("confirmed").join(format!("{name}.json"));
         let mut kept = match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(ConfirmedError::Io { path, error }),

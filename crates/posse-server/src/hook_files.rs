@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posse_agents::Provider;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 
 use crate::serve::write_private;
 
 /// Writes them, and says where they are. `None`: there are none, or they cannot be written; then the screen alone tells.
-pub(crate) async fn lay_out(places: &Places, provider: Arc<Provider>) -> Option<String> {
+pub(crate) async fn lay_out(paths: &Paths, provider: Arc<Provider>) -> Option<String> {
     let has_files = |provider: &Provider| {
         let hooks = provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
         hooks.is_some_and(|hooks| !hooks.files.is_empty())
@@ -21,7 +21,7 @@ pub(crate) async fn lay_out(places: &Places, provider: Arc<Provider>) -> Option<
     if !has_files(&provider) {
         return None;
     }
-    let directory = places.hook_files(&provider.manifest.id);
+    let directory = paths.hook_files(&provider.manifest.id);
     let place = directory.to_str()?.to_owned();
     let written = tokio::task::spawn_blocking(move || write(&directory, &provider)).await;
     match written {

@@ -23,7 +23,7 @@ use posse_core::screen::Size;
 use posse_core::status::{Status, StatusKind};
 use posse_term::client::Link;
 use posse_term::emulator::HistoryLimit;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_term::wire::Request;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -66,7 +66,7 @@ impl Entry {
 }
 
 pub(crate) struct Hub {
-    places: Places,
+    paths: Paths,
     history: HistoryLimit,
     store: Writer,
     messages: mpsc::UnboundedSender<Message>,
@@ -107,7 +107,7 @@ pub(crate) struct Hub {
 }
 
 pub(crate) struct Parts {
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) store: Writer,
     pub(crate) records: Vec<Record>,
     pub(crate) messages: mpsc::UnboundedSender<Message>,
@@ -125,7 +125,7 @@ pub(crate) struct Parts {
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            places: parts.places,
+            paths: parts.paths,
             history: HistoryLimit::default(),
             store: parts.store,
             messages: parts.messages,
@@ -164,7 +164,7 @@ impl Hub {
         self.tidy();
         // Of those that have ended while nobody was here.
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
-        let _ = retention::tidy_files(&self.places.events(), &running);
+        let _ = retention::tidy_files(&self.paths.events(), &running);
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),

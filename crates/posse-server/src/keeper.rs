@@ -70,7 +70,7 @@ impl KeeperConnector {
     /// Connects to the keeper, starting one if none runs.
     pub(crate) async fn connect(&self) -> Result<(), KeeperError> {
         let (link, mut events) =
-            client::connect_or_start(&self.settings.places, &self.settings.executable, true).await?;
+            client::connect_or_start(&self.settings.paths, &self.settings.executable, true).await?;
         self.routes.1.store(link.keeper().unwrap_or_default(), Ordering::Relaxed);
         let summaries = client::list(&link, &mut events).await?;
         let _ = self.hub.send(Message::Keeper(KeeperReport::Up(link, summaries)));

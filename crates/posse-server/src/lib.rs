@@ -43,10 +43,10 @@ mod watched_files;
 
 /// The user says that the repository of this directory is as they want it, also what was changed while sessions ran.
 pub fn confirm_repository(
-    places: &posse_term::places::Places,
+    paths: &posse_term::paths::Paths,
     directory: &std::path::Path,
 ) -> Result<(), aftermath::GitError> {
-    git::guard::keep_in(places.repositories());
+    git::guard::keep_in(paths.repositories());
     git::guard::confirm(directory)
 }
 

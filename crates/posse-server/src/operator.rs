@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_term::text_file;
 use serde::Deserialize;
 
@@ -51,8 +51,8 @@ pub enum OperatorError {
 
 impl Operator {
     /// Reads config.toml. A missing file decides nothing.
-    pub fn load(places: &Places) -> Result<Self, OperatorError> {
-        let path = places.config.join("config.toml");
+    pub fn load(paths: &Paths) -> Result<Self, OperatorError> {
+        let path = paths.config.join("config.toml");
         match text_file::read(&path) {
             Ok(text) => Self::parse(&text).map_err(|message| OperatorError::Invalid { path, message }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
@@ -61,8 +61,8 @@ impl Operator {
     }
 
     /// As `load`. A file that cannot be read or understood allows nothing, and the log says so.
-    pub(crate) fn load_or_deny(places: &Places) -> Self {
-        Self::load(places).unwrap_or_else(|error| {
+    pub(crate) fn load_or_deny(paths: &Paths) -> Self {
+        Self::load(paths).unwrap_or_else(|error| {
             tracing::warn!("{error}; what it might allow is not allowed");
             Self::default()
         })

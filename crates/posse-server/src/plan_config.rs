@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_core::audit::Hash;
 use posse_core::plan::config::{FILE, Format, LEGACY_FILE, Layer, Resolved, Whose, resolve};
 use posse_core::plan::{PlanProblems, Warning};
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_term::text_file;
 
 use crate::plans::entry::ConfigFile;
@@ -60,7 +60,7 @@ impl ProjectFile {
 }
 
 /// Reads what holds for plans of this project. A mistake in a file is an error: no run goes by defaults that nobody chose.
-pub fn load(places: &Places, project: &Path) -> Result<PlanConfig, PlanConfigError> {
+pub fn load(paths: &Paths, project: &Path) -> Result<PlanConfig, PlanConfigError> {
     let found = ProjectFile::find(project)?;
     let (layer, warnings) = match &found {
         Some(file) => file.read().map_err(PlanConfigError::Invalid)?,
@@ -69,7 +69,7 @@ pub fn load(places: &Places, project: &Path) -> Result<PlanConfig, PlanConfigErr
     let name = found.as_ref().map_or("", |file| &file.name);
     let warnings = warnings.iter().map(|warning| format!("{name}:{warning}")).collect();
     let file = found.as_ref().map(config_file).transpose()?;
-    Ok(PlanConfig { resolved: resolve(&user(places)?, &layer), file, warnings })
+    Ok(PlanConfig { resolved: resolve(&user(paths)?, &layer), file, warnings })
 }
 
 fn config_file(file: &ProjectFile) -> Result<ConfigFile, PlanConfigError> {
@@ -80,8 +80,8 @@ fn config_file(file: &ProjectFile) -> Result<ConfigFile, PlanConfigError> {
 }
 
 /// What the user says about plans in config.toml.
-fn user(places: &Places) -> Result<Layer, PlanConfigError> {
-    let path = places.config.join("config.toml");
+fn user(paths: &Paths) -> Result<Layer, PlanConfigError> {
+    let path = paths.config.join("config.toml");
     let text = match text_file::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Layer::default()),

@@ -119,7 +119,7 @@ impl Runs {
             return Err(RunError::InUse { run, state_file });
         }
         self.alone_in(&spec.directory, spec.id).await?;
-        let claim = Claim::take(&spec, &app.places.home).await?;
+        let claim = Claim::take(&spec, &app.paths.home).await?;
         agents_are_there(app, &spec, &means)?;
         let caller = Caller { hurry: true, auto_accept: Some(spec.config.handoff.auto_accept_permissions) };
         let (run, _) = Run::create(spec.clone(), crate::now());
@@ -143,7 +143,7 @@ impl Runs {
             return Err(RunError::Over(id));
         }
         self.alone_in(&run.ledger().spec.directory, id).await?;
-        let claim = Claim::take(&run.ledger().spec, &app.places.home).await?;
+        let claim = Claim::take(&run.ledger().spec, &app.paths.home).await?;
         // An end that comes at once is as good as a beginning: it is written down.
         let _ = self.drive(app, Charge { run, seq, caller: Some((means, caller)), claim }).await;
         self.show(id).await
@@ -168,7 +168,7 @@ impl Runs {
             }
             match self.load(id).await {
                 Ok((run, _)) if run.ledger().stopped.is_some() || run.ledger().status().is_over() => {}
-                Ok((run, seq)) => match Claim::take(&run.ledger().spec, &app.places.home).await {
+                Ok((run, seq)) => match Claim::take(&run.ledger().spec, &app.paths.home).await {
                     Ok(claim) => drop(self.drive(app, Charge { run, seq, caller: None, claim })),
                     Err(error) => rest(app, run.ledger(), seq, &error).await,
                 },

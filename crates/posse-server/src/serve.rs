@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use posse_term::client::KeeperError;
 use posse_term::lock::{self, LockError};
-use posse_term::places::{Places, PlacesError};
+use posse_term::paths::{Paths, PathsError};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -40,7 +40,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Settings {
-    pub places: Places,
+    pub paths: Paths,
     /// This program: what a new keeper is started from.
     pub executable: PathBuf,
 }
@@ -48,7 +48,7 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
-    Places(#[from] PlacesError),
+    Paths(#[from] PathsError),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
@@ -63,8 +63,8 @@ pub enum ServeError {
 
 /// Runs the daemon until it is told to stop.
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
-    settings.places.prepare()?;
-    lock::acquire(&settings.places.daemon_lock(), LOCK_PATIENCE)?.until_exit();
+    settings.paths.prepare()?;
+    lock::acquire(&settings.paths.daemon_lock(), LOCK_PATIENCE)?.until_exit();
     // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
     // has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -74,12 +74,12 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 }
 
 async fn run(settings: Settings) -> Result<(), ServeError> {
-    let (places, executable) = (settings.places.clone(), settings.executable.clone());
-    let (store, found) = store::open(&places.database(), Anchor::new(places.clone()))?;
+    let (paths, executable) = (settings.paths.clone(), settings.executable.clone());
+    let (store, found) = store::open(&paths.database(), Anchor::new(paths.clone()))?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
-    let socket = places.daemon_socket();
+    let socket = paths.daemon_socket();
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).map_err(|error| ServeError::Listen { path: socket.clone(), error })?;
 
@@ -87,20 +87,20 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let routes = Routes::default();
-    let providers = Arc::new(Providers::new(places.providers()));
+    let providers = Arc::new(Providers::new(paths.providers()));
     let records = found.settings.get(recording::SETTING).is_none_or(|value| value != "off");
-    let (recorder, recorder_thread) = recording::start(places.recordings(), records, {
+    let (recorder, recorder_thread) = recording::start(paths.recordings(), records, {
         let (routes, messages) = (routes.clone(), messages.clone());
         move |word| match word {
             Word::PictureWanted(id) => routes.send(id, pump::Event::Command(pump::Command::Picture)),
             Word::Grown => drop(messages.send(Message::RecordingsGrown)),
         }
     });
-    git::guard::keep_in(places.repositories());
+    git::guard::keep_in(paths.repositories());
     let files = WatchedFiles::start();
     let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
     let hub = Hub::new(Parts {
-        places: places.clone(),
+        paths: paths.clone(),
         store,
         records: found.terminals,
         messages: messages.clone(),
@@ -119,15 +119,15 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
         hub: messages.clone(),
         events: events.clone(),
         newest,
-        places: places.clone(),
+        paths: paths.clone(),
         listeners: Listeners::default(),
         providers,
         versions: Arc::default(),
         first_starts: Arc::default(),
         notifier: Notifier::default(),
-        runs: Runs::new(files.clone(), places.database()),
-        plans: Plans::new(files.clone(), places.database(), places.plans(), executable.clone()),
-        autos: Autos::new(files, places.database(), places.autos(), executable),
+        runs: Runs::new(files.clone(), paths.database()),
+        plans: Plans::new(files.clone(), paths.database(), paths.plans(), executable.clone()),
+        autos: Autos::new(files, paths.database(), paths.autos(), executable),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -158,7 +158,7 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     recorder_thread.finish();
     let _ = std::fs::remove_file(&socket);
     // Goes if the keeper has left too; whoever leaves last closes the door.
-    let _ = std::fs::remove_dir(&places.runtime);
+    let _ = std::fs::remove_dir(&paths.runtime);
     let _ = stop_serving.send(());
     let farewell = async {
         let _ = server.await;

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use pending::{PATIENCE, Pending, Stamp};
 
-use crate::places::{self, Places};
+use crate::paths::{self, Paths};
 use crate::wire::{self, Event, Request, Summary, WireError};
 
 pub use pending::Untaken;
@@ -294,30 +294,30 @@ async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(O
 }
 
 /// Connects to the keeper, starting one from `executable` if none runs.
-pub async fn connect_or_start(places: &Places, executable: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
-    match connect(&places.keeper_socket(), daemon).await {
+pub async fn connect_or_start(paths: &Paths, executable: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
+    match connect(&paths.keeper_socket(), daemon).await {
         // Closed: one that was just leaving.
         Err(KeeperError::NotRunning | KeeperError::Closed) => {}
         other => return other,
     }
     let start = {
-        let (places, executable) = (places.clone(), executable.to_owned());
-        tokio::task::spawn_blocking(move || start(&places, &executable))
+        let (paths, executable) = (paths.clone(), executable.to_owned());
+        tokio::task::spawn_blocking(move || start(&paths, &executable))
     };
     start.await.map_err(io::Error::other)??;
-    connect(&places.keeper_socket(), daemon).await
+    connect(&paths.keeper_socket(), daemon).await
 }
 
 /// Starts a keeper and returns when it listens. Of several who try at once one does, the others wait for it.
-fn start(places: &Places, executable: &Path) -> Result<(), KeeperError> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.start_lock())?;
+fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(paths.start_lock())?;
     lock.lock()?;
-    if std::os::unix::net::UnixStream::connect(places.keeper_socket()).is_ok() {
+    if std::os::unix::net::UnixStream::connect(paths.keeper_socket()).is_ok() {
         return Ok(());
     }
     let mut command = Command::new(executable);
-    command.arg("keep").env_clear().envs(inherited(places)).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(places)?);
+    command.arg("keep").env_clear().envs(inherited(paths)).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(paths)?);
     let mut child =
         command.spawn().map_err(|error| KeeperError::Start(format!("{}: {error}", executable.display())))?;
     // It says `ready` when it listens, and closes the pipe when it cannot.
@@ -332,27 +332,27 @@ fn start(places: &Places, executable: &Path) -> Result<(), KeeperError> {
         return Ok(());
     }
     let status = child.wait()?;
-    Err(KeeperError::Start(format!("it ended at once ({status}); see {}", places.log().display())))
+    Err(KeeperError::Start(format!("it ended at once ({status}); see {}", paths.log().display())))
 }
 
 /// What keeper and daemon get of the caller's environment: enough to find programs and to write logs, and
 /// nothing that could decide anything later.
-fn inherited(places: &Places) -> Vec<(&'static str, std::ffi::OsString)> {
+fn inherited(paths: &Paths) -> Vec<(&'static str, std::ffi::OsString)> {
     let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_LOG", "RUST_BACKTRACE"];
     let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
-    variables.push(("POSSE_HOME", places.home.clone().into_os_string()));
-    variables.push((places::CONFIG_VARIABLE, places.config.clone().into_os_string()));
+    variables.push(("POSSE_HOME", paths.home.clone().into_os_string()));
+    variables.push((paths::CONFIG_VARIABLE, paths.config.clone().into_os_string()));
     variables
 }
 
-fn log_file(places: &Places) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(places.log())
+fn log_file(paths: &Paths) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(paths.log())
 }
 
 /// Ends every terminal that the keeper holds, where no daemon can do it, and lets the keeper go. Gives how many terminals
 /// there were, and how many processes could not be ended.
-pub async fn end_all(places: &Places, grace_ms: u32) -> Result<(usize, u32), KeeperError> {
-    let (link, mut events) = connect(&places.keeper_socket(), false).await?;
+pub async fn end_all(paths: &Paths, grace_ms: u32) -> Result<(usize, u32), KeeperError> {
+    let (link, mut events) = connect(&paths.keeper_socket(), false).await?;
     let held: Vec<TerminalId> = list(&link, &mut events).await?.into_iter().map(|summary| summary.id).collect();
     held.iter().for_each(|id| link.send(Request::End { id: *id, grace_ms }));
     let mut ending: BTreeSet<TerminalId> = held.iter().copied().collect();
@@ -377,11 +377,11 @@ pub async fn end_all(places: &Places, grace_ms: u32) -> Result<(usize, u32), Kee
 }
 
 /// Makes sure that a daemon is connected to the keeper and returns its process id.
-pub async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, KeeperError> {
-    let (link, mut events) = connect_or_start(places, executable, false).await?;
+pub async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, KeeperError> {
+    let (link, mut events) = connect_or_start(paths, executable, false).await?;
     let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
     link.send(Request::StartDaemon { executable });
-    let see_log = |message: &str| KeeperError::Start(format!("{message}; see {}", places.log().display()));
+    let see_log = |message: &str| KeeperError::Start(format!("{message}; see {}", paths.log().display()));
     let answer = async {
         loop {
             match events.next().await? {

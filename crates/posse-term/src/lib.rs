@@ -2,7 +2,7 @@
 //!
 //! The [`keeper`] owns the terminals and outlives the daemon; [`wire`] is what the two say to each other and
 //! [`client`] the daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers what
-//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`places`] knows where sockets and state live,
+//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`paths`] knows where sockets and state live,
 //! [`text_file`] reads what users, projects and agents name.
 
 pub mod cast;
@@ -12,7 +12,7 @@ pub mod emulator;
 pub mod keeper;
 pub mod lineage;
 pub mod lock;
-pub mod places;
+pub mod paths;
 pub mod responder;
 pub mod sequence;
 pub mod text_file;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 use posse_server::api::types::Health;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ use crate::{http, process};
 pub struct TestEnv {
     directory: TempDir,
     posse: PathBuf,
-    places: Places,
+    paths: Paths,
 }
 
 /// What a command did.
@@ -53,12 +53,12 @@ impl TestEnv {
         std::fs::set_permissions(&home, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         std::fs::create_dir(directory.path().join("work")).unwrap();
         let value = home.into_os_string();
-        let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| value.clone())).unwrap();
-        Self { directory, posse: posse.as_ref().to_owned(), places }
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| value.clone())).unwrap();
+        Self { directory, posse: posse.as_ref().to_owned(), paths }
     }
 
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     pub fn posse_path(&self) -> &Path {
@@ -89,7 +89,7 @@ impl TestEnv {
     fn dress(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.current_dir(self.work()).env_clear();
-        command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.places.home);
+        command.env("PATH", path).env("HOME", self.directory.path()).env("POSSE_HOME", &self.paths.home);
         command.env("TZ", "UTC").env("LANG", "C.UTF-8");
     }
 
@@ -111,7 +111,7 @@ impl TestEnv {
 
     /// A connection to the daemon, which must be running.
     pub fn http(&self) -> http::Client {
-        http::Client::new(self.places.daemon_socket())
+        http::Client::new(self.paths.daemon_socket())
     }
 
     /// The daemon's process, as it says itself.
@@ -132,14 +132,14 @@ impl TestEnv {
 
     /// The keeper's process.
     pub fn keeper_pid(&self) -> Option<u32> {
-        process::all().into_iter().find(|p| p.is_keeper_of(&self.places.home)).map(|p| p.pid)
+        process::all().into_iter().find(|p| p.is_keeper_of(&self.paths.home)).map(|p| p.pid)
     }
 
     /// Every process that belongs to this home.
     pub fn processes(&self) -> Vec<process::Process> {
         process::all()
             .into_iter()
-            .filter(|p| p.variable("POSSE_HOME").as_deref() == self.places.home.to_str())
+            .filter(|p| p.variable("POSSE_HOME").as_deref() == self.paths.home.to_str())
             .collect()
     }
 }
@@ -147,7 +147,7 @@ impl TestEnv {
 impl Drop for TestEnv {
     fn drop(&mut self) {
         // Politely first, then not: a failed test must not leave anything either.
-        if self.places.holds_terminals() {
+        if self.paths.holds_terminals() {
             let _ = self.command(["stop", "--all"]).output();
         }
         let mut left = self.processes();
@@ -156,9 +156,9 @@ impl Drop for TestEnv {
         for process in &left {
             kill(process.pid);
         }
-        let _ = std::fs::remove_dir_all(&self.places.runtime);
+        let _ = std::fs::remove_dir_all(&self.paths.runtime);
         if !left.is_empty() && !std::thread::panicking() {
-            let log = std::fs::read_to_string(self.places.log()).unwrap_or_default();
+            let log = std::fs::read_to_string(self.paths.log()).unwrap_or_default();
             let end: Vec<&str> = log.lines().rev().take(40).collect();
             panic!("`posse stop --all` left processes behind: {left:#?}\nits log, newest first: {end:#?}");
         }

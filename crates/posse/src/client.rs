@@ -17,7 +17,7 @@ use posse_server::api::types::{Health, Problem, Stop, Stopped, Terminal};
 use posse_server::database::{self, Condition};
 use posse_term::client::{self as keeper, KeeperError};
 use posse_term::lock;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
@@ -46,7 +46,7 @@ pub(crate) enum Repeat {
 }
 
 pub(crate) struct Client {
-    places: Places,
+    paths: Paths,
     executable: PathBuf,
     absence: Absence,
     connection: Option<SendRequest<Full<Bytes>>>,
@@ -75,8 +75,8 @@ fn handshake(ours: &str, theirs: &str) -> Handshake {
     if numbers(theirs) < numbers(ours) { Handshake::Replace } else { Handshake::Use }
 }
 
-pub(crate) fn places() -> Result<Places, Error> {
-    Ok(Places::resolve(|name: &str| -> Option<OsString> { std::env::var_os(name) })?)
+pub(crate) fn paths() -> Result<Paths, Error> {
+    Ok(Paths::resolve(|name: &str| -> Option<OsString> { std::env::var_os(name) })?)
 }
 
 pub(crate) fn executable() -> Result<PathBuf, Error> {
@@ -90,25 +90,25 @@ fn refused(error: std::io::Error) -> Error {
 impl Client {
     /// Connects, starting the daemon if it is not running.
     pub(crate) async fn connect() -> Result<Self, Error> {
-        let places = places()?;
-        places.prepare()?;
-        Self::connect_to(places).await
+        let paths = paths()?;
+        paths.prepare()?;
+        Self::connect_to(paths).await
     }
 
-    pub(crate) async fn connect_to(places: Places) -> Result<Self, Error> {
-        let mut client = Self::new(places)?;
+    pub(crate) async fn connect_to(paths: Paths) -> Result<Self, Error> {
+        let mut client = Self::new(paths)?;
         client.open().await?;
         Ok(client)
     }
 
     /// Connects if the daemon is running; `None` if it is not.
     pub(crate) async fn connect_if_running() -> Result<Option<Self>, Error> {
-        let places = places()?;
-        match std::fs::symlink_metadata(places.daemon_socket()) {
+        let paths = paths()?;
+        match std::fs::symlink_metadata(paths.daemon_socket()) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            _ => places.prepare()?,
+            _ => paths.prepare()?,
         }
-        let mut client = Self::new(places)?;
+        let mut client = Self::new(paths)?;
         match client.dial().await {
             Ok(()) => Ok(Some(client)),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(refused(error)),
@@ -116,8 +116,8 @@ impl Client {
         }
     }
 
-    fn new(places: Places) -> Result<Self, Error> {
-        Ok(Self { places, executable: executable()?, absence: Absence::Start, connection: None, problem: None })
+    fn new(paths: Paths) -> Result<Self, Error> {
+        Ok(Self { paths, executable: executable()?, absence: Absence::Start, connection: None, problem: None })
     }
 
     /// From now on a daemon that crashes is waited for, and one that was stopped is not started again.
@@ -135,7 +135,7 @@ impl Client {
         let give_up = Instant::now() + PATIENCE;
         loop {
             let mut client = Self {
-                places: self.places.clone(),
+                paths: self.paths.clone(),
                 executable: self.executable.clone(),
                 absence: self.absence,
                 connection: None,
@@ -160,7 +160,7 @@ impl Client {
                 other => return other,
             }
             if self.absence == Absence::Wait {
-                if self.places.daemon_socket().exists() {
+                if self.paths.daemon_socket().exists() {
                     gone_since = None;
                 } else if gone_since.get_or_insert_with(Instant::now).elapsed() >= REPLACED {
                     return Err(Error::Stopped);
@@ -177,7 +177,7 @@ impl Client {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(refused(error)),
             Err(error) if self.absence == Absence::Wait => return Err(Error::Lost(error.to_string())),
             Err(_) => {
-                start_daemon(&self.places, &self.executable).await?;
+                start_daemon(&self.paths, &self.executable).await?;
                 self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
             }
         }
@@ -281,9 +281,9 @@ impl Client {
     /// nothing is left for it to keep.
     pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
         let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: Some(all) }).await?;
-        let mut locks = vec![self.places.daemon_lock()];
+        let mut locks = vec![self.paths.daemon_lock()];
         if stopped.running.is_empty() && stopped.problem.is_none() {
-            locks.push(self.places.keeper_lock());
+            locks.push(self.paths.keeper_lock());
         }
         let waited = tokio::task::spawn_blocking(move || locks.iter().try_for_each(|lock| lock::wait_until_free(lock)));
         let waited = waited.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
@@ -301,7 +301,7 @@ impl Client {
 
     /// A connection to the socket and nothing more, for what is not plain HTTP.
     pub(crate) async fn raw_stream(&self) -> std::io::Result<UnixStream> {
-        let stream = UnixStream::connect(self.places.daemon_socket()).await?;
+        let stream = UnixStream::connect(self.paths.daemon_socket()).await?;
         keeper::require_own(&stream)?;
         Ok(stream)
     }
@@ -314,12 +314,12 @@ impl Client {
 }
 
 /// Makes sure that a daemon runs. If a damaged database keeps it from starting, the error says so.
-pub(crate) async fn start_daemon(places: &Places, executable: &Path) -> Result<u32, Error> {
-    let failed = match keeper::start_daemon(places, executable).await {
+pub(crate) async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, Error> {
+    let failed = match keeper::start_daemon(paths, executable).await {
         Err(KeeperError::Start(why)) => KeeperError::Start(why),
         other => return Ok(other?),
     };
-    let path = places.database();
+    let path = paths.database();
     let inspected = tokio::task::spawn_blocking(move || (database::inspect(&path), path)).await;
     match inspected {
         Ok((Condition::Damaged(why), path)) => Err(Error::Database { path, why }),

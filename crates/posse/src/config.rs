@@ -9,7 +9,7 @@ use posse_agents::launch::Mode;
 use posse_core::nearest::nearest;
 use posse_core::rounds::config::{Notifications, UserDefaults};
 use posse_server::anchor::AnchorRule;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_term::text_file;
 use serde::Deserialize;
 
@@ -71,15 +71,15 @@ struct Rounds {
 impl Config {
     /// What is written there; nothing, if there is no file.
     pub(crate) fn load() -> Result<Self, Error> {
-        let path = Self::path(&client::places()?);
+        let path = Self::path(&client::paths()?);
         match Self::read(&path)? {
             Some(text) => Self::parse(&text).map_err(|error| Error::Usage(format!("{}: {error}", path.display()))),
             None => Ok(Self::default()),
         }
     }
 
-    pub(crate) fn path(places: &Places) -> PathBuf {
-        places.config.join("config.toml")
+    pub(crate) fn path(paths: &Paths) -> PathBuf {
+        paths.config.join("config.toml")
     }
 
     /// The file as it is, if there is one.

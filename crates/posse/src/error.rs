@@ -10,7 +10,7 @@ use posse_server::ServeError;
 use posse_server::api::types::Problem;
 use posse_term::client::KeeperError;
 use posse_term::lock::LockError;
-use posse_term::places::PlacesError;
+use posse_term::paths::PathsError;
 
 /// The exit codes, for all commands. Documented in docs/exit-codes.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) enum Error {
     #[error("{name:?} fits several terminals: {}", .fits.iter().map(TerminalId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous { name: String, fits: Vec<TerminalId> },
     #[error(transparent)]
-    Places(#[from] PlacesError),
+    Paths(#[from] PathsError),
     #[error(transparent)]
     Keeper(#[from] KeeperError),
     #[error("the daemon does not start: the database {} is damaged: {why}", .path.display())]
@@ -154,7 +154,7 @@ impl Error {
             Error::Refused(problem) => &problem.kind,
             Error::NoTerminal(_) => "no_terminal",
             Error::Ambiguous { .. } => "ambiguous",
-            Error::Places(_) => "places",
+            Error::Paths(_) => "paths",
             Error::Keeper(_) => "keeper",
             Error::Database { .. } => "database",
             Error::Serve(_) => "serve",

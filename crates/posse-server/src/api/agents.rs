@@ -47,7 +47,7 @@ pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
             Some(Profile::named(name))
         }
         (None, Some(name)) => {
-            let found = providers::profile(&app.places.profiles(), name);
+            let found = providers::profile(&app.paths.profiles(), name);
             Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
         }
         (None, None) => None,
@@ -65,7 +65,7 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
         agent.version = app.versions.find(&launch.program, &creation.environment).await;
     }
-    agent.hook_files = hook_files::lay_out(&app.places, agent.provider.clone()).await;
+    agent.hook_files = hook_files::lay_out(&app.paths, agent.provider.clone()).await;
     let variable = |name: &str| creation.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));

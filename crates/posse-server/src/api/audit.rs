@@ -30,7 +30,7 @@ pub(super) async fn entries(
         since: query.since.map(|since| Wall(since.as_millisecond())),
         limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
     };
-    let database = app.places.database();
+    let database = app.paths.database();
     let entries = blocking(move || store::read_audit(&database, &slice)).await?;
     Ok(Json(entries.into_iter().map(AuditEntry::from).collect()))
 }
@@ -49,7 +49,7 @@ async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
     responses((status = 200, description = "What was found", body = AuditVerdict), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn verdict(State(app): State<App>) -> Result<Json<AuditVerdict>, ApiError> {
-    let database = app.places.database();
+    let database = app.paths.database();
     Ok(Json(blocking(move || store::verify_audit(&database)).await?.into()))
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn log(
         limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
         newest: query.after.is_none(),
     };
-    Ok(Json(read(app.places.database(), slice).await?))
+    Ok(Json(read(app.paths.database(), slice).await?))
 }
 
 async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
@@ -64,7 +64,7 @@ pub(super) async fn follow(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let follower = Follower {
         live: app.events.subscribe(),
-        database: app.places.database(),
+        database: app.paths.database(),
         // A number from the future is of another database; waiting for it would be waiting for ever.
         sent: last.map_or(newest, |last: i64| last.min(newest)),
         behind: true,

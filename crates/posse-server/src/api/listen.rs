@@ -168,7 +168,7 @@ pub(super) async fn listen(
         Some(place) => {
             let address =
                 open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
-            types::Listening { address: Some(address), token_file: place.auth.then(|| app.places.token()) }
+            types::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
         }
         None => {
             app.listeners.close().await;
@@ -188,7 +188,7 @@ pub(super) async fn listen(
 
 /// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
 pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
-    let token = if place.auth { Some(door::token(&app.places.token())?) } else { None };
+    let token = if place.auth { Some(door::token(&app.paths.token())?) } else { None };
     let listener = match TcpListener::bind(place.address).await {
         Ok(listener) => {
             app.listeners.close().await;

@@ -99,14 +99,14 @@ impl Requester {
             return Ok(None);
         }
         self.may_be_notified(app, brought.notifications)?;
-        let found = plan_config::load(&app.places, brought.directory);
+        let found = plan_config::load(&app.paths, brought.directory);
         let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolved;
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != *brought.config {
             return Err(ApiError::FromTerminal("begin a run with another configuration than that of its files"));
         }
-        let confirmed = ConfirmedCommands::load(&app.places, brought.directory);
+        let confirmed = ConfirmedCommands::load(&app.paths, brought.directory);
         let confirmed = confirmed.map_err(|error| ApiError::Invalid(error.to_string()))?;
         if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
             return Err(ApiError::FromTerminal("begin a run with commands that you have not confirmed"));
@@ -119,7 +119,7 @@ impl Requester {
         if self.may_type(app) || wanted.command.is_empty() {
             return Ok(());
         }
-        let users = Operator::load_or_deny(&app.places).notifications.command;
+        let users = Operator::load_or_deny(&app.paths).notifications.command;
         if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
     }
 
@@ -156,5 +156,5 @@ pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<t
 }
 
 fn allowed(app: &App) -> bool {
-    Operator::load_or_deny(&app.places).permissions.answers_from_terminals
+    Operator::load_or_deny(&app.paths).permissions.answers_from_terminals
 }

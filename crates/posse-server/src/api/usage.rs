@@ -14,16 +14,16 @@ use crate::{retention, store};
     responses((status = 200, description = "Figures", body = types::Usage), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, ApiError> {
     let count = tokio::task::spawn_blocking(move || {
-        let places = &app.places;
-        let figures = store::figures(&places.database())?;
+        let paths = &app.paths;
+        let figures = store::figures(&paths.database())?;
         let database =
-            ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&places.home.join(name))).sum();
+            ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&paths.home.join(name))).sum();
         Ok(types::Usage {
-            home: places.home.to_string_lossy().into_owned(),
+            home: paths.home.to_string_lossy().into_owned(),
             database_bytes: database,
-            log_bytes: size(&places.log()) + size(&places.log().with_extension("log.1")),
-            screens_bytes: size_of_all(&places.screens()),
-            recordings_bytes: size_of_all(&places.recordings()),
+            log_bytes: size(&paths.log()) + size(&paths.log().with_extension("log.1")),
+            screens_bytes: size_of_all(&paths.screens()),
+            recordings_bytes: size_of_all(&paths.recordings()),
             events: figures.events,
             oldest_event: figures.oldest.map(|at| crate::timestamp(Wall(at))),
             kept_days: retention::AGE.as_secs() / 86_400,

@@ -151,7 +151,7 @@ impl Hub {
         let mcp = agent.profile.as_ref().and_then(|profile| profile.mcp_config(id.as_str()));
         let model = agent.model.as_deref().or_else(|| agent.profile.as_ref()?.model.as_deref());
         let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
-        let events = agent.provider.writes_events().then(|| self.places.events().join(id.as_str()));
+        let events = agent.provider.writes_events().then(|| self.paths.events().join(id.as_str()));
         if let Some(Err(error)) = events.as_deref().map(event_files::make) {
             tracing::warn!(terminal = %id, "what it does will not be read from a file: {error}");
         }

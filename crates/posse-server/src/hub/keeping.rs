@@ -103,7 +103,7 @@ impl Hub {
             }
         };
         // Ended, and everything is known of it: what is over does not begin again, not even for a moment.
-        let kept = || self.places.screens().join(id.as_str()).exists();
+        let kept = || self.paths.screens().join(id.as_str()).exists();
         if summary.exit.is_some() && entry.record.exit.is_some() && kept() {
             return link.send(Request::Forget { id });
         }
@@ -140,7 +140,7 @@ impl Hub {
             size: entry.record.size,
             status: entry.record.status.clone(),
             history: self.history,
-            last_screen: self.places.screens().join(id.as_str()),
+            last_screen: self.paths.screens().join(id.as_str()),
             agent,
             hub: self.messages.clone(),
             recorder: self.recorder.clone(),
@@ -150,7 +150,7 @@ impl Hub {
         if live {
             self.routes.insert(id, handle.clone());
         }
-        let events = self.places.events().join(id.as_str());
+        let events = self.paths.events().join(id.as_str());
         entry.events = writing.and_then(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
         entry.pump = Some(handle);
         entry.follows_file = false;
@@ -158,14 +158,14 @@ impl Hub {
 
     /// All there is of one that was deleted.
     pub(super) fn forget_files(&self, id: TerminalId) {
-        let _ = std::fs::remove_file(self.places.screens().join(id.as_str()));
+        let _ = std::fs::remove_file(self.paths.screens().join(id.as_str()));
         self.forget_events(id);
         self.recorder.forget(id);
     }
 
     /// What it has written down of what it did is of no use any more.
     pub(super) fn forget_events(&self, id: TerminalId) {
-        let _ = std::fs::remove_file(self.places.events().join(id.as_str()));
+        let _ = std::fs::remove_file(self.paths.events().join(id.as_str()));
     }
 
     /// Answers those who ask for a pump, as far as there is one or never will be.
@@ -184,7 +184,7 @@ impl Hub {
     pub(super) fn find(&mut self, id: TerminalId) -> Option<Handle> {
         let entry = self.terminals.get(&id)?;
         if let (None, Some(exit)) = (&entry.pump, entry.record.exit) {
-            let last = std::fs::read(self.places.screens().join(id.as_str())).ok();
+            let last = std::fs::read(self.paths.screens().join(id.as_str())).ok();
             let emulator = last.and_then(|blob| Emulator::restore(&blob, self.history).ok()).map(Box::new);
             self.start_pump(id, Beginning::Ended(emulator, exit));
         }

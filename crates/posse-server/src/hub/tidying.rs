@@ -21,7 +21,7 @@ impl Hub {
         let before = now.0 - retention::AGE.as_millis() as i64;
         self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});
         let known = self.known();
-        let (screens, log) = (self.places.screens(), self.places.log());
+        let (screens, log) = (self.paths.screens(), self.paths.log());
         tokio::task::spawn_blocking(move || {
             let _ = retention::tidy_files(&screens, &known);
             let _ = retention::tidy_log(&log);
@@ -30,7 +30,7 @@ impl Hub {
     }
 
     pub(super) fn tidy_recordings(&self) {
-        let (directory, known) = (self.places.recordings(), self.known());
+        let (directory, known) = (self.paths.recordings(), self.known());
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
         let as_of = SystemTime::now();
         tokio::task::spawn_blocking(move || {

@@ -34,7 +34,7 @@ enum Of {
 /// for a clock.
 pub(crate) async fn tidy(app: &App) {
     let (Ok(plans), Ok(autos)) = (app.plans.list(ALL).await, app.autos.list(ALL).await) else { return };
-    let (state, autos_state) = (app.plans.state.clone(), app.places.autos());
+    let (state, autos_state) = (app.plans.state.clone(), app.paths.autos());
     let tidied = tokio::task::spawn_blocking(move || {
         let mut all: Vec<Run<Of>> = on_disk(&state, &plans).into_iter().map(|run| named(run, Of::Plan)).collect();
         all.extend(items::on_disk(&autos_state, &autos).into_iter().map(|run| named(run, Of::Item)));

@@ -90,9 +90,9 @@ impl Table {
         self.children.get(&pid).into_iter().flatten().copied()
     }
 
-    fn with_descendants(&self, places: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+    fn with_descendants(&self, paths: impl Iterator<Item = usize>) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
-        let mut open: Vec<usize> = places.collect();
+        let mut open: Vec<usize> = paths.collect();
         while let Some(place) = open.pop() {
             if found.insert(place) {
                 open.extend(self.children_of(self.processes[place].pid));

@@ -110,7 +110,7 @@ impl AgentHome {
             environment.insert(name.into(), value.into());
         }
         environment.insert("HOME".into(), env.work().to_string_lossy().into());
-        environment.insert("POSSE_HOME".into(), env.places().home.to_string_lossy().into());
+        environment.insert("POSSE_HOME".into(), env.paths().home.to_string_lossy().into());
         environment.insert("PATH".into(), self.path().to_string_lossy().into());
         environment.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone().into())));
         body["environment"] = environment.into();

@@ -52,7 +52,7 @@ impl<'a> Subject<'a> {
 
     /// From now on this command is what runs as Claude Code: its screens are read.
     pub(super) fn as_agent(&self, command: &[&str]) -> Result<(), BenchError> {
-        let directory = self.env.places().providers();
+        let directory = self.env.paths().providers();
         let (program, arguments) = command.split_first().unwrap_or((&"", &[]));
         let manifest = format!(
             "[launch]\nprogram = {program:?}\nalways = {{ arguments = {arguments:?} }}\n\
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
         let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
         let mut environment: BTreeMap<String, String> = variable("PATH").into_iter().collect();
         // By this the environment finds what is left behind.
-        environment.insert("POSSE_HOME".into(), self.env.places().home.to_string_lossy().into_owned());
+        environment.insert("POSSE_HOME".into(), self.env.paths().home.to_string_lossy().into_owned());
         let agent = command.is_empty();
         let create = Create {
             provider: agent.then(|| "claude_code".to_owned()),

@@ -92,7 +92,7 @@ struct Stage {
 impl Stage {
     fn open(bench: &Bench) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
-        let directory = env.places().providers();
+        let directory = env.paths().providers();
         let (scenario, log) = (directory.join("codex.scenario"), directory.join("codex.jsonl"));
         let manifest = format!(
             "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {scenario:?}] }}\n\

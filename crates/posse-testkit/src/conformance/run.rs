@@ -202,7 +202,7 @@ fn markers(scenario: &Scenario, subject: Subject) -> Markers {
 }
 
 fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &Scenario, id: TerminalId) {
-    let path = env.places().recordings().join(format!("{id}.cast"));
+    let path = env.paths().recordings().join(format!("{id}.cast"));
     let copied =
         std::fs::create_dir_all(setup.artefacts).and_then(|()| std::fs::copy(&path, artefact(setup, scenario, "cast")));
     if let Err(error) = copied {

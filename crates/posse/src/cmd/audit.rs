@@ -105,7 +105,7 @@ fn told(verdict: &AuditVerdict, ui: &Ui) -> Result<Exit, Error> {
 
 /// Checks the audit against its anchor, without the daemon.
 fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
-    let places = client::places()?;
+    let paths = client::paths()?;
     let file = match (file, Config::load()?.audit.anchor) {
         (Some(file), _) | (None, Some(AnchorRule::File(file))) => file,
         (None, Some(AnchorRule::Syslog(_) | AnchorRule::Command(_))) => {
@@ -131,7 +131,7 @@ fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
         Some(text) => Ok(text.clone()),
         None => std::fs::read_to_string(&file),
     };
-    posse_server::anchor::verify(&places, read).map_err(|error| Error::failed(error.to_string()))
+    posse_server::anchor::verify(&paths, read).map_err(|error| Error::failed(error.to_string()))
 }
 
 /// The terminal that is meant, by its id or name. One that is gone is known by its entries alone.

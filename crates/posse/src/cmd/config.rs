@@ -51,10 +51,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn show(ui: &Ui) -> Result<Exit, Error> {
-    let places = client::places()?;
-    let path = Config::path(&places);
+    let paths = client::paths()?;
+    let path = Config::path(&paths);
     let text = Config::read(&path)?;
-    let listed = Providers::new(places.providers()).list();
+    let listed = Providers::new(paths.providers()).list();
     let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
     let settings = settings(text.as_deref().unwrap_or_default(), &|name| std::env::var(name).ok(), &providers)?;
     let answer = json!({ "file": path, "there": text.is_some(), "settings": settings });
@@ -85,10 +85,10 @@ fn table(settings: &[Setting], ui: &Ui) -> String {
 }
 
 fn init(ui: &Ui) -> Result<Exit, Error> {
-    let places = client::places()?;
-    let path = Config::path(&places);
+    let paths = client::paths()?;
+    let path = Config::path(&paths);
     let make = || -> std::io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.config)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&paths.config)?;
         // Never over one that is there, not even one that appears this very moment.
         let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         file.write_all(commented_out().as_bytes())

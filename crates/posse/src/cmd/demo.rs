@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use posse_core::run::{Entry, RunStatus};
 use posse_server::api::types::{Health, Terminal};
 use posse_server::runs::view::RunView;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             () = ui.unread() => Ok(None),
         };
         // Whatever happened, nothing stays behind.
-        let tidied = end(&stage.places).await;
+        let tidied = end(&stage.paths).await;
         if tidied.is_ok() && result.is_err() && args.keep.is_none() {
             ui.say("the demo is over, and nothing of it stays behind");
         }
@@ -69,11 +69,11 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     if !ui.json() && !ui.quiet() {
         ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));
     }
-    let mut client = Client::connect_to(stage.places.clone()).await?;
+    let mut client = Client::connect_to(stage.paths.clone()).await?;
     let run = stage.run()?;
     let means = run.means.clone();
     let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
-    let mut audience = Client::connect_to(stage.places.clone()).await?;
+    let mut audience = Client::connect_to(stage.paths.clone()).await?;
     audience.only_running();
     let narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
     let mut follower = Follower::new(client, LoopRun::new(&view, means, narrator), ui);
@@ -168,10 +168,10 @@ impl Narrator<'_> {
     }
 }
 
-async fn end(places: &Places) -> Result<(), Error> {
-    if !places.holds_terminals() {
+async fn end(paths: &Paths) -> Result<(), Error> {
+    if !paths.holds_terminals() {
         return Ok(());
     }
-    Client::connect_to(places.clone()).await?.stop(true).await?;
+    Client::connect_to(paths.clone()).await?.stop(true).await?;
     Ok(())
 }

@@ -122,7 +122,7 @@ fn timeline(changes: &[Change], ui: &Ui) -> String {
 }
 
 fn load(provider: &str) -> Result<std::sync::Arc<Provider>, Error> {
-    Providers::new(client::places()?.providers()).load(provider).map_err(|error| Error::Usage(error.to_string()))
+    Providers::new(client::paths()?.providers()).load(provider).map_err(|error| Error::Usage(error.to_string()))
 }
 
 fn read(file: &Path) -> Result<String, Error> {

@@ -43,7 +43,7 @@ fn tell() -> Option<()> {
         *input = TOO_LARGE.into();
     }
     let body = Value::Object(payload).to_string();
-    let mut stream = UnixStream::connect(client::places().ok()?.daemon_socket()).ok()?;
+    let mut stream = UnixStream::connect(client::paths().ok()?.daemon_socket()).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     let head = format!(

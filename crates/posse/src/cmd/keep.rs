@@ -12,17 +12,17 @@ use crate::error::{Error, Exit};
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
-    let places = crate::client::places()?;
-    places.prepare()?;
-    posse_term::lock::acquire(&places.keeper_lock(), Duration::from_secs(1))?.until_exit();
+    let paths = crate::client::paths()?;
+    paths.prepare()?;
+    posse_term::lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();
     let settings = Settings {
-        socket: places.keeper_socket(),
+        socket: paths.keeper_socket(),
         daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
         build: posse_server::VERSION.to_owned(),
     };
     keeper::run(settings, say_ready).map_err(Error::io("the keeper cannot go on"))?;
     // The keeper's socket is gone; the directory goes if the daemon's is too. Whoever leaves last closes the door.
-    let _ = std::fs::remove_dir(&places.runtime);
+    let _ = std::fs::remove_dir(&paths.runtime);
     Ok(Exit::Ok)
 }
 

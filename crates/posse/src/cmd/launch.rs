@@ -150,7 +150,7 @@ struct Launched<'a> {
 /// Whether this agent asks, in a directory that it does not know, if it may trust what is there. One that cannot be
 /// loaded is refused by the daemon, with the reason.
 fn asks_for_trust(provider: &str) -> Result<bool, Error> {
-    let loaded = Providers::new(client::places()?.providers()).load(provider);
+    let loaded = Providers::new(client::paths()?.providers()).load(provider);
     let start = loaded.ok().and_then(|provider| provider.manifest.start.clone());
     Ok(start.is_some_and(|start| start.answers.iter().any(|answer| answer.condition == If::Trusted)))
 }

@@ -320,7 +320,7 @@ impl Args {
     fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
         let user = Config::load()?;
         let text = self.config.as_deref().map(read_config).transpose()?;
-        let listed = Providers::new(client::places()?.providers()).list();
+        let listed = Providers::new(client::paths()?.providers()).list();
         let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
         let environment = |name: &str| std::env::var(name).ok();
         let resolved = Resolved::new(text.as_deref(), &environment, &user.for_runs(), &known);
@@ -362,13 +362,13 @@ impl Args {
 
     /// Before any agent is started: what its role says is there, or the agent knows it by itself.
     fn find_profile(&self, role: Role, choice: &AgentChoice) -> Result<(), Error> {
-        let places = client::places()?;
-        let provider = Providers::new(places.providers()).load(&choice.provider);
+        let paths = client::paths()?;
+        let provider = Providers::new(paths.providers()).load(&choice.provider);
         let launch = provider.ok().and_then(|provider| provider.manifest.launch.clone());
         if launch.is_some_and(|launch| launch.knows_profiles()) {
             return Ok(());
         }
-        let found = providers::profile(&places.profiles(), &choice.profile);
+        let found = providers::profile(&paths.profiles(), &choice.profile);
         let file = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
         found.map(drop).map_err(|error| Error::failed(format!("{file}`agents.{role}.profile`: {error}")))
     }

@@ -36,7 +36,7 @@ enum Command {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let directory = client::places()?.profiles();
+    let directory = client::paths()?.profiles();
     match &args.command {
         Command::List => {
             let listed = providers::profiles(&directory);

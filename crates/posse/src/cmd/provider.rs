@@ -51,7 +51,7 @@ Examples:
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let directory = client::places()?.providers();
+    let directory = client::paths()?.providers();
     let providers = Providers::new(directory.clone());
     let mut listed = providers.list();
     match &args.command {

@@ -61,16 +61,16 @@ fn switch(text: &str) -> Result<bool, String> {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let places = client::places()?;
-    places.prepare()?;
+    let paths = client::paths()?;
+    paths.prepare()?;
     let executable = client::executable()?;
     if args.foreground {
         start_log();
-        posse_server::serve(posse_server::Settings { places, executable })?;
+        posse_server::serve(posse_server::Settings { paths, executable })?;
         return Ok(Exit::Ok);
     }
     super::on_runtime(async {
-        let pid = client::start_daemon(&places, &executable).await?;
+        let pid = client::start_daemon(&paths, &executable).await?;
         let listening = match args.listen {
             Some(address) => Some(listen(address, !args.no_auth).await?),
             None => None,
@@ -80,10 +80,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             let _: Success = Client::connect().await?.post("/settings", &settings, Repeat::Safe).await?;
         }
         let value = serde_json::json!({
-            "pid": pid, "socket": places.daemon_socket(), "log": places.log(), "listening": listening,
+            "pid": pid, "socket": paths.daemon_socket(), "log": paths.log(), "listening": listening,
         });
         ui.answer(&value, || {
-            let (socket, log) = (places.daemon_socket(), places.log());
+            let (socket, log) = (paths.daemon_socket(), paths.log());
             let mut text = match ui.quiet() {
                 true => String::new(),
                 false => format!(

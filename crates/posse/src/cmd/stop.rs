@@ -28,7 +28,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let client = match (running, args.all) {
         (Some(client), _) => Some(client),
         // Terminals may go on without a daemon; to end them one is needed.
-        (None, true) if crate::client::places()?.holds_terminals() => match Client::connect().await {
+        (None, true) if crate::client::paths()?.holds_terminals() => match Client::connect().await {
             Err(error @ (Error::Database { .. } | Error::Keeper(KeeperError::Start(_)))) => {
                 return end_without_daemon(&error, ui).await;
             }
@@ -69,15 +69,15 @@ const LEAVING: Duration = Duration::from_secs(10);
 
 /// Ends all terminals by the keeper alone.
 async fn end_without_daemon(why: &Error, ui: &Ui) -> Result<Exit, Error> {
-    let places = crate::client::places()?;
+    let paths = crate::client::paths()?;
     ui.warn(&format!("{why}; the keeper ends the terminals by itself"));
-    let (ended, left) = match keeper::end_all(&places, GRACE_MS).await {
+    let (ended, left) = match keeper::end_all(&paths, GRACE_MS).await {
         // It has left meanwhile, because nothing was left to keep.
         Err(KeeperError::NotRunning | KeeperError::Closed) => (0, 0),
         other => other?,
     };
     // Its process is gone when its lock is free.
-    let lock = places.keeper_lock();
+    let lock = paths.keeper_lock();
     let _ = tokio::task::spawn_blocking(move || lock::acquire(&lock, LEAVING)).await;
     if left > 0 {
         return Err(Error::failed(format!("{left} processes could not be ended")));

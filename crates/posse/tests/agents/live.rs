@@ -109,7 +109,7 @@ fn an_older_codex_fits() {
 fn a_rule_that_does_not_fit_is_named() {
     let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
     let user = User::with(&agent);
-    let directory = user.env.places().providers();
+    let directory = user.env.paths().providers();
     std::fs::create_dir_all(&directory).unwrap();
     let broken = r#"
         [[screen.rule]]

@@ -13,7 +13,7 @@ use crate::env;
 
 /// Puts a scripted agent in the place of a real one: the user's own manifest says what is run.
 pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
-    let directory = env.places().providers();
+    let directory = env.paths().providers();
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join(format!("{provider}.scenario"));
     let log = directory.join(format!("{provider}.jsonl"));
@@ -187,14 +187,14 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
 #[test]
 fn a_missing_agent_says_how_to_get_it() {
     let env = env();
-    fs::create_dir_all(env.places().providers()).unwrap();
-    fs::write(env.places().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
+    fs::create_dir_all(env.paths().providers()).unwrap();
+    fs::write(env.paths().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
     let missing = env.run(["launch", "claude_code", "--trust"]);
     assert!(missing.stderr.contains("no-such-claude") && missing.stderr.contains("npm install"), "{}", missing.stderr);
     let unknown = env.run(["launch", "claude"]);
     assert!(unknown.stderr.contains("claude_code"), "{}", unknown.stderr);
     assert!(env.run(["provider", "check"]).ok().contains("claude_code"));
-    fs::write(env.places().providers().join("codex.toml"), "[launhc]\n").unwrap();
+    fs::write(env.paths().providers().join("codex.toml"), "[launhc]\n").unwrap();
     let broken = env.run(["provider", "check"]);
     assert_eq!(broken.code, Some(1));
     assert!(broken.stdout.contains("launhc") && broken.stdout.contains("codex.toml"), "{}", broken.stdout);
@@ -204,10 +204,10 @@ fn a_missing_agent_says_how_to_get_it() {
 #[test]
 fn provider_check_fails_for_rules_that_call_a_menu_ready() {
     let env = env();
-    fs::create_dir_all(env.places().providers()).unwrap();
+    fs::create_dir_all(env.paths().providers()).unwrap();
     let mine = |rules: &str| {
         let manifest = format!("id = 'mine'\nname = 'Mine'\n[screen.dialog]\ncursors = '❯'\n{rules}");
-        fs::write(env.places().providers().join("mine.toml"), manifest).unwrap();
+        fs::write(env.paths().providers().join("mine.toml"), manifest).unwrap();
         env.run(["provider", "check", "mine"])
     };
     let idle = "[[screen.rule]]\nid = 'ready'\nstatus = 'idle'\nany = ['^ *❯']\nwhy = ''\n";
@@ -409,7 +409,7 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     let env = env();
     let home = env.work();
     actor(&env, "claude_code", &scenario.replace("HOME", home.to_str().unwrap()));
-    let manifest = env.places().providers().join("claude_code.toml");
+    let manifest = env.paths().providers().join("claude_code.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("session_file = ['{{NO_SUCH}}/x', '{}/state-of-it.json']\n{text}", home.display()))
         .unwrap();
@@ -429,12 +429,12 @@ fn what_an_agent_writes_down_of_what_it_does_is_heard() {
         "claude_code",
         "look = \"claude\"\nosc = []\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
     );
-    let manifest = env.places().providers().join("claude_code.toml");
+    let manifest = env.paths().providers().join("claude_code.toml");
     let events =
         "[[signals.events]]\nif = { type = \"broke\" }\nmeans = { says = \"failed\", class_from = \"of.what\" }\n";
     fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + events).unwrap();
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
-    let file = env.places().events().join(launched["id"].as_str().unwrap());
+    let file = env.paths().events().join(launched["id"].as_str().unwrap());
     let mut written = fs::OpenOptions::new().append(true).open(&file).unwrap();
     let mut breaks = |why: &str| {
         let line = format!("{{\"type\":\"works\"}}\n{{\"type\":\"broke\",\"of\":{{\"what\":\"{why}\"}}}}\n");

@@ -14,7 +14,7 @@ use crate::env;
 fn anchored() -> (TestEnv, std::path::PathBuf) {
     let env = env();
     let anchor = env.work().join("anchor");
-    fs::write(env.places().config.join("config.toml"), format!("[audit]\nanchor = {anchor:?}\n")).unwrap();
+    fs::write(env.paths().config.join("config.toml"), format!("[audit]\nanchor = {anchor:?}\n")).unwrap();
     actor(&env, "claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for _ in 0..2 {
@@ -29,7 +29,7 @@ fn anchored() -> (TestEnv, std::path::PathBuf) {
 /// Does to the audit what an attacker can who may write every file of posse: entries are changed by `change`, all hashes
 /// made anew, and the head with them.
 fn forge(env: &TestEnv, change: impl Fn(&mut Vec<String>)) {
-    let connection = rusqlite::Connection::open(env.places().database()).unwrap();
+    let connection = rusqlite::Connection::open(env.paths().database()).unwrap();
     connection.busy_timeout(Duration::from_secs(5)).unwrap();
     for trigger in ["audit_is_not_changed", "audit_is_not_shortened"] {
         connection.execute(&format!("DROP TRIGGER {trigger}"), []).unwrap();
@@ -47,7 +47,7 @@ fn forge(env: &TestEnv, change: impl Fn(&mut Vec<String>)) {
         let row = rusqlite::params![end.0, text, previous.to_string(), hash.to_string()];
         connection.execute("INSERT INTO audit (seq, entry, previous, hash) VALUES (?1, ?2, ?3, ?4)", row).unwrap();
     }
-    let head = env.places().database().with_file_name("audit.head");
+    let head = env.paths().database().with_file_name("audit.head");
     fs::write(head, json!({ "seq": end.0, "hash": end.1.to_string() }).to_string()).unwrap();
 }
 
@@ -128,7 +128,7 @@ fn without_an_anchor_there_is_nothing_to_compare_with() {
     env.run(["ls"]).ok();
     let refused = env.run(["audit", "verify", "--anchor"]);
     assert!(refused.code == Some(64) && refused.stderr.contains("the audit is not anchored"), "{}", refused.stderr);
-    fs::write(env.places().config.join("config.toml"), "[audit]\nanchor = 'syslog'\n").unwrap();
+    fs::write(env.paths().config.join("config.toml"), "[audit]\nanchor = 'syslog'\n").unwrap();
     let refused = env.run(["audit", "verify", "--anchor"]);
     assert!(refused.stderr.contains("journalctl -t posse | posse audit verify --anchor -"), "{}", refused.stderr);
 }

@@ -48,7 +48,7 @@ fn ask(env: &TestEnv) -> Value {
 }
 
 fn database(env: &TestEnv) -> rusqlite::Connection {
-    let connection = rusqlite::Connection::open(env.places().database()).unwrap();
+    let connection = rusqlite::Connection::open(env.paths().database()).unwrap();
     connection.busy_timeout(Duration::from_secs(5)).unwrap();
     connection
 }
@@ -127,7 +127,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
         assert!(refused.code == Some(code) && refused.stderr.contains(words), "{run}: {}", refused.stderr);
     }
     assert_eq!(env.run(["audit", "show", "--terminal", "nobody"]).code, Some(1));
-    let log = std::fs::read_to_string(env.places().log()).unwrap();
+    let log = std::fs::read_to_string(env.paths().log()).unwrap();
     assert!(log.contains(&format!("audit 1: person, terminal {id}, accept with 1\n  | ")), "{log}");
 }
 
@@ -222,7 +222,7 @@ fn no_answer_without_its_record() {
     let log = actor(&env, "claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     ask(&env);
-    let head = env.places().database().with_file_name("audit.head");
+    let head = env.paths().database().with_file_name("audit.head");
     std::fs::create_dir(&head).unwrap();
     for answer in [["approve", "a"].as_slice(), &["deny", "a"], &["send", "a", "y"]] {
         let refused = env.run(answer);

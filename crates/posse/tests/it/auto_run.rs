@@ -183,7 +183,7 @@ impl Scene {
 
     /// For who wants to know why a test failed.
     fn journal(&self, id: &str) -> Value {
-        let log = fs::read_to_string(self.env.places().log()).unwrap_or_default();
+        let log = fs::read_to_string(self.env.paths().log()).unwrap_or_default();
         let end: Vec<&str> = log.lines().rev().take(30).collect();
         let journal: Value = self.env.http().get(&format!("/auto/{id}/journal?after=1")).unwrap_or_default();
         json!({ "journal": journal, "log, newest first": end })
@@ -444,7 +444,7 @@ fn an_idle_pipeline_wakes_nobody() {
         all.sort();
         all
     };
-    let log = || fs::metadata(scene.env.places().log()).map_or(0, |log| log.len());
+    let log = || fs::metadata(scene.env.paths().log()).map_or(0, |log| log.len());
     // The last words of what came before take a moment; then nothing happens for as long as one looks.
     let mut before = woken();
     let quiet = || {

@@ -57,7 +57,7 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
 /// Waits until the daemon has at least so many connections.
 fn until_connected(env: &TestEnv, count: usize) {
     let give_up = Instant::now() + PATIENCE;
-    let socket = env.places().daemon_socket().to_string_lossy().into_owned();
+    let socket = env.paths().daemon_socket().to_string_lossy().into_owned();
     // The listening socket is one more.
     while std::fs::read_to_string("/proc/net/unix").unwrap().matches(&socket).count() < count + 1 {
         assert!(Instant::now() < give_up, "fewer than {count} connections");
@@ -124,7 +124,7 @@ fn a_signal_has_its_exit_code() {
 fn a_directory_that_others_may_enter_is_not_connected_to() {
     let env = env();
     env.run(["serve"]).ok();
-    let runtime = &env.places().runtime;
+    let runtime = &env.paths().runtime;
     std::fs::set_permissions(runtime, Permissions::from_mode(0o755)).unwrap();
     for arguments in [["stop"], ["ls"]] {
         let ran = env.run(arguments);
@@ -139,8 +139,8 @@ fn a_directory_that_others_may_enter_is_not_connected_to() {
 #[test]
 fn what_a_daemon_says_cannot_move_the_cursor() {
     let env = env();
-    env.places().prepare().unwrap();
-    let listener = UnixListener::bind(env.places().daemon_socket()).unwrap();
+    env.paths().prepare().unwrap();
+    let listener = UnixListener::bind(env.paths().daemon_socket()).unwrap();
     let daemon = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use posse_core::screen::Size;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use posse_testkit::PATIENCE;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
@@ -37,8 +37,8 @@ fn processes(home: &Path) -> Vec<process::Process> {
     process::all().into_iter().filter(is_its).collect()
 }
 
-fn places(home: &Path) -> Places {
-    Places::resolve(|name| (name == "POSSE_HOME").then(|| home.as_os_str().to_owned())).unwrap()
+fn paths(home: &Path) -> Paths {
+    Paths::resolve(|name| (name == "POSSE_HOME").then(|| home.as_os_str().to_owned())).unwrap()
 }
 
 /// Waits until the demo has begun, and says what its home is.
@@ -58,7 +58,7 @@ fn begun(env: &TestEnv) -> PathBuf {
 #[track_caller]
 fn assert_gone(env: &TestEnv, home: &Path) {
     assert_eq!(stages(env), Vec::<PathBuf>::new());
-    assert!(!places(home).runtime.exists(), "its sockets are still there");
+    assert!(!paths(home).runtime.exists(), "its sockets are still there");
     let stays = |p: &process::Process| !process::ends(p.pid);
     let left: Vec<_> = processes(home).into_iter().filter(stays).collect();
     assert!(left.is_empty(), "{left:#?}");
@@ -129,7 +129,7 @@ fn what_is_kept_can_be_looked_at() {
     let again = env.run(["demo", "--fast", "--keep", "kept"]);
     assert_eq!(again.code, Some(64), "{again:?}");
     assert!(again.stderr.contains("is not empty"), "{again:?}");
-    fs::remove_dir_all(places(&home).runtime).unwrap_or_default();
+    fs::remove_dir_all(paths(&home).runtime).unwrap_or_default();
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Drop for SmallDisk<'_> {
 #[test]
 fn a_full_disk_stops_nothing_that_runs() {
     let env = env();
-    let home = env.places().home.clone();
+    let home = env.paths().home.clone();
     let Some(disk) = SmallDisk::mount(&home) else {
         eprintln!("skipped: only root can mount a small disk");
         return;

@@ -135,16 +135,16 @@ impl Scene {
     fn mole(&self) {
         let (_, text) = docs::files().into_iter().find(|(file, _)| file == self.file).unwrap();
         let fences = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-        let providers = self.env.places().providers();
+        let providers = self.env.paths().providers();
         fs::create_dir_all(&providers).unwrap();
         fs::write(providers.join("mole.toml"), fences.collect::<String>()).unwrap();
         self.program("mole", MOLE);
         fs::write(self.env.work().join("asking.txt"), "Run it?\n────────\n❯ 1. Yes\n  2. No\n").unwrap();
-        std::os::unix::fs::symlink(self.env.places().recordings(), self.env.work().join("recordings")).unwrap();
+        std::os::unix::fs::symlink(self.env.paths().recordings(), self.env.work().join("recordings")).unwrap();
         assert!(self.shell("posse launch --name mole -- mole").status().unwrap().success());
         // It is written when there is something in it.
-        let recorded = || fs::read_dir(self.env.places().recordings()).ok()?.flatten().next();
-        when_changed(&self.env.places().recordings(), "the recording", PATIENCE, recorded);
+        let recorded = || fs::read_dir(self.env.paths().recordings()).ok()?.flatten().next();
+        when_changed(&self.env.paths().recordings(), "the recording", PATIENCE, recorded);
     }
 
     fn shell(&self, line: &str) -> Command {

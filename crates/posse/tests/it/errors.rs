@@ -42,8 +42,8 @@ const CASES: &[&[&str]] = &[
 
 fn said(env: &TestEnv, arguments: &[&str]) -> String {
     let ran = env.command(arguments).output().unwrap();
-    let home = env.places().home.display().to_string();
-    let parent = env.places().home.parent().unwrap().display().to_string();
+    let home = env.paths().home.display().to_string();
+    let parent = env.paths().home.parent().unwrap().display().to_string();
     let text = String::from_utf8(ran.stderr).unwrap().replace(&home, "HOME").replace(&parent, "ELSEWHERE");
     assert!(ran.stdout.is_empty(), "{arguments:?}: errors go to standard error");
     format!("$ posse {}\n{text}exit {}\n", arguments.join(" "), ran.status.code().unwrap())

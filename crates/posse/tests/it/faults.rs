@@ -53,7 +53,7 @@ fn refuses_special_files(env: &TestEnv, path: &Path, arguments: &[&str]) {
 fn special_files_are_refused_at_once_wherever_text_is_read() {
     let env = env();
     let work = env.work();
-    let config = env.places().config.join("config.toml");
+    let config = env.paths().config.join("config.toml");
     refuses_special_files(&env, &config, &["config", "show"]);
     refuses_special_files(&env, &config, &["plan", "config"]);
     refuses_special_files(&env, &work.join(".posse/config.toml"), &["plan", "config"]);
@@ -61,8 +61,8 @@ fn special_files_are_refused_at_once_wherever_text_is_read() {
     refuses_special_files(&env, &work.join("plan.yaml"), &["plan", "run", "plan.yaml"]);
     refuses_special_files(&env, &work.join("run.json"), &["loop", "run.json"]);
     refuses_special_files(&env, &work.join("prompt.md"), &["loop", "--prompt-file", "prompt.md"]);
-    refuses_special_files(&env, &env.places().providers().join("mine.toml"), &["provider", "check", "mine"]);
-    refuses_special_files(&env, &env.places().profiles().join("mine.md"), &["profile", "show", "mine"]);
+    refuses_special_files(&env, &env.paths().providers().join("mine.toml"), &["provider", "check", "mine"]);
+    refuses_special_files(&env, &env.paths().profiles().join("mine.md"), &["profile", "show", "mine"]);
 }
 
 /// A keeper that is stopped by a signal as long as this value lives.
@@ -145,7 +145,7 @@ fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
 fn launch_fails_when_the_keeper_is_stopped_while_the_agent_starts() {
     let env = env();
     env.run(["ls"]).ok();
-    let directory = env.places().providers();
+    let directory = env.paths().providers();
     std::fs::create_dir_all(&directory).unwrap();
     let manifest = "[launch]\nprogram = 'sleep'\nalways = { arguments = ['1000'] }\n\
         modes = { ask = { arguments = [] }, edits = { arguments = [] } }\nhooks = { events = [], arguments = [] }\n\
@@ -196,8 +196,8 @@ fn stop_ends_the_daemon_of_a_stopped_keeper_but_no_terminal() {
 /// Damages the database of a daemon that has stopped. Gives its bytes.
 fn damage_database(env: &TestEnv, damage: impl Fn(&Path)) -> Vec<u8> {
     env.run(["stop"]).ok();
-    damage(&env.places().database());
-    std::fs::read(env.places().database()).unwrap()
+    damage(&env.paths().database());
+    std::fs::read(env.paths().database()).unwrap()
 }
 
 fn garbage(path: &Path) {
@@ -224,7 +224,7 @@ fn a_damaged_database_is_named_and_set_aside_and_terminals_go_on() {
         assert!(doctor.code == Some(1) && doctor.stdout.contains("posse doctor --repair"), "{doctor:#?}");
 
         env.run(["doctor", "--repair", "--quiet"]);
-        let aside = std::fs::read_dir(&env.places().home).unwrap().flatten().map(|entry| entry.path());
+        let aside = std::fs::read_dir(&env.paths().home).unwrap().flatten().map(|entry| entry.path());
         let aside = aside.filter(|path| path.to_string_lossy().contains("posse.db.damaged-"));
         assert!(aside.into_iter().any(|path| std::fs::read(path).unwrap() == bytes), "it is kept as it was");
         assert_eq!(running(&env), [id]);

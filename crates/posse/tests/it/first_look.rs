@@ -32,7 +32,7 @@ fn the_doctor_starts_nothing_and_finds_what_is_wrong() {
     let env = env();
     let (code, report) = doctor(&env);
     assert_eq!(code, Some(0), "{report:#}");
-    assert!(!env.places().runtime.exists() && env.processes().is_empty(), "nothing was started or made");
+    assert!(!env.paths().runtime.exists() && env.processes().is_empty(), "nothing was started or made");
     assert_eq!(about(&report, "daemon").0, "ok");
     assert_eq!(about(&report, "/home"), ("ok".into(), "yours alone ".into()));
 
@@ -51,10 +51,10 @@ fn the_doctor_starts_nothing_and_finds_what_is_wrong() {
     assert!(words.contains("does not answer") && words.contains(&format!("kill {pid}")), "{words}");
     env.run(["stop", "--all"]).ok();
 
-    fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(env.places().config.join("config.toml"), "[permision]\n").unwrap();
+    fs::set_permissions(&env.paths().home, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(env.paths().config.join("config.toml"), "[permision]\n").unwrap();
     let (code, report) = doctor(&env);
-    fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&env.paths().home, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!((code, &report["verdict"]), (Some(1), &"bad".into()));
     assert!(about(&report, "/home").1.contains("chmod 700"), "{report:#}");
     assert!(about(&report, "config.toml").1.contains("did you mean `permissions`?"), "{report:#}");

@@ -150,7 +150,7 @@ fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
 fn the_operator_can_allow_answers_from_terminals() {
     let env = env();
     let (log, _) = asking(&env);
-    fs::write(env.places().config.join("config.toml"), "[permissions]\nanswers_from_terminals = true\n").unwrap();
+    fs::write(env.paths().config.join("config.toml"), "[permissions]\nanswers_from_terminals = true\n").unwrap();
     let (said, code) = inside(&env, "posse approve a");
     assert_eq!(code, "0", "{said}");
     wait(&env, "a", "completed");
@@ -180,7 +180,7 @@ fn a_terminal_cannot_open_other_ways_to_answer() {
         assert!(said.contains("a process in a terminal may not"), "{line}: {said}");
         env.run(["kill", "shell"]).ok();
     }
-    assert!(!env.places().token().exists());
+    assert!(!env.paths().token().exists());
 }
 
 /// A plan in a project whose file names a command.
@@ -197,7 +197,7 @@ fn with_command(command: &str) -> Scene {
 fn commands_are_not_confirmed_from_a_terminal() {
     let scene = with_command("true");
     let env = &scene.env;
-    let kept = || env.places().home.join("confirmed").exists();
+    let kept = || env.paths().home.join("confirmed").exists();
     let orphan = format!("ORPHANS_ARGUMENTS='plan trust'\n{ORPHAN}");
     let cleared = r#"env -i POSSE_HOME="$POSSE_HOME" PATH="$PATH" bash -c "$(declare -f posse); posse plan trust""#;
     // With a terminal of its own `posse plan run` asks instead of refusing.
@@ -267,7 +267,7 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
     };
     let post = |path: &str, body: &Value| {
         fs::write(env.work().join("body.json"), body.to_string()).unwrap();
-        let socket = env.places().daemon_socket();
+        let socket = env.paths().daemon_socket();
         let (said, _) = inside(env, &format!("python3 post.py {} {path} body.json", socket.display()));
         env.run(["kill", "shell"]).ok();
         said

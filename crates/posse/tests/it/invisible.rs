@@ -40,7 +40,7 @@ fn what_cannot_be_seen_is_shown_by_every_command() {
         let ran = env.run(command);
         shows_all(&command.join(" "), &format!("{}{}", ran.stdout, ran.stderr));
     }
-    shows_all("the log", &fs::read_to_string(env.places().log()).unwrap());
+    shows_all("the log", &fs::read_to_string(env.paths().log()).unwrap());
     let missing = env.run(["show", "nobody\u{202e}\u{1b}[2J"]);
     shows_all("an error", &missing.stderr);
 }

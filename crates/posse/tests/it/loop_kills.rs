@@ -168,7 +168,7 @@ impl Scene {
             .map(|(provider, look)| actor(&env, provider, &scenario(look)));
         fs::write(env.work().join("loop.json"), CONFIG.replace("CLEANUP", &cleanup.to_string())).unwrap();
         fs::write(env.work().join("prompt.md"), PROMPT).unwrap();
-        let followed = env.places().home.join("followed");
+        let followed = env.paths().home.join("followed");
         Arc::new(Scene { env, cleanup, logs, followed, follower: Mutex::default(), over: AtomicBool::new(false) })
     }
 
@@ -229,7 +229,7 @@ impl Scene {
             let lines: Vec<&str> = text.lines().collect();
             lines[lines.len().saturating_sub(60)..].join("\n")
         };
-        let log = tail(&self.env.places().log());
+        let log = tail(&self.env.paths().log());
         format!("journal:\n{journal}\nfollowed:\n{}\ndaemon:\n{log}", tail(&self.followed))
     }
 

@@ -7,7 +7,7 @@ use crate::plan_run::{ONE, Scene};
 
 fn runs(scene: &Scene) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
-        fs::read_dir(scene.env.places().plans()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(scene.env.paths().plans()).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     found
 }
@@ -59,7 +59,7 @@ fn what_is_old_goes_by_itself() {
     assert_eq!(before.len(), 2);
     scene.env.run(["stop"]).ok();
     // As if it had been two months ago.
-    let database = rusqlite::Connection::open(scene.env.places().database()).unwrap();
+    let database = rusqlite::Connection::open(scene.env.paths().database()).unwrap();
     let past = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 60)).to_string();
     let aged =
         database.execute("UPDATE runs SET view = json_set(view, '$.changed', ?1) WHERE kind = 'plan'", [past]).unwrap();

@@ -14,7 +14,7 @@ impl Scene {
 
     /// The user's own.
     pub(crate) fn configure_user(&self, text: &str) {
-        let directory = &self.env.places().config;
+        let directory = &self.env.paths().config;
         fs::create_dir_all(directory).unwrap();
         fs::write(directory.join("config.toml"), text).unwrap();
     }

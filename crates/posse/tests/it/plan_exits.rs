@@ -197,9 +197,9 @@ fn as_much_is_shown_as_was_asked_for() {
         "task t: says it is done",
         "task t: merged",
     ];
-    let places: Vec<usize> =
+    let paths: Vec<usize> =
         parts.iter().map(|part| verbose.find(part).unwrap_or_else(|| panic!("{part}: {verbose}"))).collect();
-    assert!(places.is_sorted(), "{verbose}");
+    assert!(paths.is_sorted(), "{verbose}");
     let json = run(&["--verbose", "--json"]);
     let events: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.iter().any(|event| event["event"]["said"] == "I look around." && event["task"] == "t"), "{json}");
@@ -236,7 +236,7 @@ fn what_was_done_before_a_stop_is_not_done_again() {
     assert_eq!(scene.plan("stop", &[]).0, 0);
     scene.claude.open_gate("gate");
     assert_eq!(ended(run).0, 3);
-    for entry in fs::read_dir(scene.env.places().plans()).unwrap() {
+    for entry in fs::read_dir(scene.env.paths().plans()).unwrap() {
         fs::remove_file(entry.unwrap().path().join("areas/t-1.json")).unwrap();
     }
     let (code, text) = scene.plan("run", &[]);

@@ -169,7 +169,7 @@ impl Disturbed {
         let scene = Scene::new(PLAN);
         plays(&scene);
         leave_work_about(&scene);
-        let followed = scene.env.places().home.join("followed");
+        let followed = scene.env.paths().home.join("followed");
         let (follower, over, keeper_kills) = Default::default();
         Arc::new(Self { scene, followed, follower, over, keeper_kills })
     }
@@ -257,7 +257,7 @@ impl Disturbed {
             let lines: Vec<&str> = text.lines().collect();
             lines[lines.len().saturating_sub(60)..].join("\n")
         };
-        let (journal, log) = (journal.collect::<String>(), tail(&self.scene.env.places().log()));
+        let (journal, log) = (journal.collect::<String>(), tail(&self.scene.env.paths().log()));
         format!(
             "journal:\n{journal}\nfollowed:\n{}\nplan:\n{}\ndaemon:\n{log}",
             tail(&self.followed),

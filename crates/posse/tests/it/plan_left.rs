@@ -148,7 +148,7 @@ fn a_run_whose_journal_cannot_be_read() {
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     scene.env.kill_daemon();
-    let database = rusqlite::Connection::open(scene.env.places().database()).unwrap();
+    let database = rusqlite::Connection::open(scene.env.paths().database()).unwrap();
     let spoilt = database.execute("UPDATE journal SET entry = '{}' WHERE seq = 2", []).unwrap();
     assert_eq!(spoilt, 1);
     drop(database);

@@ -11,7 +11,7 @@ use crate::plan_run::{ONE, Scene, TWO, ended};
 
 /// Where the runs of this scene keep their files.
 fn runs(scene: &Scene) -> PathBuf {
-    scene.env.places().plans()
+    scene.env.paths().plans()
 }
 
 pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
@@ -120,7 +120,7 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
         assert!(!text.contains(&secret), "{words:?}: {text}");
     }
     assert!(!scene.text().contains(&secret), "{}", scene.text());
-    let home = scene.env.places().home.clone();
+    let home = scene.env.paths().home.clone();
     let mut raw = 0;
     for file in files_below(&home) {
         let holds = fs::read(&file).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&secret));

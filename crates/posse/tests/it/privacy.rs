@@ -10,7 +10,7 @@ fn sockets_and_state_are_private() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 0"]);
     env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
-    let (home, runtime) = (&env.places().home, &env.places().runtime);
+    let (home, runtime) = (&env.paths().home, &env.paths().runtime);
     let mut open = Vec::new();
     let mut look = vec![home.clone(), runtime.clone(), runtime.parent().unwrap().to_owned()];
     while let Some(path) = look.pop() {
@@ -32,7 +32,7 @@ fn sockets_and_state_are_private() {
 #[test]
 fn a_home_that_others_may_enter_is_refused() {
     let env = env();
-    fs::set_permissions(&env.places().home, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&env.paths().home, fs::Permissions::from_mode(0o755)).unwrap();
     let ran = env.run(["ls"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("chmod 700"), "{}", ran.stderr);
@@ -48,7 +48,7 @@ fn the_environment_is_passed_on_and_never_stored() {
     crate::text_when(&env, id, |text| text.contains(&format!("got {secret}")));
     env.run(["stop"]).ok();
     for file in
-        fs::read_dir(&env.places().home).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+        fs::read_dir(&env.paths().home).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
     {
         let bytes = fs::read(&file).unwrap();
         let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());

@@ -15,7 +15,7 @@ use crate::tcp::{OriginalClient, listen};
 /// Puts a scripted agent in the place of a real one, which notes what it was started with and writes the answer it is asked
 /// for.
 fn scripted(env: &TestEnv, provider: &str, look: &str) {
-    let directory = env.places().providers();
+    let directory = env.paths().providers();
     fs::create_dir_all(&directory).unwrap();
     let mut scenario = format!("look = \"{look}\"\n");
     for key in Key::ALL {
@@ -57,7 +57,7 @@ fn profile_command(env: &TestEnv, directory: &Path) {
 #[test]
 fn profiles_are_listed_shown_and_overridden() {
     let env = env();
-    let directory = env.places().profiles();
+    let directory = env.paths().profiles();
     profile_command(&env, &directory);
     fs::write(directory.join("tester.md"), "no fields").unwrap();
     let broken = env.run(["profile", "show", "tester"]);
@@ -76,7 +76,7 @@ fn a_client_of_the_original_api_finds_the_five_roles() {
     let env = env();
     scripted(&env, "claude_code", "claude");
     scripted(&env, "codex", "codex");
-    let own = env.places().profiles();
+    let own = env.paths().profiles();
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("programmer.md"), "---\nname: programmer\ndescription: mine\n---\nYou are my own programmer.")
         .unwrap();

@@ -19,7 +19,7 @@ const TYPEWRITER: &[&str] =
     &["sh", "-c", "printf '\\033[1mready\\033[m\\n'; while read line; do echo \"got $line\"; done"];
 
 fn path(env: &TestEnv, id: TerminalId) -> PathBuf {
-    env.places().recordings().join(format!("{id}.cast"))
+    env.paths().recordings().join(format!("{id}.cast"))
 }
 
 /// What a recording shows at its end, once it shows this. Nothing tells when the file has grown.
@@ -71,7 +71,7 @@ fn a_recording_shows_what_the_terminal_did() {
 
     let usage = env.run(["ls", "--all", "--json"]).json();
     let files: u64 =
-        std::fs::read_dir(env.places().recordings()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
+        std::fs::read_dir(env.paths().recordings()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
     assert!(files > 0 && usage["usage"]["recordings_bytes"].as_u64().unwrap() >= files, "{usage}");
     assert!(env.run(["ls", "--all"]).ok().contains("recordings"));
     env.run(["kill", id.as_str()]).ok();
@@ -104,7 +104,7 @@ fn recordings_can_be_switched_off_and_on() {
     env.run(["send", id.as_str(), "quiet"]).ok();
     text_when(&env, id, |text| text.contains("got quiet"));
     env.run(["stop"]).ok();
-    assert_eq!(std::fs::read_dir(env.places().recordings()).unwrap().count(), 0, "also after a crash");
+    assert_eq!(std::fs::read_dir(env.paths().recordings()).unwrap().count(), 0, "also after a crash");
     env.run(["serve", "--recordings", "on"]).ok();
     replay_until(&env, id, |text| text.contains("ready") && text.contains("got quiet"));
 }
@@ -118,7 +118,7 @@ fn a_flood_is_bounded_and_its_end_is_right() {
     let recorded = replay_until(&env, id, |text| text.contains("the end"));
     let shown: Screen = env.http().get(&format!("/terminals/{id}/screen")).unwrap();
     assert_eq!(recorded.rows, shown.rows);
-    let files = std::fs::read_dir(env.places().recordings()).unwrap();
+    let files = std::fs::read_dir(env.paths().recordings()).unwrap();
     let total: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(total < 24 << 20, "{total}");
 }

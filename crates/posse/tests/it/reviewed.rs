@@ -22,7 +22,7 @@ fn stopping_ends_although_something_is_started_meanwhile() {
     while env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
         let body = format!(
             r#"{{"command":["sleep","1000"],"working_directory":"/","environment":{{"POSSE_HOME":"{}"}}}}"#,
-            env.places().home.display()
+            env.paths().home.display()
         );
         let _ = env.http().call("POST", "/terminals", &body);
     }

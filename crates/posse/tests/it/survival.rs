@@ -220,7 +220,7 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
     text_when(&env, id, |text| text.contains("two"));
     env.run(["stop", "--all"]).ok();
     assert!(env.processes().is_empty(), "{:?}", env.processes());
-    assert!(!env.places().runtime.exists());
+    assert!(!env.paths().runtime.exists());
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     text_when(&env, id, |text| text.contains("ready"));
     let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
     // As long as somebody else writes, the daemon waits.
-    let database = rusqlite::Connection::open(env.places().database()).unwrap();
+    let database = rusqlite::Connection::open(env.paths().database()).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::fs::write(&gate, "go\n").unwrap();
     while !matches!(stream.next_item().unwrap(), Item::Word(StreamMessage::Exited { .. })) {}
@@ -318,7 +318,7 @@ fn whoever_watches_a_flood_hears_of_its_end() {
             }
         }
         crate::loop_actor::when("nothing is left of it", || {
-            (!env.places().screens().join(id.as_str()).exists()).then_some(())
+            (!env.paths().screens().join(id.as_str()).exists()).then_some(())
         });
     }
 }

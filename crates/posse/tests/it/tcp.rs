@@ -142,7 +142,7 @@ fn without_the_token_nothing_is_said() {
     let env = env();
     let address = listen(&env, &[]);
     let id = env.launch(&["cat"]);
-    let token = std::fs::read_to_string(env.places().token()).unwrap().trim().to_owned();
+    let token = std::fs::read_to_string(env.paths().token()).unwrap().trim().to_owned();
     assert_eq!(token.len(), 64);
     let ask = |method: &str, path: &str, headers: &str| {
         raw(address, &format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n")).0
@@ -276,7 +276,7 @@ fn streams_count_among_those_who_are_connected() {
 fn connections_that_say_nothing_keep_no_client_out() {
     let env = env();
     let address = listen(&env, &[]);
-    let token = std::fs::read_to_string(env.places().token()).unwrap().trim().to_owned();
+    let token = std::fs::read_to_string(env.paths().token()).unwrap().trim().to_owned();
     let request = |more: &str| format!("GET /terminals HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
     let connect = |number: usize| {
         let mut stream = TcpStream::connect(address).unwrap();

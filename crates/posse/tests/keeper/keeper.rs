@@ -48,7 +48,7 @@ impl Keeper {
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.env.places().keeper_socket()
+        self.env.paths().keeper_socket()
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -81,7 +81,7 @@ impl Keeper {
     }
 
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.env.places().log()).unwrap_or_default()
+        fs::read_to_string(self.env.paths().log()).unwrap_or_default()
     }
 
     // ---- programs ----
@@ -93,7 +93,7 @@ impl Keeper {
             arguments: arguments.iter().map(|argument| argument.as_ref().as_bytes().to_vec()).collect(),
             environment: vec![
                 pair("PATH", &std::env::var("PATH").unwrap_or_default()),
-                pair("POSSE_HOME", &self.env.places().home.to_string_lossy()),
+                pair("POSSE_HOME", &self.env.paths().home.to_string_lossy()),
                 pair("POSSE_TERMINAL_ID", id.as_str()),
             ],
             directory: self.work().to_string_lossy().into_owned().into_bytes(),
@@ -209,12 +209,12 @@ fn launch(env: &TestEnv, prelude: &str) -> Child {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{prelude}; exec \"$0\" \"$@\"")).arg(keep.get_program()).args(keep.get_args());
     command.env_clear().envs(keep.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let log = fs::File::options().create(true).append(true).open(env.places().log()).unwrap();
+    let log = fs::File::options().create(true).append(true).open(env.paths().log()).unwrap();
     command.current_dir(env.work()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n", "{}", fs::read_to_string(env.places().log()).unwrap_or_default());
+    assert_eq!(line, "ready\n", "{}", fs::read_to_string(env.paths().log()).unwrap_or_default());
     child
 }
 

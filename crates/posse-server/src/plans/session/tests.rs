@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicI64;
 
 use futures_util::FutureExt;
 use posse_core::status::Life;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 
 use super::*;
 use crate::hub::{Message, View};
@@ -28,8 +28,8 @@ fn order(files: &Path) -> Order {
 fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
     let (hub, messages) = mpsc::unbounded_channel();
     let home = home.to_owned();
-    let places = Places { home: home.clone(), runtime: home.clone(), config: home.clone() };
-    let (files, database, executable) = (WatchedFiles::start(), places.database(), home.join("posse"));
+    let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
+    let (files, database, executable) = (WatchedFiles::start(), paths.database(), home.join("posse"));
     let app = App {
         hub,
         events: broadcast::channel(16).0,
@@ -40,9 +40,9 @@ fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
         first_starts: Arc::default(),
         notifier: Default::default(),
         runs: crate::runs::Runs::new(files.clone(), database.clone()),
-        plans: crate::plans::Plans::new(files.clone(), database.clone(), places.plans(), executable.clone()),
-        autos: crate::auto::Autos::new(files.clone(), database, places.autos(), executable.clone()),
-        places,
+        plans: crate::plans::Plans::new(files.clone(), database.clone(), paths.plans(), executable.clone()),
+        autos: crate::auto::Autos::new(files.clone(), database, paths.autos(), executable.clone()),
+        paths,
     };
     (Sessions { app, files, executable }, messages)
 }

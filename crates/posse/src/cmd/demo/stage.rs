@@ -7,7 +7,7 @@ use std::time::Duration;
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::{Config, UserDefaults};
 use posse_server::api::types::{MeansIn, RunIn};
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use tempfile::TempDir;
 
 use crate::client;
@@ -39,7 +39,7 @@ impl Beat {
 
 pub(super) struct Stage {
     pub(super) directory: PathBuf,
-    pub(super) places: Places,
+    pub(super) paths: Paths,
     /// Takes everything away when it goes; nothing, if it is to be kept.
     temporary: Option<TempDir>,
 }
@@ -60,13 +60,13 @@ impl Stage {
         let home = directory.join("home");
         let value = home.as_os_str().to_owned();
         make(&home)?;
-        let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| value.clone()))?;
-        places.prepare()?;
-        let stage = Self { directory, places, temporary };
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| value.clone()))?;
+        paths.prepare()?;
+        let stage = Self { directory, paths, temporary };
         make(&stage.project())?;
         write(&stage.project().join("loop.json"), CONFIG)?;
         write(&stage.project().join("prompt.md"), PROMPT)?;
-        make(&stage.places.providers())?;
+        make(&stage.paths.providers())?;
         for (provider, scenario) in SCENARIOS {
             stage.cast(provider, &beat.set(scenario))?;
         }
@@ -79,7 +79,7 @@ impl Stage {
 
     /// What the agents did, by their own account.
     pub(super) fn log(&self) -> PathBuf {
-        self.places.home.join("actors.jsonl")
+        self.paths.home.join("actors.jsonl")
     }
 
     pub(super) fn kept(&self) -> bool {
@@ -88,7 +88,7 @@ impl Stage {
 
     /// Puts a scripted agent in the place of a real one: the manifest of the user's own says what is run.
     fn cast(&self, provider: &str, scenario: &str) -> Result<(), Error> {
-        let file = self.places.home.join(format!("{provider}.scenario.toml"));
+        let file = self.paths.home.join(format!("{provider}.scenario.toml"));
         write(&file, &format!("log = {:?}\n{scenario}", client::absolute(&self.log())?))?;
         let manifest = format!(
             "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {:?}] }}\nmodes = {{ ask = {{ arguments = [] }} }}\n\
@@ -96,7 +96,7 @@ impl Stage {
             client::absolute(&client::executable()?)?,
             client::absolute(&file)?
         );
-        write(&self.places.providers().join(format!("{provider}.toml")), &manifest)
+        write(&self.paths.providers().join(format!("{provider}.toml")), &manifest)
     }
 
     /// The run that is played, as `posse loop` would ask for it. Nothing of the user's configuration or environment
@@ -124,7 +124,7 @@ impl Stage {
 impl Drop for Stage {
     /// Sockets live elsewhere.
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.places.runtime);
+        let _ = std::fs::remove_dir_all(&self.paths.runtime);
     }
 }
 

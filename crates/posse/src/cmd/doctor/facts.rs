@@ -16,7 +16,7 @@ pub(super) struct Facts {
     pub(super) git: Option<String>,
     pub(super) window: Window,
     /// Why nobody knows where things are, if so.
-    pub(super) places: Result<Vec<Directory>, String>,
+    pub(super) paths: Result<Vec<Directory>, String>,
     pub(super) configuration: Configuration,
     /// Files of the configuration that others can write.
     pub(super) writable_by_others: Vec<Writable>,

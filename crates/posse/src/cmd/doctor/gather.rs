@@ -16,7 +16,7 @@ use posse_server::providers::{Listed, Providers};
 use posse_server::versions;
 use posse_term::client as keeper;
 use posse_term::lock::{self, Look};
-use posse_term::places::{Places, PlacesError};
+use posse_term::paths::{Paths, PathsError};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
 
@@ -32,30 +32,30 @@ use crate::ui::{self, Ui};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn gather(ui: &Ui) -> Facts {
-    let places = client::places();
+    let paths = client::paths();
     let environment = super::super::launch::environment();
     let (agents, git, daemon) =
-        tokio::join!(agents(places.as_ref().ok(), &environment), git(&environment), daemon(places.as_ref().ok()),);
+        tokio::join!(agents(paths.as_ref().ok(), &environment), git(&environment), daemon(paths.as_ref().ok()),);
     let loaded = Config::load();
     Facts {
         version: crate::VERSION.to_owned(),
         agents,
         git,
         window: window(ui),
-        writable_by_others: places.as_ref().map(writable_by_others).unwrap_or_default(),
-        configuration: configuration(places.as_ref().ok(), loaded.err()),
+        writable_by_others: paths.as_ref().map(writable_by_others).unwrap_or_default(),
+        configuration: configuration(paths.as_ref().ok(), loaded.err()),
         limits: limits(),
         daemon,
-        keeper: places.as_ref().map_or(Process::Off, keeper),
-        database: places.as_ref().map_or(Condition::Absent, |places| database::inspect(&places.database())),
-        disk: places.as_ref().map(disk).unwrap_or_default(),
-        places: places.map(|places| directories(&places)).map_err(|error| error.to_string()),
+        keeper: paths.as_ref().map_or(Process::Off, keeper),
+        database: paths.as_ref().map_or(Condition::Absent, |paths| database::inspect(&paths.database())),
+        disk: paths.as_ref().map(disk).unwrap_or_default(),
+        paths: paths.map(|paths| directories(&paths)).map_err(|error| error.to_string()),
     }
 }
 
-async fn agents(places: Option<&Places>, environment: &BTreeMap<String, String>) -> Vec<Agent> {
-    let Some(places) = places else { return Vec::new() };
-    let providers = Providers::new(places.providers());
+async fn agents(paths: Option<&Paths>, environment: &BTreeMap<String, String>) -> Vec<Agent> {
+    let Some(paths) = paths else { return Vec::new() };
+    let providers = Providers::new(paths.providers());
     let mut agents = Vec::new();
     for listed in providers.list() {
         let manifest = providers.load(&listed.id).ok().map(|provider| provider.manifest.clone());
@@ -110,15 +110,15 @@ fn window(ui: &Ui) -> Window {
     }
 }
 
-fn directories(places: &Places) -> Vec<Directory> {
+fn directories(paths: &Paths) -> Vec<Directory> {
     let may_write = |path: &Path| access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let refused = |why: &str, advice: String| Found::Refused { why: why.to_owned(), advice };
-    let judge = |path: &Path, looked: Option<Result<(), PlacesError>>| match looked {
+    let judge = |path: &Path, looked: Option<Result<(), PathsError>>| match looked {
         Some(Ok(())) if may_write(path) => Found::Fine,
         Some(Ok(())) => refused("you cannot write in it", format!("chmod u+rwx {}", path.display())),
-        Some(Err(PlacesError::Open(_))) => refused("others can enter it", format!("chmod 700 {}", path.display())),
-        Some(Err(PlacesError::NotADirectory(_))) => refused("it is no directory", "move it away".into()),
-        Some(Err(PlacesError::Foreign(_))) => {
+        Some(Err(PathsError::Open(_))) => refused("others can enter it", format!("chmod 700 {}", path.display())),
+        Some(Err(PathsError::NotADirectory(_))) => refused("it is no directory", "move it away".into()),
+        Some(Err(PathsError::Foreign(_))) => {
             refused("it belongs to another user", "set POSSE_HOME to a directory of your own".into())
         }
         Some(Err(error)) => refused(&error.to_string(), "see to it that you may use it".into()),
@@ -130,12 +130,12 @@ fn directories(places: &Places) -> Vec<Directory> {
             _ => Found::Absent,
         },
     };
-    let looked = places.inspect().into_iter();
+    let looked = paths.inspect().into_iter();
     looked.map(|(path, looked)| Directory { found: judge(&path, looked), path }).collect()
 }
 
-fn configuration(places: Option<&Places>, error: Option<Error>) -> Configuration {
-    let path = places.map(Config::path).unwrap_or_default();
+fn configuration(paths: Option<&Paths>, error: Option<Error>) -> Configuration {
+    let path = paths.map(Config::path).unwrap_or_default();
     match error {
         Some(error) => Configuration::Wrong(error.to_string()),
         None if path.exists() => Configuration::Sound(path),
@@ -144,9 +144,9 @@ fn configuration(places: Option<&Places>, error: Option<Error>) -> Configuration
 }
 
 /// Of what the user has written, and by which agents are guarded.
-fn writable_by_others(places: &Places) -> Vec<Writable> {
-    let manifests = fs::read_dir(places.providers()).into_iter().flatten().flatten().map(|file| file.path());
-    let files = [places.config.clone(), Config::path(places), places.providers()].into_iter().chain(manifests);
+fn writable_by_others(paths: &Paths) -> Vec<Writable> {
+    let manifests = fs::read_dir(paths.providers()).into_iter().flatten().flatten().map(|file| file.path());
+    let files = [paths.config.clone(), Config::path(paths), paths.providers()].into_iter().chain(manifests);
     files
         .filter_map(|path| match fs::metadata(&path).ok()?.permissions().mode() {
             mode if mode & 0o002 != 0 => Some(Writable { path, by_all: true }),
@@ -167,8 +167,8 @@ fn limits() -> Limits {
     }
 }
 
-async fn daemon(places: Option<&Places>) -> Daemon {
-    let Some(places) = places else { return Daemon::Off };
+async fn daemon(paths: Option<&Paths>) -> Daemon {
+    let Some(paths) = paths else { return Daemon::Off };
     let answer = async {
         let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
         // One that ends now must not be started again.
@@ -181,37 +181,37 @@ async fn daemon(places: Option<&Places>) -> Daemon {
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("it took more than {} s", PATIENCE.as_secs()),
     };
-    match lock::look(&places.daemon_lock()) {
+    match lock::look(&paths.daemon_lock()) {
         Ok(Look::Free) => Daemon::Off,
         Ok(Look::Held(holder)) => Daemon::Silent { holder, why },
-        Err(error) => Daemon::Unknown(format!("cannot read {}: {error}", places.daemon_lock().display())),
+        Err(error) => Daemon::Unknown(format!("cannot read {}: {error}", paths.daemon_lock().display())),
     }
 }
 
-fn keeper(places: &Places) -> Process {
-    match lock::look(&places.keeper_lock()) {
+fn keeper(paths: &Paths) -> Process {
+    match lock::look(&paths.keeper_lock()) {
         Ok(Look::Free) => Process::Off,
         Ok(Look::Held(Some(holder))) if keeper::is_stopped(holder.pid as i32) => Process::Stopped(holder),
         Ok(Look::Held(holder)) => Process::Runs(holder),
-        Err(error) => Process::Unknown(format!("cannot read {}: {error}", places.keeper_lock().display())),
+        Err(error) => Process::Unknown(format!("cannot read {}: {error}", paths.keeper_lock().display())),
     }
 }
 
-fn disk(places: &Places) -> Disk {
+fn disk(paths: &Paths) -> Disk {
     let journal = ["", "-wal", "-shm"].map(|end| {
-        let mut path = OsString::from(places.database());
+        let mut path = OsString::from(paths.database());
         path.push(end);
         size(Path::new(&path))
     });
-    let logs = [places.log(), places.log().with_extension("log.1")].map(|path| size(&path));
+    let logs = [paths.log(), paths.log().with_extension("log.1")].map(|path| size(&path));
     let parts = vec![
         ("journal", journal.iter().sum()),
         ("log", logs.iter().sum()),
-        ("last screens", size(&places.screens())),
-        ("recordings", size(&places.recordings())),
-        ("plans", size(&places.plans())),
+        ("last screens", size(&paths.screens())),
+        ("recordings", size(&paths.recordings())),
+        ("plans", size(&paths.plans())),
     ];
-    let existing = places.home.ancestors().find(|path| path.exists());
+    let existing = paths.home.ancestors().find(|path| path.exists());
     let free = existing.and_then(|path| rustix::fs::statvfs(path).ok()).map(|disk| disk.f_bavail * disk.f_frsize);
     Disk { parts, free }
 }

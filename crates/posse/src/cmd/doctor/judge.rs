@@ -67,7 +67,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Line> {
     lines.extend(agents(&facts.agents));
     lines.push(git(facts.git.as_deref()));
     lines.extend(window(&facts.window));
-    match &facts.places {
+    match &facts.paths {
         Ok(directories) => lines.extend(directories.iter().map(directory)),
         Err(why) => lines.push(bad("files", "home", why, "set POSSE_HOME to a directory of your own")),
     }

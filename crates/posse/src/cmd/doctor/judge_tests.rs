@@ -23,7 +23,7 @@ fn well() -> Facts {
             no_colour: false,
             locale: Some("en_GB.UTF-8".into()),
         },
-        places: Ok(vec![Directory { path: "/home/me/posse".into(), found: Found::Fine }]),
+        paths: Ok(vec![Directory { path: "/home/me/posse".into(), found: Found::Fine }]),
         configuration: Configuration::Absent("/home/me/config.toml".into()),
         writable_by_others: Vec::new(),
         limits: Limits {
@@ -153,7 +153,7 @@ const CASES: &[Case] = &[
         "open",
         "shut it",
     ),
-    case(|f| f.places = Err("no home directory".into()), "home", Bad, "no home directory", "POSSE_HOME"),
+    case(|f| f.paths = Err("no home directory".into()), "home", Bad, "no home directory", "POSSE_HOME"),
     case(|_| {}, "/home/me/config.toml", Fine, "the defaults count", "posse config init"),
     case(|f| f.configuration = Configuration::Sound("/c.toml".into()), "/c.toml", Fine, "sound", ""),
     case(|f| f.configuration = Configuration::Wrong("line 1\nodd".into()), "config.toml", Bad, "line 1 odd", "mend it"),
@@ -194,7 +194,7 @@ const CASES: &[Case] = &[
 ];
 
 fn found(facts: &mut Facts, found: Found) {
-    facts.places = Ok(vec![Directory { path: "/home/me/posse".into(), found }]);
+    facts.paths = Ok(vec![Directory { path: "/home/me/posse".into(), found }]);
 }
 
 fn writable(facts: &mut Facts, by_all: bool) {

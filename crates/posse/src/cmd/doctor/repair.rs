@@ -13,9 +13,9 @@ use crate::ui::Ui;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn repair(ui: &Ui) -> Result<(), Error> {
-    let places = client::places()?;
-    places.prepare()?;
-    let path = places.database();
+    let paths = client::paths()?;
+    paths.prepare()?;
+    let path = paths.database();
     let why = match database::inspect(&path) {
         Condition::Damaged(why) => why,
         Condition::Absent | Condition::Sound => {
@@ -28,7 +28,7 @@ pub(super) async fn repair(ui: &Ui) -> Result<(), Error> {
         client.stop(false).await?;
     }
     // The keeper may be starting daemons again and again; none of them may have the file open now.
-    let lock = lock::acquire(&places.daemon_lock(), PATIENCE)?;
+    let lock = lock::acquire(&paths.daemon_lock(), PATIENCE)?;
     let aside = database::set_aside(&path).map_err(Error::io(format!("cannot rename {}", path.display())))?;
     drop(lock);
     Client::connect().await?;

@@ -55,7 +55,7 @@ impl Loaded {
 pub(crate) fn load(project: &Path) -> Result<Loaded, Error> {
     // Everything else in the user's file is looked at here.
     crate::config::Config::load()?;
-    let loaded = plan_config::load(&client::places()?, project).map_err(|error| Error::Usage(error.to_string()))?;
+    let loaded = plan_config::load(&client::paths()?, project).map_err(|error| Error::Usage(error.to_string()))?;
     Ok(Loaded { resolved: loaded.resolved, file: loaded.file, warnings: loaded.warnings })
 }
 

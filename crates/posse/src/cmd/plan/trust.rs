@@ -68,7 +68,7 @@ pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Pat
 }
 
 fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
-    ConfirmedCommands::load(&client::places()?, project).map_err(|error| Error::failed(error.to_string()))
+    ConfirmedCommands::load(&client::paths()?, project).map_err(|error| Error::failed(error.to_string()))
 }
 
 /// Makes sure that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon
@@ -81,8 +81,8 @@ async fn may_confirm() -> Result<(), Error> {
     if std::env::var_os("POSSE_TASK_ID").is_some() {
         return Err(outside());
     }
-    let places = client::places()?;
-    if !places.holds_terminals() && !places.daemon_socket().exists() {
+    let paths = client::paths()?;
+    if !paths.holds_terminals() && !paths.daemon_socket().exists() {
         return Ok(());
     }
     let requester: RequesterView = Client::connect().await?.get("/requester").await?;
@@ -94,7 +94,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let loaded = configuration::load(&args.directory)?;
     let (project, named) = of_project(&loaded, args.file.as_deref(), &args.directory)?;
     confirmed(&project)?.confirm(&named).map_err(|error| Error::failed(error.to_string()))?;
-    let repository = posse_server::confirm_repository(&client::places()?, &project);
+    let repository = posse_server::confirm_repository(&client::paths()?, &project);
     repository.map_err(|error| Error::failed(format!("the repository in {}: {error}", project.display())))?;
     ui.answer(&json!({ "project": project, "commands": named }), || {
         let line = |named: &NamedCommand| format!("confirmed: {}   ({})\n", plain(&named.command), named.place);

@@ -33,7 +33,7 @@ const GOES_ON: Duration = Duration::from_secs(20);
 
 /// Checks these providers. `asked`: the user named them.
 pub(super) fn run(listed: &[Listed], asked: bool, keep: Option<&Path>, ui: &Ui) -> Result<Exit, Error> {
-    let providers = Providers::new(client::places()?.providers());
+    let providers = Providers::new(client::paths()?.providers());
     if let Some(keep) = keep {
         std::fs::create_dir_all(keep).map_err(Error::io(format!("cannot use {}", keep.display())))?;
     }
@@ -58,7 +58,7 @@ pub(super) fn run(listed: &[Listed], asked: bool, keep: Option<&Path>, ui: &Ui) 
     if ui.json() {
         ui.answer(&reports, String::new);
     } else if reports.iter().any(Report::differs) {
-        ui.print(&advice(&reports, keep, &client::places()?.providers(), ui));
+        ui.print(&advice(&reports, keep, &client::paths()?.providers(), ui));
     }
     Ok(exit(&reports))
 }
@@ -141,7 +141,7 @@ async fn check(
         return Ok(report);
     };
     ui.say(&format!("{} is checked; this takes half a minute …", listed.id));
-    scratch.lay_over(&listed.id, &client::places()?.providers())?;
+    scratch.lay_over(&listed.id, &client::paths()?.providers())?;
     let version = report.version.as_ref().map(Version::to_string).unwrap_or_default();
     let agent = Agent { provider: &listed.id, maker, program: &program, version: &version, environment };
     for conversation in Conversation::ALL {

@@ -150,7 +150,7 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     assert!(item.contains("ghp_[masked] is shown"), "{item}");
     let log = scene.git(&["log", "-p"]);
     assert!(!log.contains(&secret), "{log}");
-    let home = scene.env.places().home.clone();
+    let home = scene.env.paths().home.clone();
     let holds = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&secret));
     let with: Vec<PathBuf> = files_below(&home).into_iter().filter(holds).collect();
     assert!(with.len() >= 3 && with.iter().all(|file| file.ends_with("stream.jsonl")), "{with:?}");
@@ -158,7 +158,7 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
 
 /// The directories of items, of all pipelines.
 fn kept(scene: &Scene) -> Vec<PathBuf> {
-    let pipelines = fs::read_dir(scene.env.places().autos()).unwrap().map(|entry| entry.unwrap().path());
+    let pipelines = fs::read_dir(scene.env.paths().autos()).unwrap().map(|entry| entry.unwrap().path());
     let items = pipelines.flat_map(|pipeline| fs::read_dir(pipeline.join("items")).into_iter().flatten());
     let mut items: Vec<PathBuf> = items.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     items.sort();
@@ -201,7 +201,7 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     let (code, text) = said_of(&scene, &["plan", "clean", "--yes"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!(kept(&scene), Vec::<PathBuf>::new(), "{text}");
-    let left: Vec<PathBuf> = files_below(&scene.env.places().autos());
+    let left: Vec<PathBuf> = files_below(&scene.env.paths().autos());
     assert!(left.iter().all(|file| !file.ends_with("1-bug.log") && !file.ends_with("2-bug.log")), "{left:?}");
 }
 

@@ -98,7 +98,7 @@ fn prompts() {
 #[test]
 fn an_agent_that_is_not_installed() {
     let play = Play::new("");
-    let manifest = play.env.places().providers().join("codex.toml");
+    let manifest = play.env.paths().providers().join("codex.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     let program = format!("program = {:?}", play.env.posse_path());
     fs::write(&manifest, text.replace(&program, "program = \"/nowhere/codex\"")).unwrap();

@@ -250,5 +250,5 @@ fn s_117_an_answer_that_cannot_be_archived_counts() {
     assert_eq!(play.shown()["status"], "passed");
     assert_eq!(play.journal("archived").last().unwrap()["name"], Value::Null);
     contains(&fs::read_to_string(play.response("test_result.md")).unwrap(), &["RESULT: PASS"]);
-    contains(&fs::read_to_string(play.env.places().log()).unwrap(), &["the response file is left where it is"]);
+    contains(&fs::read_to_string(play.env.paths().log()).unwrap(), &["the response file is left where it is"]);
 }

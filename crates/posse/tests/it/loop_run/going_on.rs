@@ -97,7 +97,7 @@ fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on()
 #[test]
 fn s_170_what_does_not_get_ready_is_ended() {
     let play = Play::new("").and_claude("start = [{ pause = \"600s\" }]");
-    let manifest = play.env.places().providers().join("claude_code.toml");
+    let manifest = play.env.paths().providers().join("claude_code.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}\n[start]\ntimeout_ms = 500\n")).unwrap();
     play.configure(json!({ "agents": { "tester": { "provider": "claude_code" } } }));

@@ -62,7 +62,7 @@ fn permissions_are_accepted_and_audited() {
         assert_eq!((&entry["count"], &entry["turn"]), (&json!([n, 20]), &json!(5)));
         let outcome = audit.iter().find(|other| other["outcome"]["of"] == entry["seq"]).unwrap();
         assert_eq!(outcome["outcome"]["end"], "answered", "{outcome}");
-        let log = fs::read_to_string(play.env.places().log()).unwrap();
+        let log = fs::read_to_string(play.env.paths().log()).unwrap();
         let terminal = entry["terminal"].as_str().unwrap();
         let line = format!("audit {}: programmer, terminal {terminal}, {n}/20, accept with ", entry["seq"]);
         let (_, logged) = log.split_once(&line).unwrap_or_else(|| panic!("{line:?} is not in {log}"));
@@ -214,7 +214,7 @@ fn s_154_s_155_a_person_is_told_once_in_a_turn() {
     let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"200ms\" }}, {PERMISSION}")));
     let told = play.env.work().join("told");
     let command = json!(["sh", "-c", format!("cat >> {}; echo >> {}", told.display(), told.display())]);
-    fs::write(play.env.places().config.join("config.toml"), format!("[notifications]\ncommand = {command}\n")).unwrap();
+    fs::write(play.env.paths().config.join("config.toml"), format!("[notifications]\ncommand = {command}\n")).unwrap();
     let mut followed = play.begin();
     for _ in 0..2 {
         followed.until("waits for an answer (permission) and accepting is off");

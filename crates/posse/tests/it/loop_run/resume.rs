@@ -323,7 +323,7 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
         let words = ["loop", "--prompt-file", prompt.to_str().unwrap(), "--trust", "-C", work.to_str().unwrap()];
         other.command(words.iter().chain(more))
     };
-    let home = play.env.places().home.display().to_string();
+    let home = play.env.paths().home.display().to_string();
     let holder = format!("run {} of the posse in {home} goes on there already", play.id());
     let daemon = format!("process {}", play.env.daemon_pid());
     // As it is: it would go on from the state file. With another state file: the same response files.
@@ -375,7 +375,7 @@ fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
     play.env.run(["runs"]).ok();
     Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
     let run = play.shown();
-    let holder = format!("run {} of the posse in {}", theirs.trim(), other.places().home.display());
+    let holder = format!("run {} of the posse in {}", theirs.trim(), other.paths().home.display());
     assert_eq!((&run["id"], &run["status"]), (&json!(id), &json!("stopped")), "{ran:?}");
     contains(run["stopped"]["why"].as_str().unwrap(), &[&holder]);
     let refused = play.env.run(["loop", "--resume", &id]);

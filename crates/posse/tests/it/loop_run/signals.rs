@@ -132,7 +132,7 @@ impl Between {
     /// Holds back the first request that begins like this.
     fn holding(play: &Play, request: &'static str) -> Self {
         play.env.run(["serve"]).ok();
-        let socket = play.env.places().daemon_socket();
+        let socket = play.env.paths().daemon_socket();
         let aside = socket.with_extension("aside");
         fs::rename(&socket, &aside).unwrap();
         let listener = UnixListener::bind(&socket).unwrap();

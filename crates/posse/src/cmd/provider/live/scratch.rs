@@ -11,7 +11,7 @@ use posse_core::screen::Size;
 use posse_models::agents::{Home, Maker, Options};
 use posse_models::{ModelServer, Scenario};
 use posse_server::api::types::Create;
-use posse_term::places::Places;
+use posse_term::paths::Paths;
 use tempfile::TempDir;
 
 use super::conversation::{self, Conversation};
@@ -40,7 +40,7 @@ struct Played {
 }
 
 pub(super) struct Scratch {
-    places: Places,
+    paths: Paths,
     played: Vec<Played>,
     /// Processes live in them, so they go last.
     homes: Vec<Home>,
@@ -53,9 +53,9 @@ impl Scratch {
         let home = tempfile::Builder::new().prefix("posse-check-").permissions(private).tempdir();
         let home = home.map_err(Error::io("cannot make a directory"))?;
         let path = home.path().as_os_str().to_owned();
-        let places = Places::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
-        places.prepare()?;
-        Ok(Self { places, played: Vec::new(), homes: Vec::new(), home })
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
+        paths.prepare()?;
+        Ok(Self { paths, played: Vec::new(), homes: Vec::new(), home })
     }
 
     pub(super) fn home(&self) -> &Path {
@@ -65,7 +65,7 @@ impl Scratch {
     /// The user's manifest of this provider counts here too.
     pub(super) fn lay_over(&self, provider: &str, theirs: &Path) -> Result<(), Error> {
         let name = format!("{provider}.toml");
-        let (from, to) = (theirs.join(&name), self.places.providers());
+        let (from, to) = (theirs.join(&name), self.paths.providers());
         if !from.exists() {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl Scratch {
         let home = home.map_err(Error::io("cannot make a home for the agent"))?;
         let (create, directory) = (create(agent, &home)?, home.directory.clone());
         self.homes.push(home);
-        let client = Client::connect_to(self.places.clone()).await?;
+        let client = Client::connect_to(self.paths.clone()).await?;
         let mut stage = match Stage::open(client, create, Arc::new(server), directory).await? {
             Ok(stage) => stage,
             Err(why) => {
@@ -99,14 +99,14 @@ impl Scratch {
 
     /// Ends everything that runs here.
     pub(super) async fn end(&self) -> Result<(), Error> {
-        if self.places.holds_terminals() {
-            Client::connect_to(self.places.clone()).await?.stop(true).await?;
+        if self.paths.holds_terminals() {
+            Client::connect_to(self.paths.clone()).await?.stop(true).await?;
         }
         // Sockets lie elsewhere than the rest.
-        let removed = std::fs::remove_dir_all(&self.places.runtime);
+        let removed = std::fs::remove_dir_all(&self.paths.runtime);
         removed.or_else(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Ok(()),
-            _ => Err(Error::io(format!("cannot remove {}", self.places.runtime.display()))(error)),
+            _ => Err(Error::io(format!("cannot remove {}", self.paths.runtime.display()))(error)),
         })
     }
 
@@ -115,7 +115,7 @@ impl Scratch {
         for played in &self.played {
             let path = |kind: &str| directory.join(format!("{}.{kind}", played.name));
             let written = std::fs::write(path("txt"), played.screen.join("\n") + "\n").and_then(|()| {
-                let recording: PathBuf = self.places.recordings().join(format!("{}.cast", played.terminal));
+                let recording: PathBuf = self.paths.recordings().join(format!("{}.cast", played.terminal));
                 std::fs::copy(recording, path("cast")).map(|_| ())
             });
             written.map_err(Error::io(format!("cannot keep {}", played.name)))?;

@@ -21,7 +21,7 @@ use crate::text_file;
 pub(crate) const CONFIG_VARIABLE: &str = "POSSE_CONFIG_HOME";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct Paths {
     /// Database, logs, last screens.
     pub home: PathBuf,
     /// Sockets.
@@ -31,7 +31,7 @@ pub struct Places {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum PlacesError {
+pub enum PathsError {
     #[error("no home directory: set HOME, or POSSE_HOME to a directory for posse's state")]
     NoHome,
     #[error("{0} is not an absolute path: set POSSE_HOME to one that starts with '/'")]
@@ -46,18 +46,18 @@ pub enum PlacesError {
     Open(PathBuf),
 }
 
-impl Places {
+impl Paths {
     /// From the variables of whoever runs the command.
-    pub fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, PlacesError> {
+    pub fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, PathsError> {
         let given = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = match (given("POSSE_HOME"), given("XDG_STATE_HOME"), given("HOME")) {
             (Some(home), ..) => home,
             (_, Some(state), _) => state.join("posse"),
             (_, _, Some(home)) => home.join(".local/state/posse"),
-            _ => return Err(PlacesError::NoHome),
+            _ => return Err(PathsError::NoHome),
         };
         if !home.is_absolute() {
-            return Err(PlacesError::Relative(home));
+            return Err(PathsError::Relative(home));
         }
         // The same directory by another name must not get a second daemon.
         let home = fs::canonicalize(&home).unwrap_or(home);
@@ -81,14 +81,14 @@ impl Places {
     }
 
     /// Makes the directories, private, and refuses what is not.
-    pub fn prepare(&self) -> Result<(), PlacesError> {
+    pub fn prepare(&self) -> Result<(), PathsError> {
         if let Some(parent) = self.home.parent() {
-            fs::create_dir_all(parent).map_err(|error| PlacesError::Io { path: parent.to_owned(), error })?;
+            fs::create_dir_all(parent).map_err(|error| PathsError::Io { path: parent.to_owned(), error })?;
         }
         private_directory(&self.home)?;
         private_directory(self.common_runtime())?;
         private_directory(&self.runtime)?;
-        self.note_runtime().map_err(|error| PlacesError::Io { path: self.home.join(RUNTIME_NOTE), error })?;
+        self.note_runtime().map_err(|error| PathsError::Io { path: self.home.join(RUNTIME_NOTE), error })?;
         private_directory(&self.recordings())?;
         private_directory(&self.plans())?;
         private_directory(&self.events())?;
@@ -96,12 +96,12 @@ impl Places {
     }
 
     /// Whether these directories are as they must be, without making any: `None` is not there yet.
-    pub fn inspect(&self) -> Vec<(PathBuf, Option<Result<(), PlacesError>>)> {
+    pub fn inspect(&self) -> Vec<(PathBuf, Option<Result<(), PathsError>>)> {
         let look = |path: PathBuf| {
             let found = match fs::symlink_metadata(&path) {
                 Ok(found) => Some(require_private(&path, &found)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => Some(Err(PlacesError::Io { path: path.clone(), error })),
+                Err(error) => Some(Err(PathsError::Io { path: path.clone(), error })),
             };
             (path, found)
         };
@@ -270,8 +270,8 @@ impl RuntimeSearch<'_> {
     }
 }
 
-fn private_directory(path: &Path) -> Result<(), PlacesError> {
-    let io = |error| PlacesError::Io { path: path.to_owned(), error };
+fn private_directory(path: &Path) -> Result<(), PathsError> {
+    let io = |error| PathsError::Io { path: path.to_owned(), error };
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -281,15 +281,15 @@ fn private_directory(path: &Path) -> Result<(), PlacesError> {
 }
 
 /// Not to be asked of what a link leads to: a link in a shared directory leads where its maker wants.
-fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PlacesError> {
+fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PathsError> {
     if !found.is_dir() {
-        return Err(PlacesError::NotADirectory(path.to_owned()));
+        return Err(PathsError::NotADirectory(path.to_owned()));
     }
     if found.uid() != rustix::process::getuid().as_raw() {
-        return Err(PlacesError::Foreign(path.to_owned()));
+        return Err(PathsError::Foreign(path.to_owned()));
     }
     if found.permissions().mode() & 0o077 != 0 {
-        return Err(PlacesError::Open(path.to_owned()));
+        return Err(PathsError::Open(path.to_owned()));
     }
     Ok(())
 }
@@ -298,20 +298,20 @@ fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PlacesError>
 mod tests {
     use super::*;
 
-    fn resolve(variables: &[(&str, &str)]) -> Result<Places, PlacesError> {
-        Places::resolve(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
+    fn resolve(variables: &[(&str, &str)]) -> Result<Paths, PathsError> {
+        Paths::resolve(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
     }
 
     #[test]
     fn the_home_is_the_first_that_is_given() {
-        let home = |variables: &[_]| resolve(variables).map(|places| places.home.to_string_lossy().into_owned());
+        let home = |variables: &[_]| resolve(variables).map(|paths| paths.home.to_string_lossy().into_owned());
         let all = [("POSSE_HOME", "/nowhere/p"), ("XDG_STATE_HOME", "/nowhere/x"), ("HOME", "/nowhere/h")];
         assert_eq!(home(&all).unwrap(), "/nowhere/p");
         assert_eq!(home(&all[1..]).unwrap(), "/nowhere/x/posse");
         assert_eq!(home(&all[2..]).unwrap(), "/nowhere/h/.local/state/posse");
         assert_eq!(home(&[("POSSE_HOME", ""), ("HOME", "/h")]).unwrap(), "/h/.local/state/posse", "empty is not set");
-        assert!(matches!(home(&[]), Err(PlacesError::NoHome)));
-        assert!(matches!(home(&[("POSSE_HOME", "here")]), Err(PlacesError::Relative(_))));
+        assert!(matches!(home(&[]), Err(PathsError::NoHome)));
+        assert!(matches!(home(&[("POSSE_HOME", "here")]), Err(PathsError::Relative(_))));
     }
 
     #[test]
@@ -372,9 +372,9 @@ mod tests {
         private_directory(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(private_directory(&path), Err(PlacesError::Open(_))));
+        assert!(matches!(private_directory(&path), Err(PathsError::Open(_))));
         let link = temp.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(matches!(private_directory(&link), Err(PlacesError::NotADirectory(_))));
+        assert!(matches!(private_directory(&link), Err(PathsError::NotADirectory(_))));
     }
 }
