@@ -21,10 +21,10 @@ use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::status::{Status, StatusKind};
-use posse_term::client::Link;
+use posse_term::client::KeeperLink;
 use posse_term::emulator::HistoryLimit;
 use posse_term::paths::Paths;
-use posse_term::wire::Request;
+use posse_term::wire::KeeperRequest;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -75,7 +75,7 @@ pub(crate) struct Hub {
     routes: Routes,
     recorder: Recorder,
     /// The connection to the keeper; `None` while there is none.
-    link: Option<Link>,
+    link: Option<KeeperLink>,
     /// A connection was asked for and is not there yet.
     reconnecting: bool,
     /// Asks for a connection to the keeper.
@@ -326,7 +326,7 @@ impl Hub {
                 // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
                 let forget = move || {
                     if let Some(keeper) = known_to {
-                        keeper.send(Request::Forget { id });
+                        keeper.send(KeeperRequest::Forget { id });
                     }
                 };
                 self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);

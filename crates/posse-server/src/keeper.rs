@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posse_core::ids::TerminalId;
-use posse_term::client::{self, Events, Heard, KeeperError, Untaken};
-use posse_term::wire::{Event, InputRefusal};
+use posse_term::client::{self, KeeperError, KeeperEvents, KeeperMessage, Untaken};
+use posse_term::wire::{InputRefusal, KeeperEvent};
 use tokio::sync::mpsc;
 
 use crate::hub::{KeeperReport, Message};
@@ -79,17 +79,17 @@ impl KeeperConnector {
     }
 }
 
-async fn follow(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
+async fn follow(mut events: KeeperEvents, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
     let report = |report| drop(hub.send(Message::Keeper(report)));
     let mut reported_silent = false;
     loop {
         match events.next().await {
-            Ok(Heard::Event(event)) => forward(event, &routes, &hub),
-            Ok(Heard::Untaken(Untaken::Input { id, writer, sequence })) => {
-                let event = Event::InputRefused { id, writer, sequence, why: InputRefusal::Untaken };
+            Ok(KeeperMessage::Event(event)) => forward(event, &routes, &hub),
+            Ok(KeeperMessage::Untaken(Untaken::Input { id, writer, sequence })) => {
+                let event = KeeperEvent::InputRefused { id, writer, sequence, why: InputRefusal::Untaken };
                 routes.send(id, PumpEvent::Keeper(event));
             }
-            Ok(Heard::Untaken(untaken)) => report(KeeperReport::Untaken(untaken, events.why_untaken())),
+            Ok(KeeperMessage::Untaken(untaken)) => report(KeeperReport::Untaken(untaken, events.why_untaken())),
             Err(error) => return report(KeeperReport::Lost(error.to_string())),
         }
         let silence = events.silence();
@@ -100,21 +100,21 @@ async fn follow(mut events: Events, routes: Routes, hub: mpsc::UnboundedSender<M
     }
 }
 
-fn forward(event: Event, routes: &Routes, hub: &mpsc::UnboundedSender<Message>) {
+fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<Message>) {
     let report = match event {
-        Event::Output { id, .. }
-        | Event::Resized { id, .. }
-        | Event::Checkpoint { id, .. }
-        | Event::InputDone { id, .. }
-        | Event::InputRefused { id, .. }
-        | Event::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
-        Event::Spawned { id, pid } => KeeperReport::Spawned { id, pid },
-        Event::SpawnFailed { id, why, message } => {
+        KeeperEvent::Output { id, .. }
+        | KeeperEvent::Resized { id, .. }
+        | KeeperEvent::Checkpoint { id, .. }
+        | KeeperEvent::InputDone { id, .. }
+        | KeeperEvent::InputRefused { id, .. }
+        | KeeperEvent::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
+        KeeperEvent::Spawned { id, pid } => KeeperReport::Spawned { id, pid },
+        KeeperEvent::SpawnFailed { id, why, message } => {
             KeeperReport::SpawnFailed { id, why, message: String::from_utf8_lossy(&message).into_owned() }
         }
-        Event::Ended { id, left } => KeeperReport::Ended { id, left },
-        Event::Resting => KeeperReport::Resting,
-        Event::Problem { message } => {
+        KeeperEvent::Ended { id, left } => KeeperReport::Ended { id, left },
+        KeeperEvent::Resting => KeeperReport::Resting,
+        KeeperEvent::Problem { message } => {
             return tracing::warn!("the keeper: {}", String::from_utf8_lossy(&message));
         }
         _ => return,

@@ -22,9 +22,9 @@ use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
-use posse_term::client::Link;
+use posse_term::client::KeeperLink;
 use posse_term::emulator::{Emulator, HistoryLimit};
-use posse_term::wire::{Event as KeeperEvent, InputRefusal, MAX_FRAME, Request, Stream, WINDOW};
+use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -56,7 +56,7 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
     let id = settings.id;
     let (link, ring, caught_up_at, over, emulator, exit) = match beginning {
         Beginning::Live { link, ring, from, caught_up_at, over } => {
-            link.send(Request::Attach { id, stream: Stream::Main, from });
+            link.send(KeeperRequest::Attach { id, stream: OutputStream::Main, from });
             // What is recorded begins where catching up ends.
             let _ = events.send(Event::Command(Command::Picture));
             (Some(link), ring, caught_up_at, over, None, None)
@@ -128,7 +128,7 @@ struct Pump {
     hub: mpsc::UnboundedSender<Message>,
     tape: Tape,
     /// `None` once the program has ended or its keeper is gone.
-    link: Option<Link>,
+    link: Option<KeeperLink>,
     ring: u64,
     caught_up_at: u64,
     /// It has ended, and how is told only later.
@@ -287,7 +287,7 @@ impl Pump {
             if let Some(link) = &self.link {
                 for reply in heard.replies {
                     let (id, writer, sequence) = (self.id, WriterId::RESPONDER, reply.at);
-                    link.send(Request::Input { id, writer, sequence, bytes: reply.bytes });
+                    link.send(KeeperRequest::Input { id, writer, sequence, bytes: reply.bytes });
                 }
             }
             for signal in heard.signals {
@@ -321,7 +321,7 @@ impl Pump {
         let Some(link) = &self.link else { return };
         if end - self.acknowledged >= WINDOW / 4 {
             self.acknowledged = end;
-            link.send(Request::Acknowledge { id: self.id, stream: Stream::Main, offset: end });
+            link.send(KeeperRequest::Acknowledge { id: self.id, stream: OutputStream::Main, offset: end });
         }
         let offset = self.emulator.offset();
         if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
@@ -329,7 +329,7 @@ impl Pump {
             let blob = self.emulator.checkpoint();
             // A giant screen full of colours may not fit into a frame. Then the ring alone must do.
             if blob.len() < MAX_FRAME / 2 {
-                link.send(Request::Checkpoint { id: self.id, offset, blob });
+                link.send(KeeperRequest::Checkpoint { id: self.id, offset, blob });
             }
         }
         self.run_waiting();
@@ -423,7 +423,7 @@ impl Pump {
 
     fn request_size(&self, size: Size) {
         if let Some(link) = &self.link {
-            link.send(Request::Resize { id: self.id, size });
+            link.send(KeeperRequest::Resize { id: self.id, size });
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use pending::{PATIENCE, Pending, Stamp};
 
 use crate::paths::{self, Paths};
-use crate::wire::{self, Event, Request, Summary, WireError};
+use crate::wire::{self, KeeperEvent, KeeperRequest, TerminalSummary, WireError};
 
 pub use pending::Untaken;
 
@@ -58,23 +58,23 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
-pub struct Link {
-    requests: mpsc::UnboundedSender<(Option<Stamp>, Request)>,
+pub struct KeeperLink {
+    requests: mpsc::UnboundedSender<(Option<Stamp>, KeeperRequest)>,
     pending: Arc<Pending>,
     pid: Option<i32>,
 }
 
 /// The requests sent through a link without a keeper, for tests.
-pub struct SentRequests(mpsc::UnboundedReceiver<(Option<Stamp>, Request)>);
+pub struct SentRequests(mpsc::UnboundedReceiver<(Option<Stamp>, KeeperRequest)>);
 
 impl SentRequests {
     /// Returns the next request, or `None` when all clones of the link are gone.
-    pub async fn recv(&mut self) -> Option<Request> {
+    pub async fn recv(&mut self) -> Option<KeeperRequest> {
         self.0.recv().await.map(|(_, request)| request)
     }
 }
 
-impl Link {
+impl KeeperLink {
     /// Creates a link without a keeper, for tests.
     pub fn unconnected() -> (Self, SentRequests) {
         let (requests, sent) = mpsc::unbounded_channel();
@@ -84,12 +84,12 @@ impl Link {
 
     /// Queues a request. It is lost if the connection is; whoever reads the events learns of that. They also say if the
     /// keeper does not take it in time; then it is never carried out.
-    pub fn send(&self, request: Request) {
+    pub fn send(&self, request: KeeperRequest) {
         self.send_and(request, None);
     }
 
     /// Queues a request and says whether it was taken.
-    pub fn confirm(&self, request: Request) -> oneshot::Receiver<bool> {
+    pub fn confirm(&self, request: KeeperRequest) -> oneshot::Receiver<bool> {
         let (reply, taken) = oneshot::channel();
         self.send_and(request, Some(reply));
         taken
@@ -101,7 +101,7 @@ impl Link {
         let (reply, alive) = oneshot::channel();
         if let Some(stamp) = self.pending.add(Untaken::Probe, Some(reply)) {
             // Any request is answered if it has a stamp. This one changes nothing.
-            let _ = self.requests.send((Some(stamp), Request::List));
+            let _ = self.requests.send((Some(stamp), KeeperRequest::List));
         }
         alive
     }
@@ -111,7 +111,7 @@ impl Link {
         self.pid
     }
 
-    fn send_and(&self, request: Request, reply: Option<oneshot::Sender<bool>>) {
+    fn send_and(&self, request: KeeperRequest, reply: Option<oneshot::Sender<bool>>) {
         let stamp = match Untaken::of(&request) {
             Some(untaken) => match self.pending.add(untaken, reply) {
                 Some(stamp) => Some(stamp),
@@ -124,7 +124,7 @@ impl Link {
 }
 
 /// What the keeper says, in order, and what it does not say in time.
-pub struct Events {
+pub struct KeeperEvents {
     socket: OwnedReadHalf,
     buffer: Vec<u8>,
     used: usize,
@@ -132,25 +132,25 @@ pub struct Events {
     pid: Option<i32>,
 }
 
-pub enum Heard {
-    Event(Event),
+pub enum KeeperMessage {
+    Event(KeeperEvent),
     Untaken(Untaken),
 }
 
-impl Events {
-    pub async fn next(&mut self) -> Result<Heard, KeeperError> {
+impl KeeperEvents {
+    pub async fn next(&mut self) -> Result<KeeperMessage, KeeperError> {
         loop {
             if let Some((event, length)) = wire::decode(&self.buffer[self.used..])? {
                 self.used += length;
                 self.pending.keeper_spoke();
                 match event {
-                    Event::Taken { token, late } => {
+                    KeeperEvent::Taken { token, late } => {
                         if let Some(untaken) = self.pending.taken(token, late) {
-                            return Ok(Heard::Untaken(untaken));
+                            return Ok(KeeperMessage::Untaken(untaken));
                         }
                         continue;
                     }
-                    event => return Ok(Heard::Event(event)),
+                    event => return Ok(KeeperMessage::Event(event)),
                 }
             }
             self.buffer.drain(..self.used);
@@ -160,7 +160,7 @@ impl Events {
             let read = tokio::select! {
                 biased;
                 read = self.socket.read_buf(&mut self.buffer) => read,
-                untaken = self.pending.overdue() => return Ok(Heard::Untaken(untaken)),
+                untaken = self.pending.overdue() => return Ok(KeeperMessage::Untaken(untaken)),
             };
             match read {
                 Ok(0) => return Err(KeeperError::Closed),
@@ -211,7 +211,7 @@ pub fn require_own(stream: &UnixStream) -> io::Result<()> {
 }
 
 /// Connects to a running keeper. `daemon` makes this connection the one whose loss the keeper mends.
-pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
+pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperEvents), KeeperError> {
     let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => KeeperError::NotRunning,
         // More wait to be let in than the kernel keeps.
@@ -224,12 +224,12 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(Link, Events), Keep
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(write(writing, queue));
     let pending = Arc::new(Pending::new(PATIENCE));
-    let link = Link { requests, pending: pending.clone(), pid };
-    let mut events = Events { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
-    link.send(Request::Hello { version: wire::VERSION, daemon });
+    let link = KeeperLink { requests, pending: pending.clone(), pid };
+    let mut events = KeeperEvents { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
+    link.send(KeeperRequest::Hello { version: wire::VERSION, daemon });
     match in_time(pid, events.next()).await {
-        Ok(Heard::Event(Event::Hello { version, .. })) if version == wire::VERSION => Ok((link, events)),
-        Ok(Heard::Event(Event::Hello { version, .. })) => Err(KeeperError::Version(version)),
+        Ok(KeeperMessage::Event(KeeperEvent::Hello { version, .. })) if version == wire::VERSION => Ok((link, events)),
+        Ok(KeeperMessage::Event(KeeperEvent::Hello { version, .. })) => Err(KeeperError::Version(version)),
         Ok(_) => Err(KeeperError::Closed),
         Err(KeeperError::Closed) => {
             has_left(pid).await;
@@ -251,11 +251,11 @@ async fn in_time<T>(
 }
 
 /// What the keeper holds now.
-pub async fn list(link: &Link, events: &mut Events) -> Result<Vec<Summary>, KeeperError> {
-    link.send(Request::List);
+pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
+    link.send(KeeperRequest::List);
     let listed = async {
         loop {
-            if let Heard::Event(Event::Listed { summaries }) = events.next().await? {
+            if let KeeperMessage::Event(KeeperEvent::Listed { summaries }) = events.next().await? {
                 return Ok(summaries);
             }
         }
@@ -275,12 +275,12 @@ async fn has_left(keeper: Option<i32>) {
     let _ = tokio::task::spawn_blocking(ends).await;
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<Stamp>, Request)>) {
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<Stamp>, KeeperRequest)>) {
     let (mut requests, mut frames) = (Vec::new(), Vec::new());
     while queue.recv_many(&mut requests, 64).await > 0 {
         for (stamp, request) in requests.drain(..) {
             if let Some(Stamp { token, sent }) = stamp {
-                wire::encode(&Request::Stamp { token, sent }, &mut frames);
+                wire::encode(&KeeperRequest::Stamp { token, sent }, &mut frames);
             }
             wire::encode(&request, &mut frames);
         }
@@ -294,7 +294,11 @@ async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(O
 }
 
 /// Connects to the keeper, starting one from `executable` if none runs.
-pub async fn connect_or_start(paths: &Paths, executable: &Path, daemon: bool) -> Result<(Link, Events), KeeperError> {
+pub async fn connect_or_start(
+    paths: &Paths,
+    executable: &Path,
+    daemon: bool,
+) -> Result<(KeeperLink, KeeperEvents), KeeperError> {
     match connect(&paths.keeper_socket(), daemon).await {
         // Closed: one that was just leaving.
         Err(KeeperError::NotRunning | KeeperError::Closed) => {}
@@ -354,23 +358,23 @@ fn log_file(paths: &Paths) -> io::Result<File> {
 pub async fn end_all(paths: &Paths, grace_ms: u32) -> Result<(usize, u32), KeeperError> {
     let (link, mut events) = connect(&paths.keeper_socket(), false).await?;
     let held: Vec<TerminalId> = list(&link, &mut events).await?.into_iter().map(|summary| summary.id).collect();
-    held.iter().for_each(|id| link.send(Request::End { id: *id, grace_ms }));
+    held.iter().for_each(|id| link.send(KeeperRequest::End { id: *id, grace_ms }));
     let mut ending: BTreeSet<TerminalId> = held.iter().copied().collect();
     let mut left = 0;
     while !ending.is_empty() {
         match events.next().await? {
-            Heard::Event(Event::Ended { id, left: of_it }) if ending.remove(&id) => left += of_it,
-            Heard::Event(_) => {}
-            Heard::Untaken(_) => return Err(KeeperError::Silent(events.why_untaken())),
+            KeeperMessage::Event(KeeperEvent::Ended { id, left: of_it }) if ending.remove(&id) => left += of_it,
+            KeeperMessage::Event(_) => {}
+            KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(events.why_untaken())),
         }
     }
-    held.iter().for_each(|id| link.send(Request::Forget { id: *id }));
-    link.send(Request::Rest);
+    held.iter().for_each(|id| link.send(KeeperRequest::Forget { id: *id }));
+    link.send(KeeperRequest::Rest);
     loop {
         match events.next().await {
-            Ok(Heard::Event(Event::Resting)) | Err(KeeperError::Closed) => return Ok((held.len(), left)),
-            Ok(Heard::Event(_)) => {}
-            Ok(Heard::Untaken(_)) => return Err(KeeperError::Silent(events.why_untaken())),
+            Ok(KeeperMessage::Event(KeeperEvent::Resting)) | Err(KeeperError::Closed) => return Ok((held.len(), left)),
+            Ok(KeeperMessage::Event(_)) => {}
+            Ok(KeeperMessage::Untaken(_)) => return Err(KeeperError::Silent(events.why_untaken())),
             Err(error) => return Err(error),
         }
     }
@@ -380,17 +384,17 @@ pub async fn end_all(paths: &Paths, grace_ms: u32) -> Result<(usize, u32), Keepe
 pub async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, KeeperError> {
     let (link, mut events) = connect_or_start(paths, executable, false).await?;
     let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
-    link.send(Request::StartDaemon { executable });
+    link.send(KeeperRequest::StartDaemon { executable });
     let see_log = |message: &str| KeeperError::Start(format!("{message}; see {}", paths.log().display()));
     let answer = async {
         loop {
             match events.next().await? {
-                Heard::Event(Event::DaemonUp { pid }) => return Ok(pid),
-                Heard::Event(Event::DaemonFailed { message }) => {
+                KeeperMessage::Event(KeeperEvent::DaemonUp { pid }) => return Ok(pid),
+                KeeperMessage::Event(KeeperEvent::DaemonFailed { message }) => {
                     return Err(see_log(&String::from_utf8_lossy(&message)));
                 }
-                Heard::Untaken(_) => return Err(KeeperError::Silent(silence(link.keeper()))),
-                Heard::Event(_) => {}
+                KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(silence(link.keeper()))),
+                KeeperMessage::Event(_) => {}
             }
         }
     };

@@ -43,7 +43,7 @@ use peer::Peer;
 use supervise::Supervisor;
 use terminal::Terminal;
 
-use crate::wire::{Event, Stream};
+use crate::wire::{KeeperEvent, OutputStream};
 
 /// How long the end of a program waits for its last output when something else still holds the terminal open.
 /// The kernel hands bytes from one side to the other within a few milliseconds, even on a busy machine.
@@ -73,7 +73,7 @@ const ERROR: u64 = 4 << 32;
 
 /// Where the keeper listens, and what it starts as the daemon.
 #[derive(Debug)]
-pub struct Settings {
+pub struct KeeperSettings {
     pub socket: PathBuf,
     /// Arguments that make the program named by `StartDaemon` a daemon.
     pub daemon_arguments: Vec<OsString>,
@@ -90,7 +90,7 @@ struct Ending {
 }
 
 struct Keeper {
-    settings: Settings,
+    settings: KeeperSettings,
     epoll: rustix::fd::OwnedFd,
     listener: UnixListener,
     children: UnixStream,
@@ -102,7 +102,7 @@ struct Keeper {
     endings: HashMap<TerminalId, Ending>,
     next_look: Option<Instant>,
     /// Outputs that are not being read for now, and programs whose last output is awaited.
-    paused: BTreeSet<(TerminalId, Stream)>,
+    paused: BTreeSet<(TerminalId, OutputStream)>,
     draining: BTreeSet<TerminalId>,
     supervisor: Supervisor,
     daemon_executable: Option<OsString>,
@@ -112,7 +112,7 @@ struct Keeper {
 }
 
 /// Runs until the daemon rests and no terminal is left. `ready` is called once peers can connect.
-pub fn run(settings: Settings, ready: impl FnOnce()) -> io::Result<()> {
+pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
     // Its own session: closing the window of whoever started it must not end it. Fails when it leads one already.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -181,8 +181,8 @@ impl Keeper {
         let number = token as u32;
         match token & !u64::from(u32::MAX) {
             PEER => self.peer_ready(number, flags, now),
-            MAIN => self.terminal_ready(TerminalId::from_random(number), Stream::Main, flags, now),
-            ERROR => self.terminal_ready(TerminalId::from_random(number), Stream::Error, flags, now),
+            MAIN => self.terminal_ready(TerminalId::from_random(number), OutputStream::Main, flags, now),
+            ERROR => self.terminal_ready(TerminalId::from_random(number), OutputStream::Error, flags, now),
             _ if token == LISTENER => self.accept(now),
             _ => self.reap(now),
         }
@@ -208,7 +208,7 @@ impl Keeper {
             let over = left == 0 || now >= ending.kill_at + KILLING;
             if over {
                 for peer in peers.values_mut().filter(|peer| peer.greeted) {
-                    peer.tell(&Event::Ended { id: *id, left: left as u32 });
+                    peer.tell(&KeeperEvent::Ended { id: *id, left: left as u32 });
                 }
             }
             !over
@@ -289,7 +289,7 @@ impl Keeper {
         }
         for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
             peer.awaits_daemon = false;
-            peer.tell(&Event::DaemonFailed { message: message.as_bytes().to_vec() });
+            peer.tell(&KeeperEvent::DaemonFailed { message: message.as_bytes().to_vec() });
         }
         // Nothing to keep and nobody to serve: trying for ever would only burn the machine.
         if self.terminals.is_empty() {
@@ -329,8 +329,8 @@ fn peer_token(number: u32) -> EventData {
     EventData::new_u64(PEER | u64::from(number))
 }
 
-fn unknown(id: TerminalId) -> Event {
-    Event::Problem { message: format!("there is no terminal {id}").into_bytes() }
+fn unknown(id: TerminalId) -> KeeperEvent {
+    KeeperEvent::Problem { message: format!("there is no terminal {id}").into_bytes() }
 }
 
 /// The keeper's standard error is its log file.

@@ -23,7 +23,7 @@ pub const MAX_INPUT: usize = 1 << 20;
 
 /// Which of a program's outputs. A terminal has one, a program on pipes has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stream {
+pub enum OutputStream {
     /// The terminal, or standard output.
     Main,
     /// Standard error of a program on pipes.
@@ -40,7 +40,7 @@ pub enum Wiring {
 
 /// A program to start. Nothing in it is inherited from the keeper: what is not listed is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramSpec {
     /// The first one is looked up in the `PATH` of `environment`.
     pub arguments: Vec<Vec<u8>>,
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
@@ -55,7 +55,7 @@ pub struct Program {
 
 /// Why the keeper is still asked about a terminal: what it has of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct TerminalSummary {
     pub id: TerminalId,
     pub pid: u32,
     pub wiring: Wiring,
@@ -96,7 +96,7 @@ pub enum SpawnRefusal {
 
 /// Daemon → keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum KeeperRequest {
     /// The first frame. `daemon` says that this peer is the one to restart when it goes away.
     Hello {
         version: u16,
@@ -105,18 +105,18 @@ pub enum Request {
     List,
     Spawn {
         id: TerminalId,
-        program: Program,
+        program: ProgramSpec,
     },
     /// Send me this output from here on. The keeper sends no further than `WINDOW` past what was acknowledged.
     Attach {
         id: TerminalId,
-        stream: Stream,
+        stream: OutputStream,
         from: u64,
     },
     /// I have dealt with the output before `offset`.
     Acknowledge {
         id: TerminalId,
-        stream: Stream,
+        stream: OutputStream,
         offset: u64,
     },
     /// Applied if `sequence` is higher than any this writer has sent before, and acknowledged either way.
@@ -167,14 +167,14 @@ pub enum Request {
 
 /// Keeper → daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum KeeperEvent {
     Hello {
         version: u16,
         pid: u32,
         build: Vec<u8>,
     },
     Listed {
-        summaries: Vec<Summary>,
+        summaries: Vec<TerminalSummary>,
     },
     Spawned {
         id: TerminalId,
@@ -189,7 +189,7 @@ pub enum Event {
     /// overwritten before they could be sent.
     Output {
         id: TerminalId,
-        stream: Stream,
+        stream: OutputStream,
         offset: u64,
         bytes: Vec<u8>,
     },
@@ -313,7 +313,7 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<Option<(M, usize)>, WireError>
 }
 
 /// Appends an `Output` frame straight from a ring's two halves, without building the message first.
-pub fn encode_output(id: TerminalId, stream: Stream, offset: u64, halves: (&[u8], &[u8]), out: &mut Vec<u8>) {
+pub fn encode_output(id: TerminalId, stream: OutputStream, offset: u64, halves: (&[u8], &[u8]), out: &mut Vec<u8>) {
     let length = halves.0.len() + halves.1.len();
     out.extend_from_slice(&((1 + 8 + 1 + 8 + 4 + length) as u32).to_le_bytes());
     out.push(5);
@@ -353,10 +353,10 @@ impl Put<'_> {
     fn size(&mut self, size: Size) -> &mut Self {
         self.u16(size.rows()).u16(size.cols())
     }
-    fn stream(&mut self, stream: Stream) -> &mut Self {
+    fn stream(&mut self, stream: OutputStream) -> &mut Self {
         self.u8(match stream {
-            Stream::Main => 0,
-            Stream::Error => 1,
+            OutputStream::Main => 0,
+            OutputStream::Error => 1,
         })
     }
     fn wiring(&mut self, wiring: Wiring) -> &mut Self {
@@ -413,10 +413,10 @@ impl<'a> Take<'a> {
         let (rows, cols) = (self.u16()?, self.u16()?);
         Size::new(rows, cols).ok()
     }
-    fn stream(&mut self) -> Option<Stream> {
+    fn stream(&mut self) -> Option<OutputStream> {
         Some(match self.u8()? {
-            0 => Stream::Main,
-            1 => Stream::Error,
+            0 => OutputStream::Main,
+            1 => OutputStream::Error,
             _ => return None,
         })
     }
@@ -438,15 +438,15 @@ impl<'a> Take<'a> {
     }
 }
 
-impl Message for Request {
+impl Message for KeeperRequest {
     fn put(&self, out: &mut Put<'_>) -> u8 {
         match self {
-            Request::Hello { version, daemon } => {
+            KeeperRequest::Hello { version, daemon } => {
                 out.u16(*version).u8(u8::from(*daemon));
                 1
             }
-            Request::List => 2,
-            Request::Spawn { id, program } => {
+            KeeperRequest::List => 2,
+            KeeperRequest::Spawn { id, program } => {
                 out.id(*id).u32(program.arguments.len() as u32);
                 for argument in &program.arguments {
                     out.bytes(argument);
@@ -458,44 +458,44 @@ impl Message for Request {
                 out.bytes(&program.directory).wiring(program.wiring).u32(program.ring).bytes(&program.label);
                 3
             }
-            Request::Attach { id, stream, from } => {
+            KeeperRequest::Attach { id, stream, from } => {
                 out.id(*id).stream(*stream).u64(*from);
                 4
             }
-            Request::Acknowledge { id, stream, offset } => {
+            KeeperRequest::Acknowledge { id, stream, offset } => {
                 out.id(*id).stream(*stream).u64(*offset);
                 5
             }
-            Request::Input { id, writer, sequence, bytes } => {
+            KeeperRequest::Input { id, writer, sequence, bytes } => {
                 out.id(*id).u64(writer.0).u64(*sequence).bytes(bytes);
                 6
             }
-            Request::Resize { id, size } => {
+            KeeperRequest::Resize { id, size } => {
                 out.id(*id).size(*size);
                 7
             }
-            Request::HangUp { id } => {
+            KeeperRequest::HangUp { id } => {
                 out.id(*id);
                 8
             }
-            Request::End { id, grace_ms } => {
+            KeeperRequest::End { id, grace_ms } => {
                 out.id(*id).u32(*grace_ms);
                 9
             }
-            Request::Forget { id } => {
+            KeeperRequest::Forget { id } => {
                 out.id(*id);
                 10
             }
-            Request::Checkpoint { id, offset, blob } => {
+            KeeperRequest::Checkpoint { id, offset, blob } => {
                 out.id(*id).u64(*offset).bytes(blob);
                 11
             }
-            Request::StartDaemon { executable } => {
+            KeeperRequest::StartDaemon { executable } => {
                 out.bytes(executable);
                 12
             }
-            Request::Rest => 13,
-            Request::Stamp { token, sent } => {
+            KeeperRequest::Rest => 13,
+            KeeperRequest::Stamp { token, sent } => {
                 out.u64(*token).u64(*sent);
                 14
             }
@@ -505,15 +505,15 @@ impl Message for Request {
     fn take(kind: u8, fields: &mut Take<'_>) -> Option<Result<Self, WireError>> {
         let f = fields;
         Some(Ok(match kind {
-            1 => Request::Hello { version: f.u16()?, daemon: f.u8()? != 0 },
-            2 => Request::List,
+            1 => KeeperRequest::Hello { version: f.u16()?, daemon: f.u8()? != 0 },
+            2 => KeeperRequest::List,
             3 => {
                 let id = f.id()?;
                 let count = f.count(4)?;
                 let arguments = (0..count).map(|_| f.bytes()).collect::<Option<_>>()?;
                 let count = f.count(8)?;
                 let environment = (0..count).map(|_| Some((f.bytes()?, f.bytes()?))).collect::<Option<_>>()?;
-                let program = Program {
+                let program = ProgramSpec {
                     arguments,
                     environment,
                     directory: f.bytes()?,
@@ -521,32 +521,34 @@ impl Message for Request {
                     ring: f.u32()?,
                     label: f.bytes()?,
                 };
-                Request::Spawn { id, program }
+                KeeperRequest::Spawn { id, program }
             }
-            4 => Request::Attach { id: f.id()?, stream: f.stream()?, from: f.u64()? },
-            5 => Request::Acknowledge { id: f.id()?, stream: f.stream()?, offset: f.u64()? },
-            6 => Request::Input { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()?, bytes: f.bytes()? },
-            7 => Request::Resize { id: f.id()?, size: f.size()? },
-            8 => Request::HangUp { id: f.id()? },
-            9 => Request::End { id: f.id()?, grace_ms: f.u32()? },
-            10 => Request::Forget { id: f.id()? },
-            11 => Request::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
-            12 => Request::StartDaemon { executable: f.bytes()? },
-            13 => Request::Rest,
-            14 => Request::Stamp { token: f.u64()?, sent: f.u64()? },
+            4 => KeeperRequest::Attach { id: f.id()?, stream: f.stream()?, from: f.u64()? },
+            5 => KeeperRequest::Acknowledge { id: f.id()?, stream: f.stream()?, offset: f.u64()? },
+            6 => {
+                KeeperRequest::Input { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()?, bytes: f.bytes()? }
+            }
+            7 => KeeperRequest::Resize { id: f.id()?, size: f.size()? },
+            8 => KeeperRequest::HangUp { id: f.id()? },
+            9 => KeeperRequest::End { id: f.id()?, grace_ms: f.u32()? },
+            10 => KeeperRequest::Forget { id: f.id()? },
+            11 => KeeperRequest::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
+            12 => KeeperRequest::StartDaemon { executable: f.bytes()? },
+            13 => KeeperRequest::Rest,
+            14 => KeeperRequest::Stamp { token: f.u64()?, sent: f.u64()? },
             unknown => return Some(Err(WireError::UnknownKind(unknown))),
         }))
     }
 }
 
-impl Message for Event {
+impl Message for KeeperEvent {
     fn put(&self, out: &mut Put<'_>) -> u8 {
         match self {
-            Event::Hello { version, pid, build } => {
+            KeeperEvent::Hello { version, pid, build } => {
                 out.u16(*version).u32(*pid).bytes(build);
                 1
             }
-            Event::Listed { summaries } => {
+            KeeperEvent::Listed { summaries } => {
                 out.u32(summaries.len() as u32);
                 for s in summaries {
                     out.id(s.id).u32(s.pid).wiring(s.wiring);
@@ -556,11 +558,11 @@ impl Message for Event {
                 }
                 2
             }
-            Event::Spawned { id, pid } => {
+            KeeperEvent::Spawned { id, pid } => {
                 out.id(*id).u32(*pid);
                 3
             }
-            Event::SpawnFailed { id, why, message } => {
+            KeeperEvent::SpawnFailed { id, why, message } => {
                 let why = match why {
                     SpawnRefusal::IdTaken => 0,
                     SpawnRefusal::DirectoryMissing => 1,
@@ -572,23 +574,23 @@ impl Message for Event {
                 out.id(*id).u8(why).bytes(message);
                 4
             }
-            Event::Output { id, stream, offset, bytes } => {
+            KeeperEvent::Output { id, stream, offset, bytes } => {
                 out.id(*id).stream(*stream).u64(*offset).bytes(bytes);
                 5
             }
-            Event::Resized { id, offset, size } => {
+            KeeperEvent::Resized { id, offset, size } => {
                 out.id(*id).u64(*offset).size(*size);
                 6
             }
-            Event::Checkpoint { id, offset, blob } => {
+            KeeperEvent::Checkpoint { id, offset, blob } => {
                 out.id(*id).u64(*offset).bytes(blob);
                 7
             }
-            Event::InputDone { id, writer, sequence } => {
+            KeeperEvent::InputDone { id, writer, sequence } => {
                 out.id(*id).u64(writer.0).u64(*sequence);
                 8
             }
-            Event::InputRefused { id, writer, sequence, why } => {
+            KeeperEvent::InputRefused { id, writer, sequence, why } => {
                 let why = match why {
                     InputRefusal::NoSuchTerminal => 0,
                     InputRefusal::NotReading => 1,
@@ -598,32 +600,32 @@ impl Message for Event {
                 out.id(*id).u64(writer.0).u64(*sequence).u8(why);
                 9
             }
-            Event::Exited { id, exit, main, error } => {
+            KeeperEvent::Exited { id, exit, main, error } => {
                 out.id(*id).exit(Some(*exit)).u64(*main).u64(*error);
                 10
             }
-            Event::Ended { id, left } => {
+            KeeperEvent::Ended { id, left } => {
                 out.id(*id).u32(*left);
                 11
             }
-            Event::Forgotten { id } => {
+            KeeperEvent::Forgotten { id } => {
                 out.id(*id);
                 12
             }
-            Event::Problem { message } => {
+            KeeperEvent::Problem { message } => {
                 out.bytes(message);
                 13
             }
-            Event::DaemonUp { pid } => {
+            KeeperEvent::DaemonUp { pid } => {
                 out.u32(*pid);
                 14
             }
-            Event::DaemonFailed { message } => {
+            KeeperEvent::DaemonFailed { message } => {
                 out.bytes(message);
                 15
             }
-            Event::Resting => 16,
-            Event::Taken { token, late } => {
+            KeeperEvent::Resting => 16,
+            KeeperEvent::Taken { token, late } => {
                 out.u64(*token).u8(u8::from(*late));
                 17
             }
@@ -633,7 +635,7 @@ impl Message for Event {
     fn take(kind: u8, fields: &mut Take<'_>) -> Option<Result<Self, WireError>> {
         let f = fields;
         Some(Ok(match kind {
-            1 => Event::Hello { version: f.u16()?, pid: f.u32()?, build: f.bytes()? },
+            1 => KeeperEvent::Hello { version: f.u16()?, pid: f.u32()?, build: f.bytes()? },
             2 => {
                 let count = f.count(8)?;
                 let mut summaries = Vec::new();
@@ -643,11 +645,11 @@ impl Message for Event {
                     let (held, at) = (f.u8()? != 0, f.u64()?);
                     let (checkpoint, exit) = (held.then_some(at), f.exit()?);
                     let (ring, label) = (f.u32()?, f.bytes()?);
-                    summaries.push(Summary { id, pid, wiring, main, error, checkpoint, exit, ring, label });
+                    summaries.push(TerminalSummary { id, pid, wiring, main, error, checkpoint, exit, ring, label });
                 }
-                Event::Listed { summaries }
+                KeeperEvent::Listed { summaries }
             }
-            3 => Event::Spawned { id: f.id()?, pid: f.u32()? },
+            3 => KeeperEvent::Spawned { id: f.id()?, pid: f.u32()? },
             4 => {
                 let id = f.id()?;
                 let why = match f.u8()? {
@@ -659,12 +661,12 @@ impl Message for Event {
                     5 => SpawnRefusal::Other,
                     _ => return None,
                 };
-                Event::SpawnFailed { id, why, message: f.bytes()? }
+                KeeperEvent::SpawnFailed { id, why, message: f.bytes()? }
             }
-            5 => Event::Output { id: f.id()?, stream: f.stream()?, offset: f.u64()?, bytes: f.bytes()? },
-            6 => Event::Resized { id: f.id()?, offset: f.u64()?, size: f.size()? },
-            7 => Event::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
-            8 => Event::InputDone { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()? },
+            5 => KeeperEvent::Output { id: f.id()?, stream: f.stream()?, offset: f.u64()?, bytes: f.bytes()? },
+            6 => KeeperEvent::Resized { id: f.id()?, offset: f.u64()?, size: f.size()? },
+            7 => KeeperEvent::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
+            8 => KeeperEvent::InputDone { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()? },
             9 => {
                 let (id, writer, sequence) = (f.id()?, WriterId(f.u64()?), f.u64()?);
                 let why = match f.u8()? {
@@ -674,16 +676,16 @@ impl Message for Event {
                     3 => InputRefusal::Untaken,
                     _ => return None,
                 };
-                Event::InputRefused { id, writer, sequence, why }
+                KeeperEvent::InputRefused { id, writer, sequence, why }
             }
-            10 => Event::Exited { id: f.id()?, exit: f.exit()??, main: f.u64()?, error: f.u64()? },
-            11 => Event::Ended { id: f.id()?, left: f.u32()? },
-            12 => Event::Forgotten { id: f.id()? },
-            13 => Event::Problem { message: f.bytes()? },
-            14 => Event::DaemonUp { pid: f.u32()? },
-            15 => Event::DaemonFailed { message: f.bytes()? },
-            16 => Event::Resting,
-            17 => Event::Taken { token: f.u64()?, late: f.u8()? != 0 },
+            10 => KeeperEvent::Exited { id: f.id()?, exit: f.exit()??, main: f.u64()?, error: f.u64()? },
+            11 => KeeperEvent::Ended { id: f.id()?, left: f.u32()? },
+            12 => KeeperEvent::Forgotten { id: f.id()? },
+            13 => KeeperEvent::Problem { message: f.bytes()? },
+            14 => KeeperEvent::DaemonUp { pid: f.u32()? },
+            15 => KeeperEvent::DaemonFailed { message: f.bytes()? },
+            16 => KeeperEvent::Resting,
+            17 => KeeperEvent::Taken { token: f.u64()?, late: f.u8()? != 0 },
             unknown => return Some(Err(WireError::UnknownKind(unknown))),
         }))
     }

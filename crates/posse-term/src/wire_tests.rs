@@ -14,8 +14,8 @@ fn size() -> impl Strategy<Value = Size> {
     (1..=1000u16, 2..=1000u16).prop_map(|(rows, cols)| Size::clamped(rows, cols))
 }
 
-fn stream() -> impl Strategy<Value = Stream> {
-    prop_oneof![Just(Stream::Main), Just(Stream::Error)]
+fn stream() -> impl Strategy<Value = OutputStream> {
+    prop_oneof![Just(OutputStream::Main), Just(OutputStream::Error)]
 }
 
 fn wiring() -> impl Strategy<Value = Wiring> {
@@ -26,10 +26,10 @@ fn exit() -> impl Strategy<Value = Exit> {
     prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal), Just(Exit::Lost)]
 }
 
-fn program() -> impl Strategy<Value = Program> {
+fn program() -> impl Strategy<Value = ProgramSpec> {
     let several = |strategy| proptest::collection::vec(strategy, 0..4);
     (several(blob()), proptest::collection::vec((blob(), blob()), 0..4), blob(), wiring(), any::<u32>(), blob())
-        .prop_map(|(arguments, environment, directory, wiring, ring, label)| Program {
+        .prop_map(|(arguments, environment, directory, wiring, ring, label)| ProgramSpec {
             arguments,
             environment,
             directory,
@@ -39,35 +39,39 @@ fn program() -> impl Strategy<Value = Program> {
         })
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = KeeperRequest> {
     prop_oneof![
-        (any::<u16>(), any::<bool>()).prop_map(|(version, daemon)| Request::Hello { version, daemon }),
-        Just(Request::List),
-        (id(), program()).prop_map(|(id, program)| Request::Spawn { id, program }),
-        (id(), stream(), any::<u64>()).prop_map(|(id, stream, from)| Request::Attach { id, stream, from }),
-        (id(), stream(), any::<u64>()).prop_map(|(id, stream, offset)| Request::Acknowledge { id, stream, offset }),
-        (id(), any::<u64>(), any::<u64>(), blob()).prop_map(|(id, writer, sequence, bytes)| Request::Input {
+        (any::<u16>(), any::<bool>()).prop_map(|(version, daemon)| KeeperRequest::Hello { version, daemon }),
+        Just(KeeperRequest::List),
+        (id(), program()).prop_map(|(id, program)| KeeperRequest::Spawn { id, program }),
+        (id(), stream(), any::<u64>()).prop_map(|(id, stream, from)| KeeperRequest::Attach { id, stream, from }),
+        (id(), stream(), any::<u64>()).prop_map(|(id, stream, offset)| KeeperRequest::Acknowledge {
+            id,
+            stream,
+            offset
+        }),
+        (id(), any::<u64>(), any::<u64>(), blob()).prop_map(|(id, writer, sequence, bytes)| KeeperRequest::Input {
             id,
             writer: WriterId(writer),
             sequence,
             bytes
         }),
-        (id(), size()).prop_map(|(id, size)| Request::Resize { id, size }),
-        id().prop_map(|id| Request::HangUp { id }),
-        (id(), any::<u32>()).prop_map(|(id, grace_ms)| Request::End { id, grace_ms }),
-        id().prop_map(|id| Request::Forget { id }),
-        (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| Request::Checkpoint { id, offset, blob }),
-        blob().prop_map(|executable| Request::StartDaemon { executable }),
-        Just(Request::Rest),
-        (any::<u64>(), any::<u64>()).prop_map(|(token, sent)| Request::Stamp { token, sent }),
+        (id(), size()).prop_map(|(id, size)| KeeperRequest::Resize { id, size }),
+        id().prop_map(|id| KeeperRequest::HangUp { id }),
+        (id(), any::<u32>()).prop_map(|(id, grace_ms)| KeeperRequest::End { id, grace_ms }),
+        id().prop_map(|id| KeeperRequest::Forget { id }),
+        (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| KeeperRequest::Checkpoint { id, offset, blob }),
+        blob().prop_map(|executable| KeeperRequest::StartDaemon { executable }),
+        Just(KeeperRequest::Rest),
+        (any::<u64>(), any::<u64>()).prop_map(|(token, sent)| KeeperRequest::Stamp { token, sent }),
     ]
 }
 
-fn summary() -> impl Strategy<Value = Summary> {
+fn summary() -> impl Strategy<Value = TerminalSummary> {
     let range = || (any::<u64>(), any::<u64>());
     let exit = proptest::option::of(exit());
     (id(), any::<u32>(), wiring(), range(), range(), proptest::option::of(any::<u64>()), exit, any::<u32>(), blob())
-        .prop_map(|(id, pid, wiring, main, error, checkpoint, exit, ring, label)| Summary {
+        .prop_map(|(id, pid, wiring, main, error, checkpoint, exit, ring, label)| TerminalSummary {
             id,
             pid,
             wiring,
@@ -80,7 +84,7 @@ fn summary() -> impl Strategy<Value = Summary> {
         })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = KeeperEvent> {
     let spawn_refusal = prop_oneof![
         Just(SpawnRefusal::IdTaken),
         Just(SpawnRefusal::DirectoryMissing),
@@ -96,39 +100,43 @@ fn event() -> impl Strategy<Value = Event> {
         Just(InputRefusal::Untaken)
     ];
     prop_oneof![
-        (any::<u16>(), any::<u32>(), blob()).prop_map(|(version, pid, build)| Event::Hello { version, pid, build }),
-        proptest::collection::vec(summary(), 0..4).prop_map(|summaries| Event::Listed { summaries }),
-        (id(), any::<u32>()).prop_map(|(id, pid)| Event::Spawned { id, pid }),
-        (id(), spawn_refusal, blob()).prop_map(|(id, why, message)| Event::SpawnFailed { id, why, message }),
-        (id(), stream(), any::<u64>(), blob()).prop_map(|(id, stream, offset, bytes)| Event::Output {
+        (any::<u16>(), any::<u32>(), blob()).prop_map(|(version, pid, build)| KeeperEvent::Hello {
+            version,
+            pid,
+            build
+        }),
+        proptest::collection::vec(summary(), 0..4).prop_map(|summaries| KeeperEvent::Listed { summaries }),
+        (id(), any::<u32>()).prop_map(|(id, pid)| KeeperEvent::Spawned { id, pid }),
+        (id(), spawn_refusal, blob()).prop_map(|(id, why, message)| KeeperEvent::SpawnFailed { id, why, message }),
+        (id(), stream(), any::<u64>(), blob()).prop_map(|(id, stream, offset, bytes)| KeeperEvent::Output {
             id,
             stream,
             offset,
             bytes
         }),
-        (id(), any::<u64>(), size()).prop_map(|(id, offset, size)| Event::Resized { id, offset, size }),
-        (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| Event::Checkpoint { id, offset, blob }),
-        (id(), any::<u64>(), any::<u64>()).prop_map(|(id, writer, sequence)| Event::InputDone {
+        (id(), any::<u64>(), size()).prop_map(|(id, offset, size)| KeeperEvent::Resized { id, offset, size }),
+        (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| KeeperEvent::Checkpoint { id, offset, blob }),
+        (id(), any::<u64>(), any::<u64>()).prop_map(|(id, writer, sequence)| KeeperEvent::InputDone {
             id,
             writer: WriterId(writer),
             sequence
         }),
         (id(), any::<u64>(), any::<u64>(), input_refusal).prop_map(|(id, writer, sequence, why)| {
-            Event::InputRefused { id, writer: WriterId(writer), sequence, why }
+            KeeperEvent::InputRefused { id, writer: WriterId(writer), sequence, why }
         }),
-        (id(), exit(), any::<u64>(), any::<u64>()).prop_map(|(id, exit, main, error)| Event::Exited {
+        (id(), exit(), any::<u64>(), any::<u64>()).prop_map(|(id, exit, main, error)| KeeperEvent::Exited {
             id,
             exit,
             main,
             error
         }),
-        (id(), any::<u32>()).prop_map(|(id, left)| Event::Ended { id, left }),
-        id().prop_map(|id| Event::Forgotten { id }),
-        blob().prop_map(|message| Event::Problem { message }),
-        any::<u32>().prop_map(|pid| Event::DaemonUp { pid }),
-        blob().prop_map(|message| Event::DaemonFailed { message }),
-        Just(Event::Resting),
-        (any::<u64>(), any::<bool>()).prop_map(|(token, late)| Event::Taken { token, late }),
+        (id(), any::<u32>()).prop_map(|(id, left)| KeeperEvent::Ended { id, left }),
+        id().prop_map(|id| KeeperEvent::Forgotten { id }),
+        blob().prop_map(|message| KeeperEvent::Problem { message }),
+        any::<u32>().prop_map(|pid| KeeperEvent::DaemonUp { pid }),
+        blob().prop_map(|message| KeeperEvent::DaemonFailed { message }),
+        Just(KeeperEvent::Resting),
+        (any::<u64>(), any::<bool>()).prop_map(|(token, late)| KeeperEvent::Taken { token, late }),
     ]
 }
 
@@ -162,14 +170,14 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_and_never_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..20) {
-        let _ = decode::<Request>(&bytes);
-        let _ = decode::<Event>(&bytes);
+        let _ = decode::<KeeperRequest>(&bytes);
+        let _ = decode::<KeeperEvent>(&bytes);
         // The same as a complete frame of a known kind, so that the field readers see it too.
         let mut frame = (bytes.len() as u32 + 1).to_le_bytes().to_vec();
         frame.push(kind);
         frame.append(&mut bytes);
-        let _ = decode::<Request>(&frame);
-        let _ = decode::<Event>(&frame);
+        let _ = decode::<KeeperRequest>(&frame);
+        let _ = decode::<KeeperEvent>(&frame);
     }
 
     #[test]
@@ -178,23 +186,23 @@ proptest! {
         encode(&message, &mut bytes);
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
-        let _ = decode::<Request>(&bytes);
+        let _ = decode::<KeeperRequest>(&bytes);
     }
 
     #[test]
     fn output_from_a_ring_is_the_same_frame(id in id(), stream in stream(), offset in any::<u64>(), a in blob(), b in blob()) {
         let (mut from_halves, mut whole) = (Vec::new(), Vec::new());
         encode_output(id, stream, offset, (&a, &b), &mut from_halves);
-        encode(&Event::Output { id, stream, offset, bytes: [a, b].concat() }, &mut whole);
+        encode(&KeeperEvent::Output { id, stream, offset, bytes: [a, b].concat() }, &mut whole);
         prop_assert_eq!(from_halves, whole);
     }
 }
 
 #[test]
 fn an_announced_giant_is_refused_before_it_is_awaited() {
-    assert_eq!(decode::<Request>(&[0xff; 4]), Err(WireError::TooLong(u32::MAX as usize)));
-    assert_eq!(decode::<Request>(&[0, 0, 0, 0]), Err(WireError::Malformed(0)));
-    assert_eq!(decode::<Request>(&[1, 0, 0, 0, 99]), Err(WireError::UnknownKind(99)));
+    assert_eq!(decode::<KeeperRequest>(&[0xff; 4]), Err(WireError::TooLong(u32::MAX as usize)));
+    assert_eq!(decode::<KeeperRequest>(&[0, 0, 0, 0]), Err(WireError::Malformed(0)));
+    assert_eq!(decode::<KeeperRequest>(&[1, 0, 0, 0, 99]), Err(WireError::UnknownKind(99)));
 }
 
 /// The bytes of version 1. If this test fails, an old keeper can no longer be talked to: add a frame
@@ -203,12 +211,12 @@ fn an_announced_giant_is_refused_before_it_is_awaited() {
 fn the_frozen_bytes_of_version_one() {
     let id = TerminalId::from_random(0x00c0_ffee);
     let mut hello = Vec::new();
-    encode(&Request::Hello { version: 1, daemon: true }, &mut hello);
+    encode(&KeeperRequest::Hello { version: 1, daemon: true }, &mut hello);
     assert_eq!(hello, [4, 0, 0, 0, 1, 1, 0, 1]);
     let mut input = Vec::new();
-    encode(&Request::Input { id, writer: WriterId(7), sequence: 2, bytes: b"y".to_vec() }, &mut input);
+    encode(&KeeperRequest::Input { id, writer: WriterId(7), sequence: 2, bytes: b"y".to_vec() }, &mut input);
     assert_eq!(input, b"\x1e\0\0\0\x0600c0ffee\x07\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0y");
     let mut exited = Vec::new();
-    encode(&Event::Exited { id, exit: Exit::Signal(9), main: 1, error: 0 }, &mut exited);
+    encode(&KeeperEvent::Exited { id, exit: Exit::Signal(9), main: 1, error: 0 }, &mut exited);
     assert_eq!(exited, b"\x1e\0\0\0\x0a00c0ffee\x02\x09\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
 }

@@ -9,7 +9,7 @@ use posse_agents::launch::{LaunchError, Wish};
 use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId};
 use posse_core::status::{Life, StatusKind};
-use posse_term::wire::{Program, Request, SpawnRefusal, Wiring};
+use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal, Wiring};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -22,7 +22,7 @@ use crate::store::{self, Outcome};
 
 /// A terminal whose record is being written, or whose program is being started.
 pub(super) struct Creating {
-    pub(super) program: Program,
+    pub(super) program: ProgramSpec,
     /// `None` once it has been answered.
     pub(super) reply: Option<oneshot::Sender<Result<View, CreateError>>>,
     pub(super) at_once: bool,
@@ -104,7 +104,7 @@ impl Hub {
             exit: None,
             status: Life::starting(now).status().clone(),
         };
-        let program = Program {
+        let program = ProgramSpec {
             arguments: planned.command.into_iter().map(String::into_bytes).collect(),
             environment: planned.environment,
             directory: creation.directory.into_os_string().into_encoded_bytes(),
@@ -213,7 +213,7 @@ impl Hub {
                 creating.answer(Ok(view(entry)));
             }
             match &self.link {
-                Some(link) => link.send(Request::Spawn { id, program: creating.program.clone() }),
+                Some(link) => link.send(KeeperRequest::Spawn { id, program: creating.program.clone() }),
                 None => self.reconnect(),
             }
         }

@@ -4,9 +4,9 @@ use std::collections::btree_map;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::{Exit, Life};
-use posse_term::client::Link;
+use posse_term::client::KeeperLink;
 use posse_term::emulator::Emulator;
-use posse_term::wire::{Request, Summary, Wiring};
+use posse_term::wire::{KeeperRequest, TerminalSummary, Wiring};
 use serde_json::json;
 
 use super::{Change, CreateError, DeleteReply, Deleted, Entry, GRACE_MS, Hub};
@@ -18,7 +18,7 @@ use crate::watch::TAIL;
 
 impl Hub {
     /// Takes over the terminals that the keeper holds, and marks those it does not hold as lost.
-    pub(super) fn keeper_up(&mut self, link: &Link, summaries: Vec<Summary>) {
+    pub(super) fn keeper_up(&mut self, link: &KeeperLink, summaries: Vec<TerminalSummary>) {
         if self.link.replace(link.clone()).is_some() {
             tracing::error!("a second connection to the keeper");
         }
@@ -31,7 +31,7 @@ impl Hub {
             if let Some(creating) = self.creating.get(&id) {
                 // It waited for this connection.
                 if creating.stored {
-                    link.send(Request::Spawn { id, program: creating.program.clone() });
+                    link.send(KeeperRequest::Spawn { id, program: creating.program.clone() });
                 }
             } else if !held.contains(&id) {
                 self.lost(id);
@@ -41,7 +41,7 @@ impl Hub {
             self.end(id, grace_ms);
         }
         if self.stopping.as_ref().is_some_and(|stopping| stopping.told) {
-            link.send(Request::Rest);
+            link.send(KeeperRequest::Rest);
         }
     }
 
@@ -53,7 +53,7 @@ impl Hub {
     /// there is one, ends them.
     fn lost(&mut self, id: TerminalId) {
         if let Some(keeper) = &self.link {
-            keeper.send(Request::End { id, grace_ms: GRACE_MS });
+            keeper.send(KeeperRequest::End { id, grace_ms: GRACE_MS });
         }
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         match &entry.pump {
@@ -84,7 +84,7 @@ impl Hub {
         self.rested();
     }
 
-    pub(super) fn adopt(&mut self, link: &Link, summary: &Summary) {
+    pub(super) fn adopt(&mut self, link: &KeeperLink, summary: &TerminalSummary) {
         let id = summary.id;
         if !matches!(summary.wiring, Wiring::Terminal(_)) {
             return;
@@ -92,7 +92,7 @@ impl Hub {
         let entry = match self.terminals.entry(id) {
             btree_map::Entry::Occupied(known) => known.into_mut(),
             // Records are written before anything is started: this one was deleted.
-            btree_map::Entry::Vacant(_) if summary.exit.is_some() => return link.send(Request::Forget { id }),
+            btree_map::Entry::Vacant(_) if summary.exit.is_some() => return link.send(KeeperRequest::Forget { id }),
             btree_map::Entry::Vacant(unknown) => {
                 // Not in the database: it was lost, or never written. The keeper's own copy will do.
                 let Ok(record) = serde_json::from_slice::<Record>(&summary.label) else {
@@ -105,7 +105,7 @@ impl Hub {
         // Ended, and everything is known of it: what is over does not begin again, not even for a moment.
         let kept = || self.paths.screens().join(id.as_str()).exists();
         if summary.exit.is_some() && entry.record.exit.is_some() && kept() {
-            return link.send(Request::Forget { id });
+            return link.send(KeeperRequest::Forget { id });
         }
         entry.record.pid = Some(summary.pid);
         entry.record.exit = None;
@@ -229,7 +229,7 @@ impl Hub {
     /// Ends a terminal, with all that belongs to it.
     pub(super) fn end(&mut self, id: TerminalId, grace_ms: u32) {
         match &self.link {
-            Some(link) => link.send(Request::End { id, grace_ms }),
+            Some(link) => link.send(KeeperRequest::End { id, grace_ms }),
             None if self.reconnecting => self.end_later.push((id, grace_ms)),
             None => self.family_ended(id, 0),
         }
@@ -255,7 +255,7 @@ impl Hub {
             let data = json!({ "processes_left": left });
             let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Ok(Some(Deleted { left })))));
             // Not before: who comes after us must find neither of the two without the other.
-            let forget = move || link.iter().for_each(|link| link.send(Request::Forget { id }));
+            let forget = move || link.iter().for_each(|link| link.send(KeeperRequest::Forget { id }));
             self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);
         }
     }

@@ -3,7 +3,7 @@
 
 use posse_core::ids::TerminalId;
 use posse_term::client::{self, Untaken};
-use posse_term::wire::Request;
+use posse_term::wire::KeeperRequest;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -75,7 +75,7 @@ impl Hub {
     pub(super) fn hang_up(&mut self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.keeper();
-        let taken = link.confirm(Request::HangUp { id });
+        let taken = link.confirm(KeeperRequest::HangUp { id });
         let messages = self.messages.clone();
         tokio::spawn(async move {
             let answer = if taken.await.unwrap_or(false) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use posse_core::ids::TerminalId;
-use posse_term::wire::Request;
+use posse_term::wire::KeeperRequest;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -76,7 +76,7 @@ impl Hub {
         stopping.told = true;
         if let Some(link) = &self.link {
             stopping.unrested = true;
-            link.send(Request::Rest);
+            link.send(KeeperRequest::Rest);
         }
         self.leave_when_rested();
     }

@@ -15,8 +15,8 @@ use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
 use posse_core::status::{Exit, Status};
-use posse_term::client::{Link, Untaken};
-use posse_term::wire::{SpawnRefusal, Summary};
+use posse_term::client::{KeeperLink, Untaken};
+use posse_term::wire::{SpawnRefusal, TerminalSummary};
 use tokio::sync::oneshot;
 
 use crate::pump::Handle;
@@ -70,14 +70,14 @@ pub(crate) enum Change {
         status: Option<Box<Status>>,
         screen_saved: bool,
         /// Who still knows how it ended, and may forget it when that is written down.
-        known_to: Option<Link>,
+        known_to: Option<KeeperLink>,
     },
 }
 
 /// A report of the connection to the keeper.
 pub(crate) enum KeeperReport {
     /// It is connected, and this is what it has.
-    Up(Link, Vec<Summary>),
+    Up(KeeperLink, Vec<TerminalSummary>),
     Spawned {
         id: TerminalId,
         pid: u32,

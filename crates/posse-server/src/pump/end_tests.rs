@@ -65,7 +65,7 @@ async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
         };
         scene.pump.send(Event::Command(Command::Input(input)));
         let (id, writer, sequence) = loop {
-            if let Request::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
+            if let KeeperRequest::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
                 break (id, writer, sequence);
             }
         };

@@ -11,7 +11,7 @@ impl Pump {
         }
         let Some(link) = &self.link else { return self.answer(sequence, origin, Err(self.no_reader())) };
         self.last_input = Some(self.emulator.cursor_line());
-        link.send(Request::Input { id: self.id, writer, sequence, bytes });
+        link.send(KeeperRequest::Input { id: self.id, writer, sequence, bytes });
         // The same input over a second connection: the keeper applies it once, and both hear of it.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }

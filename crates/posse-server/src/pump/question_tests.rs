@@ -38,7 +38,7 @@ impl Played {
     /// Draws a screen, in one frame.
     fn print(&mut self, screen: &str) {
         let bytes = format!("\x1b[?2026h\x1b[H\x1b[2J{}\x1b[?2026l", screen.replace('\n', "\r\n")).into_bytes();
-        let (id, stream, offset) = (TerminalId::from_random(1), Stream::Main, self.printed);
+        let (id, stream, offset) = (TerminalId::from_random(1), OutputStream::Main, self.printed);
         self.printed += bytes.len() as u64;
         self.scene.pump.send(Event::Keeper(KeeperEvent::Output { id, stream, offset, bytes }));
     }
@@ -64,7 +64,7 @@ impl Played {
         loop {
             let request =
                 tokio::time::timeout(PATIENCE, self.scene.keeper.recv()).await.expect("no key comes").unwrap();
-            if let Request::Input { id, writer, sequence, bytes } = request {
+            if let KeeperRequest::Input { id, writer, sequence, bytes } = request {
                 self.scene.pump.send(Event::Keeper(KeeperEvent::InputDone { id, writer, sequence }));
                 return (writer, bytes);
             }

@@ -11,7 +11,7 @@ const TURNS: &[u8] = b"\x1b]0;old\x07\
     \x07\x1b]9;look at me\x07\x1b]7501;state=working:app=claude-code\x07two\r\n";
 
 fn print(scene: &Scene, offset: u64, bytes: &[u8]) {
-    let (id, stream, bytes) = (TerminalId::from_random(1), Stream::Main, bytes.to_vec());
+    let (id, stream, bytes) = (TerminalId::from_random(1), OutputStream::Main, bytes.to_vec());
     scene.pump.send(Event::Keeper(KeeperEvent::Output { id, stream, offset, bytes }));
 }
 

@@ -35,7 +35,7 @@ pub(super) fn scene(behind: u64) -> Scene {
 pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let (hub, messages) = mpsc::unbounded_channel();
-    let (link, requests) = Link::unconnected();
+    let (link, requests) = KeeperLink::unconnected();
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
     let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
     let settings = Settings {

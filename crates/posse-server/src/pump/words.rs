@@ -13,9 +13,9 @@ use posse_core::question::ReportEvent;
 use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
-use posse_term::client::Link;
+use posse_term::client::KeeperLink;
 use posse_term::emulator::{Emulator, HistoryLimit};
-use posse_term::wire::Event as KeeperEvent;
+use posse_term::wire::KeeperEvent;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hub::Message;
@@ -226,7 +226,7 @@ pub(crate) enum Beginning {
     /// everything up to `caught_up_at` has been seen.
     ///
     /// `over`: it has ended, though how is told only behind its output.
-    Live { link: Link, ring: u64, from: u64, caught_up_at: u64, over: bool },
+    Live { link: KeeperLink, ring: u64, from: u64, caught_up_at: u64, over: bool },
     /// The program ended before this daemon began; this is its last screen, if it was kept.
     Ended(Option<Box<Emulator>>, Exit),
 }

@@ -1,5 +1,5 @@
 //! Requests that the keeper has not taken yet. A keeper that is stopped takes none; then the requests are given up one by
-//! one, and the keeper, when it runs again, does not carry them out (see `wire::Request::Stamp`).
+//! one, and the keeper, when it runs again, does not carry them out (see `wire::KeeperRequest::Stamp`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::monotonic_ns;
-use crate::wire::{LATE_AFTER, NEVER_LATE, Request};
+use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE};
 
 /// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so what is given up is too old to be carried
 /// out. Every command answers within 10 s.
@@ -34,7 +34,7 @@ pub enum Untaken {
         id: TerminalId,
     },
     StartDaemon,
-    /// A request for a sign of life, see `Link::probe`.
+    /// A request for a sign of life, see `KeeperLink::probe`.
     Probe,
     /// The only one that is carried out however late: the daemon leaves without an answer.
     Rest,
@@ -42,16 +42,16 @@ pub enum Untaken {
 
 impl Untaken {
     /// `None` for requests that do nothing by themselves, which nobody gives up.
-    pub(super) fn of(request: &Request) -> Option<Self> {
+    pub(super) fn of(request: &KeeperRequest) -> Option<Self> {
         Some(match request {
-            Request::Spawn { id, .. } => Self::Spawn { id: *id },
-            Request::Input { id, writer, sequence, .. } => {
+            KeeperRequest::Spawn { id, .. } => Self::Spawn { id: *id },
+            KeeperRequest::Input { id, writer, sequence, .. } => {
                 Self::Input { id: *id, writer: *writer, sequence: *sequence }
             }
-            Request::HangUp { id } => Self::HangUp { id: *id },
-            Request::End { id, .. } => Self::End { id: *id },
-            Request::StartDaemon { .. } => Self::StartDaemon,
-            Request::Rest => Self::Rest,
+            KeeperRequest::HangUp { id } => Self::HangUp { id: *id },
+            KeeperRequest::End { id, .. } => Self::End { id: *id },
+            KeeperRequest::StartDaemon { .. } => Self::StartDaemon,
+            KeeperRequest::Rest => Self::Rest,
             _ => return None,
         })
     }

@@ -12,11 +12,11 @@ use rustix::process::WaitOptions;
 use super::spawn;
 use super::terminal::{Output, Receipt, Terminal};
 use super::{DRAIN, ERROR, Keeper, MAIN, SPARE_FOR_PEERS, Watch, log};
-use crate::wire::{self, Event, InputRefusal, SpawnRefusal, Stream};
+use crate::wire::{self, InputRefusal, KeeperEvent, OutputStream, SpawnRefusal};
 
 impl Keeper {
-    pub(super) fn spawn(&mut self, id: TerminalId, program: wire::Program) -> Event {
-        let failed = |why, message: String| Event::SpawnFailed { id, why, message: message.into_bytes() };
+    pub(super) fn spawn(&mut self, id: TerminalId, program: wire::ProgramSpec) -> KeeperEvent {
+        let failed = |why, message: String| KeeperEvent::SpawnFailed { id, why, message: message.into_bytes() };
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }
@@ -28,13 +28,13 @@ impl Keeper {
         let pid = spawned.pid;
         let terminal = Terminal::new(id, program, spawned);
         self.terminals.insert(id, terminal);
-        self.watch(id, Stream::Main, Watch::Begin);
-        self.watch(id, Stream::Error, Watch::Begin);
-        Event::Spawned { id, pid }
+        self.watch(id, OutputStream::Main, Watch::Begin);
+        self.watch(id, OutputStream::Error, Watch::Begin);
+        KeeperEvent::Spawned { id, pid }
     }
 
     /// Tells the kernel what to wake us for: output unless paused, room for input if there is any waiting.
-    pub(super) fn watch(&self, id: TerminalId, stream: Stream, watch: Watch) {
+    pub(super) fn watch(&self, id: TerminalId, stream: OutputStream, watch: Watch) {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(output) = terminal.output(stream) else { return };
         let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
@@ -44,12 +44,12 @@ impl Keeper {
             Output { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
             _ => EventFlags::IN,
         };
-        if stream == Stream::Main && terminal.wants_to_write() {
+        if stream == OutputStream::Main && terminal.wants_to_write() {
             flags |= EventFlags::OUT;
         }
         let data = EventData::new_u64(match stream {
-            Stream::Main => MAIN | u64::from(id.bits()),
-            Stream::Error => ERROR | u64::from(id.bits()),
+            OutputStream::Main => MAIN | u64::from(id.bits()),
+            OutputStream::Error => ERROR | u64::from(id.bits()),
         });
         let result = match watch {
             Watch::Begin => epoll::add(&self.epoll, fd, data, flags),
@@ -60,7 +60,7 @@ impl Keeper {
         }
     }
 
-    pub(super) fn terminal_ready(&mut self, id: TerminalId, stream: Stream, flags: EventFlags, now: Instant) {
+    pub(super) fn terminal_ready(&mut self, id: TerminalId, stream: OutputStream, flags: EventFlags, now: Instant) {
         if flags.contains(EventFlags::OUT) {
             self.write_input(id);
         }
@@ -91,7 +91,7 @@ impl Keeper {
     }
 
     /// How many bytes may be read without overwriting what a healthy daemon has yet to take.
-    pub(super) fn room(&self, id: TerminalId, stream: Stream) -> u64 {
+    pub(super) fn room(&self, id: TerminalId, stream: OutputStream) -> u64 {
         let Some(ring) = self.terminals.get(&id).and_then(|t| t.output(stream)).map(|o| &o.ring) else { return 0 };
         let daemons = self.peers.values().filter(|peer| peer.daemon);
         let cursors = daemons.filter_map(|peer| peer.cursors.get(&(id, stream))).filter(|cursor| !cursor.stalled);
@@ -99,7 +99,7 @@ impl Keeper {
     }
 
     /// Stops reading an output that has no room. The daemons that hold it back are given `STALL` from now.
-    pub(super) fn pause(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+    pub(super) fn pause(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
         if let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) {
             output.paused = true;
         }
@@ -111,7 +111,7 @@ impl Keeper {
     }
 
     /// Reads a paused output again if there is room again.
-    pub(super) fn resume(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+    pub(super) fn resume(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
         if !self.paused.contains(&(id, stream)) || self.room(id, stream) == 0 {
             return;
         }
@@ -137,10 +137,10 @@ impl Keeper {
         let peers = &mut self.peers;
         terminal.write_input(|Receipt { peer, writer, sequence }| {
             if let Some(peer) = peers.get_mut(&peer) {
-                peer.tell(&Event::InputDone { id, writer, sequence });
+                peer.tell(&KeeperEvent::InputDone { id, writer, sequence });
             }
         });
-        self.watch(id, Stream::Main, Watch::Change);
+        self.watch(id, OutputStream::Main, Watch::Change);
     }
 
     pub(super) fn reap(&mut self, now: Instant) {
@@ -168,9 +168,9 @@ impl Keeper {
             self.draining.insert(id);
             for Receipt { peer, writer, sequence } in terminal.drop_input() {
                 let why = InputRefusal::NotReading;
-                self.tell(peer, &Event::InputRefused { id, writer, sequence, why });
+                self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why });
             }
-            self.watch(id, Stream::Main, Watch::Change);
+            self.watch(id, OutputStream::Main, Watch::Change);
             self.announce_exit(id, false);
         }
     }

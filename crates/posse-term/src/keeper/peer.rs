@@ -10,7 +10,7 @@ use std::time::Instant;
 use posse_core::ids::TerminalId;
 
 use super::terminal::Terminal;
-use crate::wire::{self, Event, MAX_FRAME, Request, Stream, WINDOW, WireError};
+use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream, WINDOW, WireError};
 
 /// How much is put into the buffer at once. More would only wait there.
 const FILL: usize = 256 << 10;
@@ -61,9 +61,9 @@ pub(super) struct Peer {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
-    pub(super) cursors: BTreeMap<(TerminalId, Stream), Cursor>,
+    pub(super) cursors: BTreeMap<(TerminalId, OutputStream), Cursor>,
     /// Cursors that may have something to send.
-    ready: VecDeque<(TerminalId, Stream)>,
+    ready: VecDeque<(TerminalId, OutputStream)>,
     /// Exits to tell once the output before them has been sent.
     exits: Vec<TerminalId>,
     pub(super) wants_write: bool,
@@ -90,12 +90,12 @@ impl Peer {
         }
     }
 
-    pub(super) fn tell(&mut self, event: &Event) {
+    pub(super) fn tell(&mut self, event: &KeeperEvent) {
         wire::encode(event, &mut self.outgoing);
     }
 
     /// Reads what is there and takes whole requests off it. `Err` means: cut it off.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<Request>, Gone> {
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<KeeperRequest>, Gone> {
         match self.stream.read(buffer) {
             Ok(0) => return Err(Gone::Closed),
             Ok(n) => self.incoming.extend_from_slice(&buffer[..n]),
@@ -114,7 +114,7 @@ impl Peer {
         Ok(requests)
     }
 
-    pub(super) fn attach(&mut self, terminal: &Terminal, stream: Stream, from: u64, now: Instant) {
+    pub(super) fn attach(&mut self, terminal: &Terminal, stream: OutputStream, from: u64, now: Instant) {
         let Some(output) = terminal.output(stream) else { return };
         let from = from.clamp(output.ring.start(), output.ring.end());
         let cursor = Cursor {
@@ -123,7 +123,7 @@ impl Peer {
             moved: now,
             stalled: false,
             serial: 0,
-            begun: stream == Stream::Error,
+            begun: stream == OutputStream::Error,
             queued: false,
             reserved: false,
         };
@@ -137,7 +137,7 @@ impl Peer {
 
     /// This peer has just had a program started and will attach to it: its output is kept for it until then, as for one
     /// that is attached and takes nothing.
-    pub(super) fn expects(&mut self, id: TerminalId, stream: Stream, now: Instant) {
+    pub(super) fn expects(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
         let cursor = Cursor {
             sent: 0,
             acknowledged: 0,
@@ -152,7 +152,7 @@ impl Peer {
     }
 
     /// There is output, or a change of size, that this peer may not have yet.
-    pub(super) fn has_news(&mut self, id: TerminalId, stream: Stream) {
+    pub(super) fn has_news(&mut self, id: TerminalId, stream: OutputStream) {
         if let Some(cursor) = self.cursors.get_mut(&(id, stream))
             && !cursor.reserved
             && !std::mem::replace(&mut cursor.queued, true)
@@ -225,17 +225,17 @@ impl Peer {
             let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
             let behind =
                 |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| !c.reserved && (c.sent < end || !c.begun));
-            if behind(Stream::Main, main) || behind(Stream::Error, error) {
+            if behind(OutputStream::Main, main) || behind(OutputStream::Error, error) {
                 return true;
             }
-            wire::encode(&Event::Exited { id: *id, exit, main, error }, outgoing);
+            wire::encode(&KeeperEvent::Exited { id: *id, exit, main, error }, outgoing);
             false
         });
     }
 }
 
 /// Sends the next piece of one output; true if there is more that may be sent now.
-fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: Stream, out: &mut Vec<u8>) -> bool {
+fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: OutputStream, out: &mut Vec<u8>) -> bool {
     let Some(output) = terminal.output(stream) else { return false };
     let ring = &output.ring;
     if cursor.sent < ring.start() {
@@ -247,16 +247,16 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: Stream, out: &mut
         // Only now, and not when it was asked for: a daemon that comes back asks for all its terminals at once, and all
         // their checkpoints are more than should wait for one peer.
         if let Some((offset, blob)) = &terminal.checkpoint {
-            wire::encode(&Event::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);
+            wire::encode(&KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);
         }
         if let Some(mark) = terminal.mark_at(cursor.sent) {
-            wire::encode(&Event::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
+            wire::encode(&KeeperEvent::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
             cursor.serial = mark.serial;
         }
         return true;
     }
     let allowed = (cursor.acknowledged + WINDOW).min(ring.end()).min(cursor.sent + FRAME);
-    let mark = if stream == Stream::Main { terminal.mark_after(cursor.serial) } else { None };
+    let mark = if stream == OutputStream::Main { terminal.mark_after(cursor.serial) } else { None };
     let until = mark.map_or(allowed, |mark| allowed.min(mark.offset.max(cursor.sent)));
     if until > cursor.sent {
         let halves = ring.slices(cursor.sent, (until - cursor.sent) as usize);
@@ -266,7 +266,7 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: Stream, out: &mut
     if let Some(mark) = mark
         && mark.offset <= cursor.sent
     {
-        wire::encode(&Event::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
+        wire::encode(&KeeperEvent::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
         cursor.serial = mark.serial;
         return true;
     }

@@ -9,33 +9,33 @@ use super::peer::Standing;
 use super::terminal::{Accepted, Receipt, Terminal};
 use super::{Ending, Keeper, unknown};
 use crate::clock::monotonic_ns;
-use crate::wire::{self, Event, InputRefusal, LATE_AFTER, Request, Stream};
+use crate::wire::{self, InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
 
 /// What a process in a terminal is told that asks for something it may not have. `None`: it may.
-fn refused_inside(request: &Request, executable: Option<&OsString>) -> Option<Event> {
+fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
     let message = |text: &str| text.as_bytes().to_vec();
     match request {
-        Request::Hello { daemon: false, .. } | Request::List => None,
-        Request::StartDaemon { executable: wanted }
+        KeeperRequest::Hello { daemon: false, .. } | KeeperRequest::List => None,
+        KeeperRequest::StartDaemon { executable: wanted }
             if executable.is_some_and(|known| known.as_encoded_bytes() == wanted) =>
         {
             None
         }
-        Request::StartDaemon { .. } => Some(Event::DaemonFailed {
+        KeeperRequest::StartDaemon { .. } => Some(KeeperEvent::DaemonFailed {
             message: message(
                 "a process in a terminal cannot start a daemon from another program than the one that ran before: \
                  run any posse command outside of posse's terminals",
             ),
         }),
-        _ => Some(Event::Problem { message: message("a process in a terminal may not do this") }),
+        _ => Some(KeeperEvent::Problem { message: message("a process in a terminal may not do this") }),
     }
 }
 
 impl Keeper {
     /// Carries out one request, unless it is too old, and says which it was. `Err` cuts the peer off.
-    pub(super) fn request(&mut self, number: u32, request: Request, now: Instant) -> Result<(), String> {
+    pub(super) fn request(&mut self, number: u32, request: KeeperRequest, now: Instant) -> Result<(), String> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
-        if let Request::Stamp { token, sent } = request {
+        if let KeeperRequest::Stamp { token, sent } = request {
             peer.stamp = Some((token, sent));
             return Ok(());
         }
@@ -48,13 +48,13 @@ impl Keeper {
         if !late {
             self.carry_out(number, request, now)?;
         }
-        self.tell(number, &Event::Taken { token, late });
+        self.tell(number, &KeeperEvent::Taken { token, late });
         Ok(())
     }
 
-    fn carry_out(&mut self, number: u32, request: Request, now: Instant) -> Result<(), String> {
+    fn carry_out(&mut self, number: u32, request: KeeperRequest, now: Instant) -> Result<(), String> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
-        if !peer.greeted && !matches!(request, Request::Hello { .. }) {
+        if !peer.greeted && !matches!(request, KeeperRequest::Hello { .. }) {
             return Err("it did not introduce itself".into());
         }
         if peer.standing == Standing::Inside
@@ -66,11 +66,11 @@ impl Keeper {
         }
         match request {
             // Dealt with before the request that it belongs to.
-            Request::Stamp { .. } => {}
-            Request::Hello { version, daemon } => {
+            KeeperRequest::Stamp { .. } => {}
+            KeeperRequest::Hello { version, daemon } => {
                 peer.greeted = true;
                 let build = self.settings.build.clone().into_bytes();
-                peer.tell(&Event::Hello { version: wire::VERSION, pid: std::process::id(), build });
+                peer.tell(&KeeperEvent::Hello { version: wire::VERSION, pid: std::process::id(), build });
                 if version != wire::VERSION {
                     let _ = peer.flush(&self.terminals);
                     return Err(format!("it speaks version {version} of the protocol, not {}", wire::VERSION));
@@ -81,32 +81,32 @@ impl Keeper {
                     self.supervisor.connected(now);
                     for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
                         peer.awaits_daemon = false;
-                        peer.tell(&Event::DaemonUp { pid });
+                        peer.tell(&KeeperEvent::DaemonUp { pid });
                     }
                 }
             }
-            Request::List => {
+            KeeperRequest::List => {
                 let summaries = self.terminals.values().map(Terminal::summary).collect();
-                peer.tell(&Event::Listed { summaries });
+                peer.tell(&KeeperEvent::Listed { summaries });
             }
-            Request::Spawn { id, program } => {
+            KeeperRequest::Spawn { id, program } => {
                 let answer = self.spawn(id, program);
                 self.tell(number, &answer);
-                if let (Event::Spawned { .. }, Some(peer)) = (&answer, self.peers.get_mut(&number))
+                if let (KeeperEvent::Spawned { .. }, Some(peer)) = (&answer, self.peers.get_mut(&number))
                     && peer.daemon
                 {
-                    peer.expects(id, Stream::Main, now);
-                    peer.expects(id, Stream::Error, now);
+                    peer.expects(id, OutputStream::Main, now);
+                    peer.expects(id, OutputStream::Error, now);
                 }
             }
-            Request::Attach { id, stream, from } => match self.terminals.get(&id) {
+            KeeperRequest::Attach { id, stream, from } => match self.terminals.get(&id) {
                 Some(terminal) => {
                     peer.attach(terminal, stream, from, now);
                     self.resume(id, stream, now);
                 }
                 None => peer.tell(&unknown(id)),
             },
-            Request::Acknowledge { id, stream, offset } => {
+            KeeperRequest::Acknowledge { id, stream, offset } => {
                 if let (Some(cursor), Some(terminal)) = (peer.cursors.get_mut(&(id, stream)), self.terminals.get(&id)) {
                     let end = terminal.output(stream).map_or(0, |output| output.ring.end());
                     if offset > cursor.acknowledged {
@@ -118,7 +118,7 @@ impl Keeper {
                     self.resume(id, stream, now);
                 }
             }
-            Request::Input { id, writer, sequence, bytes } => {
+            KeeperRequest::Input { id, writer, sequence, bytes } => {
                 let receipt = Receipt { peer: number, writer, sequence };
                 let accepted = match self.terminals.get_mut(&id) {
                     Some(terminal) => terminal.accept_input(&bytes, receipt),
@@ -126,54 +126,54 @@ impl Keeper {
                 };
                 match accepted {
                     Ok(Accepted::Queued) => self.write_input(id),
-                    Ok(Accepted::Repeated) => peer.tell(&Event::InputDone { id, writer, sequence }),
-                    Err(why) => peer.tell(&Event::InputRefused { id, writer, sequence, why }),
+                    Ok(Accepted::Repeated) => peer.tell(&KeeperEvent::InputDone { id, writer, sequence }),
+                    Err(why) => peer.tell(&KeeperEvent::InputRefused { id, writer, sequence, why }),
                 }
             }
-            Request::Resize { id, size } => match self.terminals.get_mut(&id) {
+            KeeperRequest::Resize { id, size } => match self.terminals.get_mut(&id) {
                 Some(terminal) => {
                     terminal.resize(size);
                     for peer in self.peers.values_mut() {
-                        peer.has_news(id, Stream::Main);
+                        peer.has_news(id, OutputStream::Main);
                     }
                 }
                 None => peer.tell(&unknown(id)),
             },
-            Request::HangUp { id } => {
+            KeeperRequest::HangUp { id } => {
                 if let Some(Err(error)) = self.terminals.get(&id).map(Terminal::hang_up) {
                     let message = format!("could not hang up {id}: {error}").into_bytes();
-                    peer.tell(&Event::Problem { message });
+                    peer.tell(&KeeperEvent::Problem { message });
                 }
             }
-            Request::End { id, grace_ms } => {
+            KeeperRequest::End { id, grace_ms } => {
                 let kill_at = now + Duration::from_millis(grace_ms.into());
                 let ending = self.endings.entry(id).or_insert_with(|| Ending { kill_at, asked: HashSet::new() });
                 // Asked twice, the shorter grace holds.
                 ending.kill_at = ending.kill_at.min(kill_at);
                 self.next_look = Some(now);
             }
-            Request::Forget { id } => {
+            KeeperRequest::Forget { id } => {
                 // A program may be dead and not reaped yet; its family was seen to be gone before that was.
                 self.reap(now);
                 if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
                     let message = format!("{id} is still running; end it first").into_bytes();
-                    self.tell(number, &Event::Problem { message });
+                    self.tell(number, &KeeperEvent::Problem { message });
                 } else {
                     self.forget(id);
-                    self.tell(number, &Event::Forgotten { id });
+                    self.tell(number, &KeeperEvent::Forgotten { id });
                 }
             }
-            Request::Checkpoint { id, offset, blob } => {
+            KeeperRequest::Checkpoint { id, offset, blob } => {
                 if let Some(terminal) = self.terminals.get_mut(&id)
                     && terminal.checkpoint.as_ref().is_none_or(|(held, _)| *held <= offset)
                 {
                     terminal.checkpoint = Some((offset, blob));
                 }
             }
-            Request::StartDaemon { executable } => {
+            KeeperRequest::StartDaemon { executable } => {
                 self.daemon_executable = Some(OsString::from_vec(executable));
                 match self.peers.values().find(|peer| peer.daemon).map(|peer| peer.pid) {
-                    Some(pid) => self.tell(number, &Event::DaemonUp { pid }),
+                    Some(pid) => self.tell(number, &KeeperEvent::DaemonUp { pid }),
                     None => {
                         if let Some(peer) = self.peers.get_mut(&number) {
                             peer.awaits_daemon = true;
@@ -182,10 +182,10 @@ impl Keeper {
                     }
                 }
             }
-            Request::Rest => {
+            KeeperRequest::Rest => {
                 self.supervisor.rests();
                 peer.daemon = false;
-                peer.tell(&Event::Resting);
+                peer.tell(&KeeperEvent::Resting);
                 self.leave = self.terminals.is_empty();
                 self.resume_all(now);
             }

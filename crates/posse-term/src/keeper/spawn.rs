@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use crate::wire::{Program, SpawnRefusal, Wiring};
+use crate::wire::{ProgramSpec, SpawnRefusal, Wiring};
 
 pub(super) struct Spawned {
     pub(super) pid: u32,
@@ -21,7 +21,7 @@ pub(super) struct Spawned {
 
 pub(super) type Refusal = (SpawnRefusal, String);
 
-pub(super) fn spawn(program: &Program) -> Result<Spawned, Refusal> {
+pub(super) fn spawn(program: &ProgramSpec) -> Result<Spawned, Refusal> {
     let Some((name, arguments)) = program.arguments.split_first() else {
         return Err((SpawnRefusal::ProgramMissing, "no program was given".into()));
     };

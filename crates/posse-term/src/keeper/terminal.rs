@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::ring::Ring;
 use super::spawn::Spawned;
-use crate::wire::{InputRefusal, MAX_INPUT, Program, Stream, Summary, Wiring};
+use crate::wire::{InputRefusal, MAX_INPUT, OutputStream, ProgramSpec, TerminalSummary, Wiring};
 
 /// Writers remembered per terminal, so that what they repeat is recognised. A writer matters for the seconds
 /// it takes to reconnect; a thousand others would have to write to the same terminal meanwhile.
@@ -118,7 +118,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(id: TerminalId, program: Program, spawned: Spawned) -> Self {
+    pub(super) fn new(id: TerminalId, program: ProgramSpec, spawned: Spawned) -> Self {
         let size = match program.wiring {
             Wiring::Terminal(size) => size,
             Wiring::Pipes => Size::DEFAULT,
@@ -140,9 +140,9 @@ impl Terminal {
         }
     }
 
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> TerminalSummary {
         let range = |output: &Output| (output.ring.start(), output.ring.end());
-        Summary {
+        TerminalSummary {
             id: self.id,
             pid: self.pid,
             wiring: match self.wiring {
@@ -158,17 +158,17 @@ impl Terminal {
         }
     }
 
-    pub(super) fn output(&self, stream: Stream) -> Option<&Output> {
+    pub(super) fn output(&self, stream: OutputStream) -> Option<&Output> {
         match stream {
-            Stream::Main => Some(&self.main),
-            Stream::Error => self.error.as_ref(),
+            OutputStream::Main => Some(&self.main),
+            OutputStream::Error => self.error.as_ref(),
         }
     }
 
-    pub(super) fn output_mut(&mut self, stream: Stream) -> Option<&mut Output> {
+    pub(super) fn output_mut(&mut self, stream: OutputStream) -> Option<&mut Output> {
         match stream {
-            Stream::Main => Some(&mut self.main),
-            Stream::Error => self.error.as_mut(),
+            OutputStream::Main => Some(&mut self.main),
+            OutputStream::Error => self.error.as_mut(),
         }
     }
 
@@ -183,7 +183,7 @@ impl Terminal {
     }
 
     /// Takes what one output has, at most `limit` bytes.
-    pub(super) fn read(&mut self, stream: Stream, buffer: &mut [u8], limit: u64) {
+    pub(super) fn read(&mut self, stream: OutputStream, buffer: &mut [u8], limit: u64) {
         // Programs let go of their terminal a moment before they exit, and some go on without it. Closing our side then
         // would hang them up: they would end by a signal instead of as they meant to.
         let hold = self.exit.is_none() && self.wiring != Wiring::Pipes;

@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::peer::{Gone, Peer, Standing};
 use super::{DOOR_SHUT, Keeper, LISTENER, SPARE, log, peer_token};
 use crate::lineage::lineage;
-use crate::wire::Event;
+use crate::wire::KeeperEvent;
 
 impl Keeper {
     pub(super) fn accept(&mut self, now: Instant) {
@@ -122,7 +122,7 @@ impl Keeper {
         }
     }
 
-    pub(super) fn tell(&mut self, number: u32, event: &Event) {
+    pub(super) fn tell(&mut self, number: u32, event: &KeeperEvent) {
         if let Some(peer) = self.peers.get_mut(&number) {
             peer.tell(event);
         }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use posse_term::keeper::{self, Settings};
+use posse_term::keeper::{self, KeeperSettings};
 
 use crate::error::{Error, Exit};
 
@@ -15,7 +15,7 @@ pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
     let paths = crate::client::paths()?;
     paths.prepare()?;
     posse_term::lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();
-    let settings = Settings {
+    let settings = KeeperSettings {
         socket: paths.keeper_socket(),
         daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
         build: posse_server::VERSION.to_owned(),

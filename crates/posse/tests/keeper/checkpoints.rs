@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Request, Stream};
+use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -15,21 +15,28 @@ fn the_newest_checkpoint_is_given_back_before_any_output() {
     let id = new_id();
     peer.follow(id, keeper.shell(id, "echo hello; exec sleep 1000"));
     peer.until_printed(id, "hello\r\n");
-    let checkpoint = |offset, text: &str| Request::Checkpoint { id, offset, blob: text.into() };
+    let checkpoint = |offset, text: &str| KeeperRequest::Checkpoint { id, offset, blob: text.into() };
     peer.send_all(&[checkpoint(3, "three"), checkpoint(5, "five"), checkpoint(4, "four"), checkpoint(0, "")]);
     assert_eq!(peer.summary(id).checkpoint, Some(5), "an older one does not replace it");
     let mut late = keeper.peer();
     late.attach(id, 0);
-    assert_eq!(late.next(), Event::Checkpoint { id, offset: 5, blob: b"five".to_vec() });
-    assert!(matches!(late.next(), Event::Resized { offset: 0, .. }));
-    assert_eq!(late.next(), Event::Output { id, stream: Stream::Main, offset: 0, bytes: b"hello\r\n".to_vec() });
+    assert_eq!(late.next(), KeeperEvent::Checkpoint { id, offset: 5, blob: b"five".to_vec() });
+    assert!(matches!(late.next(), KeeperEvent::Resized { offset: 0, .. }));
+    assert_eq!(
+        late.next(),
+        KeeperEvent::Output { id, stream: OutputStream::Main, offset: 0, bytes: b"hello\r\n".to_vec() }
+    );
 
     peer.send(&checkpoint(5, "five again"));
     peer.settle();
     late.attach(id, 7);
-    assert_eq!(late.next(), Event::Checkpoint { id, offset: 5, blob: b"five again".to_vec() }, "the same offset does");
+    assert_eq!(
+        late.next(),
+        KeeperEvent::Checkpoint { id, offset: 5, blob: b"five again".to_vec() },
+        "the same offset does"
+    );
     // For a terminal that is gone there is nothing to keep.
-    peer.send(&Request::Checkpoint { id: new_id(), offset: 1, blob: b"lost".to_vec() });
+    peer.send(&KeeperRequest::Checkpoint { id: new_id(), offset: 1, blob: b"lost".to_vec() });
     peer.settle();
 }
 
@@ -41,18 +48,18 @@ fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
     let ids: Vec<TerminalId> = (0..10).map(|_| new_id()).collect();
     for id in &ids {
         peer.spawn(*id, keeper.shell(*id, "exit 2"));
-        peer.send(&Request::Checkpoint { id: *id, offset: 0, blob: vec![b'x'; 100_000] });
+        peer.send(&KeeperRequest::Checkpoint { id: *id, offset: 0, blob: vec![b'x'; 100_000] });
         peer.until_exit(*id);
     }
     let mut late = keeper.peer();
-    let attach = |id: &TerminalId| Request::Attach { id: *id, stream: Stream::Main, from: 0 };
+    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, stream: OutputStream::Main, from: 0 };
     late.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
     let mut told: HashMap<TerminalId, Vec<&str>> = HashMap::new();
     while told.values().map(Vec::len).sum::<usize>() < 3 * ids.len() {
         let (id, what) = match late.next() {
-            Event::Checkpoint { id, .. } => (id, "checkpoint"),
-            Event::Resized { id, .. } => (id, "size"),
-            Event::Exited { id, exit: Exit::Code(2), main: 0, error: 0 } => (id, "end"),
+            KeeperEvent::Checkpoint { id, .. } => (id, "checkpoint"),
+            KeeperEvent::Resized { id, .. } => (id, "size"),
+            KeeperEvent::Exited { id, exit: Exit::Code(2), main: 0, error: 0 } => (id, "end"),
             other => panic!("{other:?}"),
         };
         told.entry(id).or_default().push(what);
@@ -73,12 +80,12 @@ fn a_returning_daemon_gets_the_checkpoints_of_all_its_terminals() {
     for (n, id) in ids.iter().enumerate() {
         peer.spawn(*id, keeper.shell(*id, &format!("echo I am {n}; exec sleep 1000")));
         peer.until_listed("it has spoken", *id, |summary| summary.main.1 > 0);
-        peer.send(&Request::Checkpoint { id: *id, offset: 1, blob: blob(n) });
+        peer.send(&KeeperRequest::Checkpoint { id: *id, offset: 1, blob: blob(n) });
     }
     peer.settle();
     let memory = keeper.memory();
     let mut daemon = keeper.daemon();
-    let attach = |id: &TerminalId| Request::Attach { id: *id, stream: Stream::Main, from: 1 };
+    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, stream: OutputStream::Main, from: 1 };
     daemon.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
     peer.settle();
     let grown = keeper.memory().saturating_sub(memory);

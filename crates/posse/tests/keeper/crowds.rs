@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Request, Stream};
+use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -18,7 +18,7 @@ fn two_hundred_terminals_come_and_go_and_leave_nothing() {
     // Each waits for a key, so that all are there at the same time.
     let script = |n: usize| format!("stty raw -echo; printf ready; head -c 1 >/dev/null; seq 1 1000; exit {}", n % 200);
     for (n, id) in ids.iter().enumerate() {
-        daemon.send(&Request::Spawn { id: *id, program: keeper.shell(*id, &script(n)) });
+        daemon.send(&KeeperRequest::Spawn { id: *id, program: keeper.shell(*id, &script(n)) });
         daemon.attach(*id, 0);
     }
     for id in &ids {
@@ -62,7 +62,7 @@ fn a_whisper_is_heard_among_floods() {
         typist.input(parrot, 1, turn, format!("<{turn}>").as_bytes());
         // The daemon is busy with the floods meanwhile, and every one of them gets its turn.
         for _ in 0..200 {
-            if let Event::Output { id, bytes, .. } = daemon.next() {
+            if let KeeperEvent::Output { id, bytes, .. } = daemon.next() {
                 *passed.entry(id).or_default() += bytes.len() as u64;
             }
         }
@@ -73,6 +73,6 @@ fn a_whisper_is_heard_among_floods() {
         assert!(daemon.heard(*id).main.windows(2).all(|pair| pair[0].0 + pair[0].1.len() as u64 == pair[1].0));
         assert_eq!(daemon.end(*id, 0), 0);
         // Nothing of a flood that was ended is left to wait for.
-        daemon.send(&Request::Acknowledge { id: *id, stream: Stream::Main, offset: u64::MAX });
+        daemon.send(&KeeperRequest::Acknowledge { id: *id, stream: OutputStream::Main, offset: u64::MAX });
     }
 }

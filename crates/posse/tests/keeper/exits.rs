@@ -1,7 +1,7 @@
 //! How programs end, and how that is told.
 
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Request, Stream};
+use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id, until};
@@ -33,7 +33,7 @@ fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
     let id = new_id();
     peer.follow(id, keeper.shell(id, "seq 1 20000; echo that was it; exit 3"));
     assert_eq!(peer.until_exit(id), Exit::Code(3));
-    let end = peer.heard(id).end(Stream::Main);
+    let end = peer.heard(id).end(OutputStream::Main);
     assert!(peer.heard(id).text().ends_with("20000\r\nthat was it\r\n"));
     assert_eq!(peer.heard(id).exits, [(Exit::Code(3), end, 0)]);
     for from in [0, end] {
@@ -99,10 +99,10 @@ fn only_what_has_ended_can_be_forgotten() {
     let id = new_id();
     let pid = peer.follow(id, keeper.shell(id, "echo here; exec sleep 1000"));
     peer.until_printed(id, "here");
-    peer.send(&Request::Forget { id });
+    peer.send(&KeeperRequest::Forget { id });
     let problem = peer.wait("an answer", |event| match event {
-        Event::Problem { message } => Some(String::from_utf8_lossy(message).into_owned()),
-        Event::Forgotten { .. } => panic!("it forgot a running program"),
+        KeeperEvent::Problem { message } => Some(String::from_utf8_lossy(message).into_owned()),
+        KeeperEvent::Forgotten { .. } => panic!("it forgot a running program"),
         _ => None,
     });
     assert!(problem.contains("still running"), "{problem}");
@@ -112,8 +112,8 @@ fn only_what_has_ended_can_be_forgotten() {
     assert_eq!(peer.until_exit(id), Exit::Signal(9));
     peer.forget(id);
     assert_eq!(peer.list(), []);
-    peer.send(&Request::Attach { id, stream: Stream::Main, from: 0 });
-    assert!(matches!(peer.next(), Event::Problem { .. }), "nobody knows it any more");
+    peer.send(&KeeperRequest::Attach { id, stream: OutputStream::Main, from: 0 });
+    assert!(matches!(peer.next(), KeeperEvent::Problem { .. }), "nobody knows it any more");
     // Its id may be used again, and nothing of the old one shows.
     peer.follow(id, keeper.shell(id, "echo new"));
     peer.until_exit(id);
@@ -129,11 +129,11 @@ fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
     let script = "sleep 1000 & trap 'wait $!; echo hung up; exit 8' HUP; echo ready; wait";
     peer.follow(id, keeper.shell(id, script));
     peer.until_printed(id, "ready");
-    peer.send(&Request::HangUp { id });
+    peer.send(&KeeperRequest::HangUp { id });
     assert_eq!(peer.until_exit(id), Exit::Code(8));
     assert!(peer.heard(id).text().ends_with("hung up\r\n"), "{}", peer.heard(id).text());
-    peer.send(&Request::HangUp { id });
-    peer.send(&Request::HangUp { id: new_id() });
+    peer.send(&KeeperRequest::HangUp { id });
+    peer.send(&KeeperRequest::HangUp { id: new_id() });
     peer.settle();
 }
 
@@ -144,7 +144,7 @@ fn a_stopped_program_can_be_hung_up() {
     let id = new_id();
     let pid = peer.spawn(id, keeper.shell(id, "kill -STOP $$; echo never"));
     until("it has stopped", || crate::keeper::Stat::of(pid).is_some_and(|stat| stat.state == 'T'));
-    peer.send(&Request::HangUp { id });
+    peer.send(&KeeperRequest::HangUp { id });
     assert_eq!(peer.until_exit(id), Exit::Signal(1));
 }
 

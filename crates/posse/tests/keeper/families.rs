@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Request};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id, until};
@@ -124,12 +124,12 @@ fn asked_twice_the_shorter_grace_holds_and_everyone_is_told() {
     let id = new_id();
     patient.follow(id, keeper.shell(id, "trap '' TERM HUP; echo ready; while :; do sleep 1000; done"));
     patient.until_printed(id, "ready");
-    patient.send(&Request::End { id, grace_ms: 3_600_000 });
+    patient.send(&KeeperRequest::End { id, grace_ms: 3_600_000 });
     patient.settle();
     assert_eq!(hasty.end(id, 0), 0);
-    patient.send(&Request::End { id, grace_ms: 3_600_000 });
+    patient.send(&KeeperRequest::End { id, grace_ms: 3_600_000 });
     let left = patient.wait("the end", |event| match event {
-        Event::Ended { id: of, left } if *of == id => Some(*left),
+        KeeperEvent::Ended { id: of, left } if *of == id => Some(*left),
         _ => None,
     });
     assert_eq!(left, 0);
@@ -234,8 +234,8 @@ fn a_program_without_its_first_thread_is_ended() {
                    ctypes.CDLL(None).pthread_exit(None)";
     let (id, _) = start_family(&keeper, &mut peer, &format!("exec python3 -c \"{program}\""), 0, 0);
     assert_eq!(peer.end(id, 200), 0);
-    peer.send(&Request::Forget { id });
+    peer.send(&KeeperRequest::Forget { id });
     peer.wait("it to be forgotten", |event| {
-        matches!(event, Event::Forgotten { id: gone } if *gone == id).then_some(())
+        matches!(event, KeeperEvent::Forgotten { id: gone } if *gone == id).then_some(())
     });
 }

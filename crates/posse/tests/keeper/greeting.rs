@@ -2,7 +2,7 @@
 
 use posse_core::ids::WriterId;
 use posse_core::screen::Size;
-use posse_term::wire::{self, Event, MAX_FRAME, Request, Stream};
+use posse_term::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::Peer;
@@ -11,9 +11,9 @@ use crate::peer::Peer;
 fn both_sides_say_which_version_they_speak() {
     let keeper = Keeper::start();
     let mut peer = keeper.stranger();
-    peer.send(&Request::Hello { version: wire::VERSION, daemon: false });
+    peer.send(&KeeperRequest::Hello { version: wire::VERSION, daemon: false });
     let build = posse_server::VERSION.as_bytes().to_vec();
-    assert_eq!(peer.next(), Event::Hello { version: wire::VERSION, pid: keeper.pid(), build });
+    assert_eq!(peer.next(), KeeperEvent::Hello { version: wire::VERSION, pid: keeper.pid(), build });
     assert_eq!(peer.list(), []);
 }
 
@@ -22,9 +22,9 @@ fn one_that_speaks_another_version_is_told_ours_and_cut_off() {
     let keeper = Keeper::start();
     for version in [0, wire::VERSION + 1, u16::MAX] {
         let mut peer = keeper.stranger();
-        peer.send_all(&[Request::Hello { version, daemon: true }, Request::List]);
+        peer.send_all(&[KeeperRequest::Hello { version, daemon: true }, KeeperRequest::List]);
         let words = peer.last_words();
-        assert!(matches!(words[..], [Event::Hello { version: wire::VERSION, .. }]), "{words:?}");
+        assert!(matches!(words[..], [KeeperEvent::Hello { version: wire::VERSION, .. }]), "{words:?}");
     }
     // None of them was taken for a daemon: nobody misses them.
     let mut peer = keeper.peer();
@@ -36,7 +36,9 @@ fn one_that_speaks_another_version_is_told_ours_and_cut_off() {
 fn one_that_asks_before_it_greets_is_cut_off() {
     let keeper = Keeper::start();
     let id = new_id();
-    for request in [Request::List, Request::Rest, Request::Spawn { id, program: keeper.shell(id, "exit") }] {
+    for request in
+        [KeeperRequest::List, KeeperRequest::Rest, KeeperRequest::Spawn { id, program: keeper.shell(id, "exit") }]
+    {
         let mut peer = keeper.stranger();
         peer.send(&request);
         assert_eq!(peer.last_words(), [], "{request:?}");
@@ -68,13 +70,13 @@ impl Dice {
 fn honest_frames(peer_number: usize) -> Vec<u8> {
     let id = new_id();
     let requests = [
-        Request::List,
-        Request::Attach { id, stream: Stream::Main, from: 7 },
-        Request::Acknowledge { id, stream: Stream::Error, offset: u64::MAX },
-        Request::Input { id, writer: WriterId(3), sequence: 9, bytes: b"hello".to_vec() },
-        Request::Resize { id, size: Size::clamped(10, 20) },
-        Request::Checkpoint { id, offset: 1, blob: vec![0; 300] },
-        Request::Hello { version: wire::VERSION, daemon: false },
+        KeeperRequest::List,
+        KeeperRequest::Attach { id, stream: OutputStream::Main, from: 7 },
+        KeeperRequest::Acknowledge { id, stream: OutputStream::Error, offset: u64::MAX },
+        KeeperRequest::Input { id, writer: WriterId(3), sequence: 9, bytes: b"hello".to_vec() },
+        KeeperRequest::Resize { id, size: Size::clamped(10, 20) },
+        KeeperRequest::Checkpoint { id, offset: 1, blob: vec![0; 300] },
+        KeeperRequest::Hello { version: wire::VERSION, daemon: false },
     ];
     let mut frames = Vec::new();
     for turn in 0..requests.len() {
@@ -143,7 +145,7 @@ fn half_a_frame_and_silence_costs_the_others_nothing() {
     witness.until_printed(id, "ready");
 
     let mut frame = Vec::new();
-    wire::encode(&Request::Checkpoint { id, offset: 5, blob: vec![b'x'; 100_000] }, &mut frame);
+    wire::encode(&KeeperRequest::Checkpoint { id, offset: 5, blob: vec![b'x'; 100_000] }, &mut frame);
     let (begun, rest) = frame.split_at(60_000);
     let mut silent: Vec<Peer> = (0..50).map(|_| keeper.peer()).collect();
     for peer in &mut silent {

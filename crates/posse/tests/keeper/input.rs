@@ -3,7 +3,7 @@
 use std::fs;
 
 use posse_core::status::Exit;
-use posse_term::wire::{Event, InputRefusal, MAX_INPUT, Request};
+use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_INPUT};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -64,7 +64,7 @@ fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
         peer.input(stuck, 1, sequence, &piece);
     }
     let refused = peer.wait("a refusal", |event| match event {
-        Event::InputRefused { sequence, why, .. } => Some((*sequence, *why)),
+        KeeperEvent::InputRefused { sequence, why, .. } => Some((*sequence, *why)),
         _ => None,
     });
     assert_eq!(refused.1, InputRefusal::Full);
@@ -75,7 +75,7 @@ fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
     other.until_printed(parrot, "not held up");
 
     // What was refused left no trace: the number may be used again. What waits is refused when nobody will read it.
-    peer.send(&Request::End { id: stuck, grace_ms: 0 });
+    peer.send(&KeeperRequest::End { id: stuck, grace_ms: 0 });
     assert_eq!(peer.receipt(stuck, 1, refused.0 - 1), Err(InputRefusal::NotReading));
 }
 
@@ -95,16 +95,16 @@ fn receipts_for_a_program_that_does_not_read_are_limited_too() {
     }
     let (mut full, mut ended, mut first) = (0, 0, 0);
     peer.wait("the last answer", |event| {
-        full += usize::from(matches!(event, Event::InputRefused { why: InputRefusal::Full, .. }));
-        matches!(event, Event::InputRefused { sequence, .. } if *sequence == last).then_some(())
+        full += usize::from(matches!(event, KeeperEvent::InputRefused { why: InputRefusal::Full, .. }));
+        matches!(event, KeeperEvent::InputRefused { sequence, .. } if *sequence == last).then_some(())
     });
-    peer.send(&Request::End { id, grace_ms: 0 });
+    peer.send(&KeeperRequest::End { id, grace_ms: 0 });
     peer.wait("the end", |event| {
-        if let Event::InputRefused { sequence, why: InputRefusal::NotReading, .. } = event {
+        if let KeeperEvent::InputRefused { sequence, why: InputRefusal::NotReading, .. } = event {
             ended += 1;
             first += usize::from(*sequence == 1);
         }
-        matches!(event, Event::Exited { .. }).then_some(())
+        matches!(event, KeeperEvent::Exited { .. }).then_some(())
     });
     assert_eq!(full + ended, last as usize, "each was answered once");
     assert!(full > 5000, "{ended} were waiting");
@@ -141,7 +141,7 @@ fn a_long_text_flows_through_a_program_that_answers_to_all_of_it() {
     daemon.input(id, 1, 1, &text);
     daemon.input(id, 1, 2, b"<end>");
     assert_eq!(daemon.receipt(id, 1, 2), Ok(()));
-    while daemon.heard(id).end(posse_term::wire::Stream::Main) < 5 + 900_000 + 5 {
+    while daemon.heard(id).end(posse_term::wire::OutputStream::Main) < 5 + 900_000 + 5 {
         daemon.next();
     }
     assert!(daemon.heard(id).text().into_bytes() == [b"ready", &text[..], b"<end>"].concat());

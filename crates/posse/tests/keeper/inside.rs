@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use posse_core::ids::{TerminalId, WriterId};
-use posse_term::wire::{Event, Request};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::Peer;
@@ -21,12 +21,12 @@ fn attacker() {
     let victim: TerminalId = victim.parse().unwrap();
     let other = b"/bin/false".to_vec();
     let attempts = [
-        ("pose", Request::Hello { version: posse_term::wire::VERSION, daemon: true }),
-        ("type", Request::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() }),
-        ("hang", Request::HangUp { id: victim }),
-        ("end", Request::End { id: victim, grace_ms: 0 }),
-        ("daemon", Request::StartDaemon { executable: other }),
-        ("rest", Request::Rest),
+        ("pose", KeeperRequest::Hello { version: posse_term::wire::VERSION, daemon: true }),
+        ("type", KeeperRequest::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() }),
+        ("hang", KeeperRequest::HangUp { id: victim }),
+        ("end", KeeperRequest::End { id: victim, grace_ms: 0 }),
+        ("daemon", KeeperRequest::StartDaemon { executable: other }),
+        ("rest", KeeperRequest::Rest),
     ];
     for (name, attempt) in attempts {
         let mut peer = Peer::connect(&socket).unwrap();
@@ -35,15 +35,15 @@ fn attacker() {
         }
         peer.send(&attempt);
         let answer = match peer.next() {
-            Event::Problem { .. } | Event::DaemonFailed { .. } => "refused",
+            KeeperEvent::Problem { .. } | KeeperEvent::DaemonFailed { .. } => "refused",
             _ => "served",
         };
         println!("attempt {name} {answer}");
     }
     let mut peer = Peer::connect(&socket).unwrap();
     peer.greet(false);
-    peer.send(&Request::List);
-    println!("attempt list {}", if matches!(peer.next(), Event::Listed { .. }) { "served" } else { "refused" });
+    peer.send(&KeeperRequest::List);
+    println!("attempt list {}", if matches!(peer.next(), KeeperEvent::Listed { .. }) { "served" } else { "refused" });
     println!("attempts over");
 }
 
@@ -87,6 +87,6 @@ fn a_process_outside_may_type() {
     let mut peer = keeper.peer();
     let victim = new_id();
     peer.follow(victim, keeper.shell(victim, "cat"));
-    peer.send(&Request::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() });
+    peer.send(&KeeperRequest::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() });
     peer.until_printed(victim, "typed");
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_term::wire::{self, Event, Program, Request, Wiring};
+use posse_term::wire::{self, KeeperEvent, KeeperRequest, ProgramSpec, Wiring};
 use posse_testkit::{TestEnv, process};
 
 use crate::peer::{Closed, PATIENCE, Peer};
@@ -87,9 +87,9 @@ impl Keeper {
     // ---- programs ----
 
     /// A program in a terminal, with nothing in its environment but what it takes to run and to be found.
-    pub(crate) fn program<S: AsRef<str>>(&self, id: TerminalId, arguments: &[S]) -> Program {
+    pub(crate) fn program<S: AsRef<str>>(&self, id: TerminalId, arguments: &[S]) -> ProgramSpec {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
-        Program {
+        ProgramSpec {
             arguments: arguments.iter().map(|argument| argument.as_ref().as_bytes().to_vec()).collect(),
             environment: vec![
                 pair("PATH", &std::env::var("PATH").unwrap_or_default()),
@@ -103,16 +103,16 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn shell(&self, id: TerminalId, script: &str) -> Program {
+    pub(crate) fn shell(&self, id: TerminalId, script: &str) -> ProgramSpec {
         self.program(id, &["sh", "-c", script])
     }
 
-    pub(crate) fn shell_on_pipes(&self, id: TerminalId, script: &str) -> Program {
-        Program { wiring: Wiring::Pipes, ..self.shell(id, script) }
+    pub(crate) fn shell_on_pipes(&self, id: TerminalId, script: &str) -> ProgramSpec {
+        ProgramSpec { wiring: Wiring::Pipes, ..self.shell(id, script) }
     }
 
     /// Something that types back what is typed, byte by byte, and says `ready` first.
-    pub(crate) fn parrot(&self, id: TerminalId) -> Program {
+    pub(crate) fn parrot(&self, id: TerminalId) -> ProgramSpec {
         self.shell(id, "stty raw -echo; printf ready; exec cat")
     }
 
@@ -170,22 +170,22 @@ impl Keeper {
     fn close(&self) -> Result<(), Closed> {
         let deadline = Instant::now() + PATIENCE;
         let mut peer = Peer::connect(&self.socket()).map_err(|_| Closed)?;
-        let hello = Request::Hello { version: wire::VERSION, daemon: false };
-        peer.send_all(&[hello, Request::List]);
+        let hello = KeeperRequest::Hello { version: wire::VERSION, daemon: false };
+        peer.send_all(&[hello, KeeperRequest::List]);
         let mut next = || peer.next_until(deadline)?.ok_or(Closed);
         let mut left: Vec<TerminalId> = loop {
-            if let Event::Listed { summaries } = next()? {
+            if let KeeperEvent::Listed { summaries } = next()? {
                 break summaries.iter().map(|summary| summary.id).collect();
             }
         };
-        peer.send_all(&left.iter().map(|id| Request::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
+        peer.send_all(&left.iter().map(|id| KeeperRequest::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
         while !left.is_empty() {
-            if let Event::Ended { id, .. } = peer.next_until(deadline)?.ok_or(Closed)? {
+            if let KeeperEvent::Ended { id, .. } = peer.next_until(deadline)?.ok_or(Closed)? {
                 left.retain(|one| *one != id);
-                peer.send(&Request::Forget { id });
+                peer.send(&KeeperRequest::Forget { id });
             }
         }
-        peer.send(&Request::Rest);
+        peer.send(&KeeperRequest::Rest);
         if process::ends(self.pid()) { Ok(()) } else { Err(Closed) }
     }
 }

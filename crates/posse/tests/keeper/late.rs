@@ -1,7 +1,7 @@
 //! Requests that are too old: whoever sent them has given up on them.
 
 use posse_term::clock::monotonic_ns;
-use posse_term::wire::{Event, LATE_AFTER, NEVER_LATE, Request};
+use posse_term::wire::{KeeperEvent, KeeperRequest, LATE_AFTER, NEVER_LATE};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::Peer;
@@ -12,10 +12,10 @@ fn too_old() -> u64 {
 }
 
 /// Sends a request with this time, and says whether the keeper found it too old.
-fn is_late(peer: &mut Peer, token: u64, sent: u64, request: Request) -> bool {
-    peer.send_all(&[Request::Stamp { token, sent }, request]);
+fn is_late(peer: &mut Peer, token: u64, sent: u64, request: KeeperRequest) -> bool {
+    peer.send_all(&[KeeperRequest::Stamp { token, sent }, request]);
     peer.wait("the keeper takes it", |event| match event {
-        Event::Taken { token: taken, late } if *taken == token => Some(*late),
+        KeeperEvent::Taken { token: taken, late } if *taken == token => Some(*late),
         _ => None,
     })
 }
@@ -27,16 +27,16 @@ fn a_request_that_is_too_old_is_not_carried_out() {
     let (running, late) = (new_id(), new_id());
     peer.follow(running, keeper.parrot(running));
     peer.until_printed(running, "ready");
-    let input = |sequence, bytes: &[u8]| Request::Input {
+    let input = |sequence, bytes: &[u8]| KeeperRequest::Input {
         id: running,
         writer: posse_core::ids::WriterId(7),
         sequence,
         bytes: bytes.to_vec(),
     };
-    assert!(is_late(&mut peer, 1, too_old(), Request::Spawn { id: late, program: keeper.parrot(late) }));
+    assert!(is_late(&mut peer, 1, too_old(), KeeperRequest::Spawn { id: late, program: keeper.parrot(late) }));
     assert!(is_late(&mut peer, 2, too_old(), input(1, b"late ")));
-    assert!(is_late(&mut peer, 3, too_old(), Request::HangUp { id: running }));
-    assert!(is_late(&mut peer, 4, too_old(), Request::End { id: running, grace_ms: 0 }));
+    assert!(is_late(&mut peer, 3, too_old(), KeeperRequest::HangUp { id: running }));
+    assert!(is_late(&mut peer, 4, too_old(), KeeperRequest::End { id: running, grace_ms: 0 }));
     let held: Vec<_> = peer.list().into_iter().map(|summary| (summary.id, summary.exit)).collect();
     assert_eq!(held, [(running, None)], "nothing was started, nothing was ended");
     // The number of an input that was refused is free, and in time everything is carried out.
@@ -44,7 +44,7 @@ fn a_request_that_is_too_old_is_not_carried_out() {
     assert_eq!(peer.until_printed(running, "in time"), "readyin time");
     assert!(!is_late(&mut peer, 6, NEVER_LATE, input(2, b", always")));
     assert_eq!(peer.until_printed(running, "always"), "readyin time, always");
-    assert!(!is_late(&mut peer, 7, monotonic_ns(), Request::End { id: running, grace_ms: 0 }));
+    assert!(!is_late(&mut peer, 7, monotonic_ns(), KeeperRequest::End { id: running, grace_ms: 0 }));
 }
 
 #[test]
@@ -56,20 +56,20 @@ fn the_end_of_a_line_is_not_typed_without_its_beginning() {
     peer.until_printed(id, "ready");
     let typed = |sequence, text: &str| {
         let writer = posse_core::ids::WriterId(7);
-        Request::Input { id, writer, sequence, bytes: text.as_bytes().to_vec() }
+        KeeperRequest::Input { id, writer, sequence, bytes: text.as_bytes().to_vec() }
     };
     // Typed while the keeper was stopped: the first key is too old, the second one is not.
     let (first, second) = (too_old(), monotonic_ns());
     peer.send_all(&[
-        Request::Stamp { token: 1, sent: first },
+        KeeperRequest::Stamp { token: 1, sent: first },
         typed(1, "rm -r ./build"),
-        Request::Stamp { token: 2, sent: second },
+        KeeperRequest::Stamp { token: 2, sent: second },
         typed(2, "/../src"),
     ]);
     let mut taken = Vec::new();
     while taken.len() < 2 {
         taken.extend(match peer.next() {
-            Event::Taken { token, late } => Some((token, late)),
+            KeeperEvent::Taken { token, late } => Some((token, late)),
             _ => None,
         });
     }

@@ -2,7 +2,7 @@
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Program, Request, SpawnRefusal, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, SpawnRefusal, Wiring};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id};
@@ -13,11 +13,13 @@ fn fill(keeper: &Keeper, peer: &mut Peer, wiring: Wiring) -> (Vec<(TerminalId, u
     let mut started = Vec::new();
     loop {
         let id = new_id();
-        let program = Program { wiring, ..keeper.program(id, &["sleep", "1000"]) };
-        peer.send(&Request::Spawn { id, program });
+        let program = ProgramSpec { wiring, ..keeper.program(id, &["sleep", "1000"]) };
+        peer.send(&KeeperRequest::Spawn { id, program });
         let answer = peer.wait("an answer", |event| match event {
-            Event::Spawned { pid, .. } => Some(Ok(*pid)),
-            Event::SpawnFailed { why, message, .. } => Some(Err((*why, String::from_utf8_lossy(message).into_owned()))),
+            KeeperEvent::Spawned { pid, .. } => Some(Ok(*pid)),
+            KeeperEvent::SpawnFailed { why, message, .. } => {
+                Some(Err((*why, String::from_utf8_lossy(message).into_owned())))
+            }
             _ => None,
         });
         match answer {
@@ -42,7 +44,7 @@ fn when_descriptors_run_out_terminals_can_still_be_watched_and_ended() {
         // Someone who comes now to see to it is let in.
         let mut other = keeper.peer();
         assert_eq!(other.list().len(), started.len());
-        other.send_all(&started.iter().map(|(id, _)| Request::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
+        other.send_all(&started.iter().map(|(id, _)| KeeperRequest::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
         for (id, pid) in &started {
             assert_eq!(other.until_exit(*id), Exit::Signal(9));
             assert!(!process::exists(*pid));

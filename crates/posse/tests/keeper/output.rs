@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use posse_core::status::Exit;
-use posse_term::wire::{self, Event, Program, Request, Stream, WINDOW};
+use posse_term::wire::{self, KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, WINDOW};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::{Acknowledging, PATIENCE};
@@ -13,8 +13,8 @@ fn numbers(last: u32) -> Vec<u8> {
     (1..=last).flat_map(|number| format!("{number}\r\n").into_bytes()).collect()
 }
 
-fn seq(keeper: &Keeper, id: posse_core::ids::TerminalId, last: u32, ring: u32) -> Program {
-    Program { ring, ..keeper.program(id, &["seq", "1", &last.to_string()]) }
+fn seq(keeper: &Keeper, id: posse_core::ids::TerminalId, last: u32, ring: u32) -> ProgramSpec {
+    ProgramSpec { ring, ..keeper.program(id, &["seq", "1", &last.to_string()]) }
 }
 
 #[test]
@@ -26,13 +26,13 @@ fn output_is_given_from_wherever_it_is_asked_for() {
     let end = all.len() as u64;
     peer.follow(id, seq(&keeper, id, 2000, 1 << 20));
     peer.until_exit(id);
-    assert_eq!(peer.heard(id).bytes(Stream::Main), all);
+    assert_eq!(peer.heard(id).bytes(OutputStream::Main), all);
     for from in [0, 1, end / 2, end - 1, end] {
         let mut other = keeper.peer();
         other.attach(id, from);
         other.until_exit(id);
         let heard = other.heard(id);
-        assert_eq!(heard.bytes(Stream::Main), all[from as usize..], "from {from}");
+        assert_eq!(heard.bytes(OutputStream::Main), all[from as usize..], "from {from}");
         assert!(heard.main.first().is_none_or(|(offset, _)| *offset == from));
     }
     let mut other = keeper.peer();
@@ -49,12 +49,12 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     let id = new_id();
     let last = 60_000;
     let script = format!("while [ ! -e go ]; do sleep 0.01; done; exec seq 1 {last}");
-    steady.follow(id, Program { ring: 8 << 20, ..keeper.shell(id, &script) });
+    steady.follow(id, ProgramSpec { ring: 8 << 20, ..keeper.shell(id, &script) });
     // Greets and asks in one breath, so as not to hear of the end before the output.
     let come_back = |from| {
         let mut peer = keeper.stranger();
-        let hello = Request::Hello { version: wire::VERSION, daemon: false };
-        peer.send_all(&[hello, Request::Attach { id, stream: Stream::Main, from }]);
+        let hello = KeeperRequest::Hello { version: wire::VERSION, daemon: false };
+        peer.send_all(&[hello, KeeperRequest::Attach { id, stream: OutputStream::Main, from }]);
         peer
     };
     let mut fickle = come_back(0);
@@ -66,12 +66,12 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
         let (mut frames, mut over) = (0, false);
         while frames < 3 && !over {
             let event = fickle.next();
-            frames += usize::from(matches!(event, Event::Output { .. }));
-            over = matches!(event, Event::Exited { .. });
+            frames += usize::from(matches!(event, KeeperEvent::Output { .. }));
+            over = matches!(event, KeeperEvent::Exited { .. });
         }
         let heard = fickle.heard(id);
         assert!(heard.main.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
-        whole.extend(heard.bytes(Stream::Main));
+        whole.extend(heard.bytes(OutputStream::Main));
         if over {
             break;
         }
@@ -80,7 +80,7 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     steady.until_exit(id);
     assert!(connections > 2, "it never had to come back");
     assert!(whole == numbers(last), "what it put together is not what was printed");
-    assert!(steady.heard(id).bytes(Stream::Main) == whole, "the other one heard something else");
+    assert!(steady.heard(id).bytes(OutputStream::Main) == whole, "the other one heard something else");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn what_nobody_came_for_is_overwritten_and_the_offsets_show_it() {
     peer.settle();
     let heard = peer.heard(id);
     assert_eq!(heard.main[0].0, end - ring);
-    assert_eq!(heard.bytes(Stream::Main), all[(end - ring) as usize..]);
+    assert_eq!(heard.bytes(OutputStream::Main), all[(end - ring) as usize..]);
 }
 
 #[test]
@@ -133,17 +133,17 @@ fn no_more_is_sent_than_fits_the_window_of_what_was_acknowledged() {
     peer.follow(id, seq(&keeper, id, 100_000, 2 << 20));
     witness.until_exit(id);
     peer.settle();
-    assert_eq!(peer.heard(id).end(Stream::Main), WINDOW);
-    peer.send(&Request::Acknowledge { id, stream: Stream::Main, offset: 1000 });
+    assert_eq!(peer.heard(id).end(OutputStream::Main), WINDOW);
+    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Main, offset: 1000 });
     peer.settle();
     peer.settle();
-    assert_eq!(peer.heard(id).end(Stream::Main), WINDOW + 1000);
+    assert_eq!(peer.heard(id).end(OutputStream::Main), WINDOW + 1000);
     assert_eq!(peer.heard(id).exits, [], "the end comes after all output, and not before it");
     // Nonsense from beyond the end is no reason to fall over.
-    peer.send(&Request::Acknowledge { id, stream: Stream::Main, offset: u64::MAX });
-    peer.send(&Request::Acknowledge { id, stream: Stream::Error, offset: 1 });
+    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Main, offset: u64::MAX });
+    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Error, offset: 1 });
     peer.until_exit(id);
-    assert_eq!(peer.heard(id).bytes(Stream::Main), numbers(100_000));
+    assert_eq!(peer.heard(id).bytes(OutputStream::Main), numbers(100_000));
 }
 
 /// 26 MB through a ring of 64 KiB, to a daemon that is a whole ring behind all the time.
@@ -155,7 +155,7 @@ fn a_flood_reaches_a_slow_but_steady_daemon_whole() {
     daemon.acknowledging = Acknowledging::Every(64 << 10);
     daemon.follow(id, seq(&keeper, id, 3_000_000, 64 << 10));
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
-    assert!(daemon.heard(id).bytes(Stream::Main) == numbers(3_000_000), "what came is not what was printed");
+    assert!(daemon.heard(id).bytes(OutputStream::Main) == numbers(3_000_000), "what came is not what was printed");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_daemon_that_attaches_late_has_missed_nothing() {
     witness.until_listed("a full ring", id, |summary| summary.main.1 >= u64::from(ring));
     daemon.attach(id, 0);
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
-    assert!(daemon.heard(id).bytes(Stream::Main) == numbers(100_000), "the beginning was overwritten");
+    assert!(daemon.heard(id).bytes(OutputStream::Main) == numbers(100_000), "the beginning was overwritten");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn waiting_for_a_stuck_daemon_costs_no_time() {
     let began = keeper.ticks();
     // A full ring, and a little more in the terminal.
     stuck.acknowledging = Acknowledging::Nothing;
-    stuck.follow(id, Program { ring: 32 << 10, ..keeper.shell(id, "stty raw; head -c 36000 /dev/zero") });
+    stuck.follow(id, ProgramSpec { ring: 32 << 10, ..keeper.shell(id, "stty raw; head -c 36000 /dev/zero") });
     assert_eq!(witness.until_exit(id), Exit::Code(0));
     let ticks = keeper.ticks() - began;
     assert!(ticks < 60, "it used {ticks} hundredths of a second in the two seconds it had to wait");
@@ -223,13 +223,16 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
         let mut daemon = keeper.daemon();
         // So much of another terminal that nothing else fits into what is on its way to the daemon.
         let noise = new_id();
-        witness.spawn(noise, Program { ring: 4 << 20, ..keeper.shell(noise, "head -c 3000000 /dev/zero; sleep 1000") });
+        witness.spawn(
+            noise,
+            ProgramSpec { ring: 4 << 20, ..keeper.shell(noise, "head -c 3000000 /dev/zero; sleep 1000") },
+        );
         daemon.acknowledging = Acknowledging::Nothing;
         daemon.attach(noise, 0);
-        daemon.send(&Request::Acknowledge { id: noise, stream: Stream::Main, offset: 0 });
+        daemon.send(&KeeperRequest::Acknowledge { id: noise, stream: OutputStream::Main, offset: 0 });
         witness.until_listed("there is enough noise", noise, |summary| summary.main.1 >= 3_000_000);
         for offset in [1_000_000, 2_000_000, 3_000_000] {
-            daemon.send(&Request::Acknowledge { id: noise, stream: Stream::Main, offset });
+            daemon.send(&KeeperRequest::Acknowledge { id: noise, stream: OutputStream::Main, offset });
         }
 
         let id = new_id();
@@ -238,14 +241,14 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
         let program = if on_pipes { keeper.shell_on_pipes(id, script) } else { keeper.shell(id, script) };
         // 8893 bytes in all.
         daemon.send_all(&[
-            Request::Spawn { id, program: Program { ring: 6000, ..program } },
-            Request::Attach { id, stream: Stream::Main, from: 0 },
+            KeeperRequest::Spawn { id, program: ProgramSpec { ring: 6000, ..program } },
+            KeeperRequest::Attach { id, stream: OutputStream::Main, from: 0 },
         ]);
         witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
         daemon.acknowledging = Acknowledging::Everything;
         let first = loop {
             match daemon.next() {
-                Event::Output { id: of, .. } if of == id => break began.elapsed(),
+                KeeperEvent::Output { id: of, .. } if of == id => break began.elapsed(),
                 _ => {}
             }
         };
@@ -277,7 +280,7 @@ fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
         let began = Instant::now();
         // `sleep` holds the pipe open, so that no end of file says that there is nothing more.
         let script = "sleep 1000 & seq 1 2000; echo last words; exit 3";
-        daemon.follow(id, Program { ring: 4000, ..keeper.shell_on_pipes(id, script) });
+        daemon.follow(id, ProgramSpec { ring: 4000, ..keeper.shell_on_pipes(id, script) });
         // Longer than the end of a program waits for its output, shorter than it waits for a daemon.
         witness.follow(clock, keeper.program(clock, &["sleep", "0.6"]));
         witness.until_exit(clock);
@@ -304,6 +307,6 @@ fn a_daemon_that_rests_holds_no_program_back() {
     daemon.follow(id, seq(&keeper, id, 20_000, 4000));
     witness.until_listed("the ring is full", id, |summary| summary.main.1 >= 4000);
     // It stays connected, and takes nothing.
-    daemon.send(&Request::Rest);
+    daemon.send(&KeeperRequest::Rest);
     assert_eq!(witness.until_exit(id), Exit::Code(0));
 }

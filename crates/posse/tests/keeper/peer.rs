@@ -9,7 +9,9 @@ use std::time::Instant;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{self, Event, InputRefusal, Program, Request, Stream, Summary, Wiring};
+use posse_term::wire::{
+    self, InputRefusal, KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, TerminalSummary, Wiring,
+};
 pub(crate) use posse_testkit::PATIENCE;
 
 /// What this peer tells the keeper of the output it has dealt with.
@@ -34,16 +36,16 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    pub(crate) fn frames(&self, stream: Stream) -> &[(u64, Vec<u8>)] {
+    pub(crate) fn frames(&self, stream: OutputStream) -> &[(u64, Vec<u8>)] {
         match stream {
-            Stream::Main => &self.main,
-            Stream::Error => &self.error,
+            OutputStream::Main => &self.main,
+            OutputStream::Error => &self.error,
         }
     }
 
     /// Everything it printed as one piece, which it must be.
     #[track_caller]
-    pub(crate) fn bytes(&self, stream: Stream) -> Vec<u8> {
+    pub(crate) fn bytes(&self, stream: OutputStream) -> Vec<u8> {
         let mut all = Vec::new();
         let mut next = None;
         for (offset, bytes) in self.frames(stream) {
@@ -56,10 +58,10 @@ impl Heard {
 
     #[track_caller]
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes(Stream::Main)).into_owned()
+        String::from_utf8_lossy(&self.bytes(OutputStream::Main)).into_owned()
     }
 
-    pub(crate) fn end(&self, stream: Stream) -> u64 {
+    pub(crate) fn end(&self, stream: OutputStream) -> u64 {
         self.frames(stream).last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
     }
 }
@@ -92,19 +94,19 @@ impl Peer {
 
     #[track_caller]
     pub(crate) fn greet(&mut self, daemon: bool) {
-        self.send(&Request::Hello { version: wire::VERSION, daemon });
+        self.send(&KeeperRequest::Hello { version: wire::VERSION, daemon });
         let hello = self.next();
-        assert!(matches!(hello, Event::Hello { version: wire::VERSION, .. }), "{hello:?}");
+        assert!(matches!(hello, KeeperEvent::Hello { version: wire::VERSION, .. }), "{hello:?}");
     }
 
     #[track_caller]
-    pub(crate) fn send(&mut self, request: &Request) {
+    pub(crate) fn send(&mut self, request: &KeeperRequest) {
         self.send_all(std::slice::from_ref(request));
     }
 
     /// All of them in one piece, so that the keeper has them all before it answers one.
     #[track_caller]
-    pub(crate) fn send_all(&mut self, requests: &[Request]) {
+    pub(crate) fn send_all(&mut self, requests: &[KeeperRequest]) {
         let mut frames = Vec::new();
         for request in requests {
             wire::encode(request, &mut frames);
@@ -117,7 +119,7 @@ impl Peer {
     }
 
     /// The next thing the keeper says, `None` if it says nothing until then. Output is noted and acknowledged.
-    pub(crate) fn next_until(&mut self, deadline: Instant) -> Result<Option<Event>, Closed> {
+    pub(crate) fn next_until(&mut self, deadline: Instant) -> Result<Option<KeeperEvent>, Closed> {
         let event = loop {
             if let Some((event, length)) = wire::decode(&self.buffer[self.used..]).expect("nonsense from the keeper") {
                 self.used += length;
@@ -143,13 +145,13 @@ impl Peer {
         Ok(Some(event))
     }
 
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, event: &KeeperEvent) {
         match event {
-            Event::Output { id, stream, offset, bytes } => {
+            KeeperEvent::Output { id, stream, offset, bytes } => {
                 let heard = self.heard.entry(*id).or_default();
-                let frames = if *stream == Stream::Main { &mut heard.main } else { &mut heard.error };
+                let frames = if *stream == OutputStream::Main { &mut heard.main } else { &mut heard.error };
                 frames.push((*offset, bytes.clone()));
-                let acknowledged = &mut heard.acknowledged[usize::from(*stream == Stream::Error)];
+                let acknowledged = &mut heard.acknowledged[usize::from(*stream == OutputStream::Error)];
                 let end = offset + bytes.len() as u64;
                 let step = match self.acknowledging {
                     Acknowledging::Everything => 1,
@@ -159,18 +161,18 @@ impl Peer {
                 if end - *acknowledged >= step {
                     *acknowledged = end;
                     let mut frame = Vec::new();
-                    wire::encode(&Request::Acknowledge { id: *id, stream: *stream, offset: end }, &mut frame);
+                    wire::encode(&KeeperRequest::Acknowledge { id: *id, stream: *stream, offset: end }, &mut frame);
                     // If the keeper is gone the next read says so.
                     let _ = self.send_bytes(&frame);
                 }
             }
-            Event::Resized { id, offset, size } => {
+            KeeperEvent::Resized { id, offset, size } => {
                 self.heard.entry(*id).or_default().sizes.push((*offset, *size));
             }
-            Event::Checkpoint { id, offset, blob } => {
+            KeeperEvent::Checkpoint { id, offset, blob } => {
                 self.heard.entry(*id).or_default().checkpoints.push((*offset, blob.clone()));
             }
-            Event::Exited { id, exit, main, error } => {
+            KeeperEvent::Exited { id, exit, main, error } => {
                 self.heard.entry(*id).or_default().exits.push((*exit, *main, *error));
             }
             _ => {}
@@ -178,7 +180,7 @@ impl Peer {
     }
 
     #[track_caller]
-    pub(crate) fn next(&mut self) -> Event {
+    pub(crate) fn next(&mut self) -> KeeperEvent {
         match self.next_until(Instant::now() + PATIENCE) {
             Ok(Some(event)) => event,
             Ok(None) => panic!("the keeper says nothing"),
@@ -188,7 +190,7 @@ impl Peer {
 
     /// Reads until `pick` finds what it looks for; what comes before is noted and passed over.
     #[track_caller]
-    pub(crate) fn wait<T>(&mut self, what: &str, mut pick: impl FnMut(&Event) -> Option<T>) -> T {
+    pub(crate) fn wait<T>(&mut self, what: &str, mut pick: impl FnMut(&KeeperEvent) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.next_until(deadline) {
@@ -205,7 +207,7 @@ impl Peer {
 
     /// Reads what the keeper still has to say before it closes the connection, which it must.
     #[track_caller]
-    pub(crate) fn last_words(&mut self) -> Vec<Event> {
+    pub(crate) fn last_words(&mut self) -> Vec<KeeperEvent> {
         let deadline = Instant::now() + PATIENCE;
         let mut words = Vec::new();
         loop {
@@ -220,22 +222,22 @@ impl Peer {
     // ---- asking ----
 
     #[track_caller]
-    pub(crate) fn list(&mut self) -> Vec<Summary> {
-        self.send(&Request::List);
+    pub(crate) fn list(&mut self) -> Vec<TerminalSummary> {
+        self.send(&KeeperRequest::List);
         self.wait("the list", |event| match event {
-            Event::Listed { summaries } => Some(summaries.clone()),
+            KeeperEvent::Listed { summaries } => Some(summaries.clone()),
             _ => None,
         })
     }
 
     #[track_caller]
-    pub(crate) fn summary(&mut self, id: TerminalId) -> Summary {
+    pub(crate) fn summary(&mut self, id: TerminalId) -> TerminalSummary {
         self.list().into_iter().find(|summary| summary.id == id).expect("it is not in the list")
     }
 
     /// Asks until the answer is as it should be.
     #[track_caller]
-    pub(crate) fn until_listed(&mut self, what: &str, id: TerminalId, good: impl Fn(&Summary) -> bool) {
+    pub(crate) fn until_listed(&mut self, what: &str, id: TerminalId, good: impl Fn(&TerminalSummary) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let list = self.list();
@@ -248,16 +250,16 @@ impl Peer {
 
     /// Starts a program and gives its process id.
     #[track_caller]
-    pub(crate) fn spawn(&mut self, id: TerminalId, program: Program) -> u32 {
-        self.send(&Request::Spawn { id, program });
+    pub(crate) fn spawn(&mut self, id: TerminalId, program: ProgramSpec) -> u32 {
+        self.send(&KeeperRequest::Spawn { id, program });
         self.until_spawned(id)
     }
 
     #[track_caller]
     fn until_spawned(&mut self, id: TerminalId) -> u32 {
         self.wait("the program to start", |event| match event {
-            Event::Spawned { id: of, pid } if *of == id => Some(*pid),
-            Event::SpawnFailed { id: of, message, .. } if *of == id => {
+            KeeperEvent::Spawned { id: of, pid } if *of == id => Some(*pid),
+            KeeperEvent::SpawnFailed { id: of, message, .. } if *of == id => {
                 panic!("it could not be started: {}", String::from_utf8_lossy(message))
             }
             _ => None,
@@ -265,30 +267,30 @@ impl Peer {
     }
 
     pub(crate) fn attach(&mut self, id: TerminalId, from: u64) {
-        self.attach_to(id, Stream::Main, from);
+        self.attach_to(id, OutputStream::Main, from);
     }
 
     #[track_caller]
-    pub(crate) fn attach_to(&mut self, id: TerminalId, stream: Stream, from: u64) {
+    pub(crate) fn attach_to(&mut self, id: TerminalId, stream: OutputStream, from: u64) {
         let heard = self.heard.entry(id).or_default();
-        if stream == Stream::Main {
+        if stream == OutputStream::Main {
             *heard = Heard { error: std::mem::take(&mut heard.error), ..Heard::default() };
         } else {
             heard.error.clear();
         }
-        self.send(&Request::Attach { id, stream, from });
+        self.send(&KeeperRequest::Attach { id, stream, from });
     }
 
     /// Starts a program and listens to it from the beginning. Asked for in one piece: the end of a program is told to
     /// everyone, and one that ends at once could otherwise be heard to end before it is heard to speak.
     #[track_caller]
-    pub(crate) fn follow(&mut self, id: TerminalId, program: Program) -> u32 {
-        let attach = |stream| Request::Attach { id, stream, from: 0 };
-        let streams: &[Stream] = match program.wiring {
-            Wiring::Terminal(_) => &[Stream::Main],
-            Wiring::Pipes => &[Stream::Main, Stream::Error],
+    pub(crate) fn follow(&mut self, id: TerminalId, program: ProgramSpec) -> u32 {
+        let attach = |stream| KeeperRequest::Attach { id, stream, from: 0 };
+        let streams: &[OutputStream] = match program.wiring {
+            Wiring::Terminal(_) => &[OutputStream::Main],
+            Wiring::Pipes => &[OutputStream::Main, OutputStream::Error],
         };
-        let mut requests = vec![Request::Spawn { id, program }];
+        let mut requests = vec![KeeperRequest::Spawn { id, program }];
         requests.extend(streams.iter().map(|stream| attach(*stream)));
         self.heard.remove(&id);
         self.send_all(&requests);
@@ -326,14 +328,14 @@ impl Peer {
             return *exit;
         }
         self.wait("the end of the program", |event| match event {
-            Event::Exited { id: of, exit, .. } if *of == id => Some(*exit),
+            KeeperEvent::Exited { id: of, exit, .. } if *of == id => Some(*exit),
             _ => None,
         })
     }
 
     #[track_caller]
     pub(crate) fn input(&mut self, id: TerminalId, writer: u64, sequence: u64, bytes: &[u8]) {
-        self.send(&Request::Input { id, writer: WriterId(writer), sequence, bytes: bytes.to_vec() });
+        self.send(&KeeperRequest::Input { id, writer: WriterId(writer), sequence, bytes: bytes.to_vec() });
     }
 
     /// Waits to hear what became of an input.
@@ -341,10 +343,12 @@ impl Peer {
     pub(crate) fn receipt(&mut self, id: TerminalId, writer: u64, sequence: u64) -> Result<(), InputRefusal> {
         let (sought, number) = (WriterId(writer), sequence);
         self.wait("a receipt", |event| match event {
-            Event::InputDone { id: of, writer, sequence } if (*of, *writer, *sequence) == (id, sought, number) => {
+            KeeperEvent::InputDone { id: of, writer, sequence }
+                if (*of, *writer, *sequence) == (id, sought, number) =>
+            {
                 Some(Ok(()))
             }
-            Event::InputRefused { id: of, writer, sequence, why }
+            KeeperEvent::InputRefused { id: of, writer, sequence, why }
                 if (*of, *writer, *sequence) == (id, sought, number) =>
             {
                 Some(Err(*why))
@@ -356,19 +360,19 @@ impl Peer {
     /// Ends a family and gives the number of those who are left.
     #[track_caller]
     pub(crate) fn end(&mut self, id: TerminalId, grace_ms: u32) -> u32 {
-        self.send(&Request::End { id, grace_ms });
+        self.send(&KeeperRequest::End { id, grace_ms });
         self.wait("the family to end", |event| match event {
-            Event::Ended { id: of, left } if *of == id => Some(*left),
+            KeeperEvent::Ended { id: of, left } if *of == id => Some(*left),
             _ => None,
         })
     }
 
     #[track_caller]
     pub(crate) fn forget(&mut self, id: TerminalId) {
-        self.send(&Request::Forget { id });
+        self.send(&KeeperRequest::Forget { id });
         self.wait("it to be forgotten", |event| match event {
-            Event::Forgotten { id: of } if *of == id => Some(()),
-            Event::Problem { message } => panic!("{}", String::from_utf8_lossy(message)),
+            KeeperEvent::Forgotten { id: of } if *of == id => Some(()),
+            KeeperEvent::Problem { message } => panic!("{}", String::from_utf8_lossy(message)),
             _ => None,
         });
     }

@@ -1,7 +1,7 @@
 //! Programs without a terminal: two outputs and no input.
 
 use posse_core::status::Exit;
-use posse_term::wire::{InputRefusal, Request, Stream};
+use posse_term::wire::{InputRefusal, KeeperRequest, OutputStream};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -14,13 +14,13 @@ fn output_and_errors_are_two_streams_with_offsets_of_their_own() {
     peer.follow(id, keeper.shell_on_pipes(id, "echo one; echo two >&2; cat; echo three; echo four and >&2; exit 5"));
     assert_eq!(peer.until_exit(id), Exit::Code(5));
     let heard = peer.heard(id);
-    assert_eq!(heard.bytes(Stream::Main), b"one\nthree\n");
-    assert_eq!(heard.bytes(Stream::Error), b"two\nfour and\n");
+    assert_eq!(heard.bytes(OutputStream::Main), b"one\nthree\n");
+    assert_eq!(heard.bytes(OutputStream::Error), b"two\nfour and\n");
     assert_eq!(heard.exits, [(Exit::Code(5), 10, 13)]);
 
     let mut late = keeper.peer();
-    let attach = |stream, from| Request::Attach { id, stream, from };
-    late.send_all(&[attach(Stream::Main, 4), attach(Stream::Error, 9)]);
+    let attach = |stream, from| KeeperRequest::Attach { id, stream, from };
+    late.send_all(&[attach(OutputStream::Main, 4), attach(OutputStream::Error, 9)]);
     late.until_exit(id);
     assert_eq!(late.heard(id).main, [(4, b"three\n".to_vec())]);
     assert_eq!(late.heard(id).error, [(9, b"and\n".to_vec())]);
@@ -35,9 +35,9 @@ fn the_end_is_told_after_all_that_both_streams_carried() {
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
     let lines = |from: u32, to: u32| (from..=to).map(|n| format!("{n}\n")).collect::<String>().into_bytes();
     let heard = daemon.heard(id);
-    assert!(heard.bytes(Stream::Main) == lines(1, 300_000), "the output is not what was printed");
-    assert!(heard.bytes(Stream::Error) == lines(300_001, 600_000), "the errors are not what was printed");
-    assert_eq!(heard.exits, [(Exit::Code(0), heard.end(Stream::Main), heard.end(Stream::Error))]);
+    assert!(heard.bytes(OutputStream::Main) == lines(1, 300_000), "the output is not what was printed");
+    assert!(heard.bytes(OutputStream::Error) == lines(300_001, 600_000), "the errors are not what was printed");
+    assert_eq!(heard.exits, [(Exit::Code(0), heard.end(OutputStream::Main), heard.end(OutputStream::Error))]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Request, Stream, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream, Wiring};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -18,8 +18,8 @@ fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
     let mut expected = vec![(0, Size::clamped(24, 80))];
     for (rows, cols) in [(30, 100), (10, 20), (50, 132)] {
         let size = Size::clamped(rows, cols);
-        expected.push((peer.heard(id).end(Stream::Main), size));
-        peer.send(&Request::Resize { id, size });
+        expected.push((peer.heard(id).end(OutputStream::Main), size));
+        peer.send(&KeeperRequest::Resize { id, size });
         peer.until_printed(id, &format!("{rows} {cols}\r\n"));
     }
     assert_eq!(peer.heard(id).sizes, expected);
@@ -28,12 +28,12 @@ fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
     // Whoever comes later is told the same, in the same order.
     let mut late = keeper.peer();
     late.attach(id, 0);
-    let end = peer.heard(id).end(Stream::Main);
+    let end = peer.heard(id).end(OutputStream::Main);
     let mut order = Vec::new();
-    while late.heard(id).end(Stream::Main) < end {
+    while late.heard(id).end(OutputStream::Main) < end {
         match late.next() {
-            Event::Resized { offset, .. } => order.push((offset, "size")),
-            Event::Output { offset, .. } => order.push((offset, "output")),
+            KeeperEvent::Resized { offset, .. } => order.push((offset, "size")),
+            KeeperEvent::Output { offset, .. } => order.push((offset, "output")),
             _ => {}
         }
     }
@@ -55,7 +55,7 @@ fn of_several_sizes_without_output_between_them_the_last_one_counts() {
     let id = new_id();
     peer.spawn(id, keeper.shell(id, "while [ ! -e go ]; do sleep 0.01; done; stty size"));
     let sizes = (1..=200).map(|n| Size::clamped(n, 2 * n));
-    peer.send_all(&sizes.map(|size| Request::Resize { id, size }).collect::<Vec<_>>());
+    peer.send_all(&sizes.map(|size| KeeperRequest::Resize { id, size }).collect::<Vec<_>>());
     peer.attach(id, 0);
     // The keeper answers in order: it has taken all sizes when it has listed.
     peer.summary(id);
@@ -74,10 +74,10 @@ fn what_has_no_size_is_left_alone() {
     peer.follow(ended, keeper.shell(ended, "exit 0"));
     peer.until_exit(ended);
     for id in [piped, ended] {
-        peer.send(&Request::Resize { id, size: Size::clamped(9, 9) });
+        peer.send(&KeeperRequest::Resize { id, size: Size::clamped(9, 9) });
     }
     assert_eq!(peer.summary(piped).wiring, Wiring::Pipes);
     assert_eq!(peer.summary(ended).wiring, Wiring::Terminal(Size::clamped(24, 80)));
-    peer.send(&Request::Resize { id: new_id(), size: Size::clamped(9, 9) });
-    assert!(matches!(peer.next(), Event::Problem { .. }));
+    peer.send(&KeeperRequest::Resize { id: new_id(), size: Size::clamped(9, 9) });
+    assert!(matches!(peer.next(), KeeperEvent::Problem { .. }));
 }

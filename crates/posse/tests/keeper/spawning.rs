@@ -4,7 +4,7 @@ use std::fs;
 
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{Event, Program, Request, SpawnRefusal, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, SpawnRefusal, Wiring};
 
 use crate::keeper::{Keeper, Stat, new_id, until};
 
@@ -17,7 +17,7 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
     fs::write(keeper.work().join("plain.txt"), "echo no").unwrap();
 
     let sleep = |id| keeper.program(id, &["sleep", "1000"]);
-    let elsewhere = |id, directory: &str| Program { directory: directory.as_bytes().to_vec(), ..sleep(id) };
+    let elsewhere = |id, directory: &str| ProgramSpec { directory: directory.as_bytes().to_vec(), ..sleep(id) };
     let id = new_id();
     let work = keeper.work().display().to_string();
     let cases = [
@@ -32,11 +32,11 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
     ];
     for (id, program, expected, words) in cases {
         for wiring in [program.wiring, Wiring::Pipes] {
-            let program = Program { wiring, ..program.clone() };
+            let program = ProgramSpec { wiring, ..program.clone() };
             let shown = format!("{:?} in {:?}", program.arguments, program.directory);
-            peer.send(&Request::Spawn { id, program });
+            peer.send(&KeeperRequest::Spawn { id, program });
             match peer.next() {
-                Event::SpawnFailed { id: of, why, message } => {
+                KeeperEvent::SpawnFailed { id: of, why, message } => {
                     let message = String::from_utf8_lossy(&message);
                     assert_eq!((of, why), (id, expected), "{shown}: {message}");
                     assert!(message.contains(words), "{shown}: {message}");
@@ -54,7 +54,7 @@ fn the_environment_is_exactly_what_was_sent() {
     let mut peer = keeper.peer();
     for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
         let id = new_id();
-        let mut program = Program { wiring, ..keeper.program(id, &["env"]) };
+        let mut program = ProgramSpec { wiring, ..keeper.program(id, &["env"]) };
         program.environment.push((b"EMPTY".to_vec(), Vec::new()));
         program.environment.push((b"SPACED".to_vec(), b" a = b ".to_vec()));
         let mut sent: Vec<String> = (program.environment.iter())
@@ -114,7 +114,7 @@ fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
 
     let id = new_id();
     let size = Size::clamped(33, 101);
-    peer.follow(id, Program { wiring: Wiring::Terminal(size), ..keeper.program(id, &["stty", "size"]) });
+    peer.follow(id, ProgramSpec { wiring: Wiring::Terminal(size), ..keeper.program(id, &["stty", "size"]) });
     peer.until_exit(id);
     assert_eq!(peer.heard(id).text(), "33 101\r\n");
     assert_eq!(peer.heard(id).sizes, [(0, size)]);
@@ -142,7 +142,8 @@ fn what_the_keepers_starter_ignored_its_programs_do_not() {
     let mut peer = keeper.peer();
     for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
         let id = new_id();
-        let program = Program { wiring, ..keeper.program(id, &["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]) };
+        let program =
+            ProgramSpec { wiring, ..keeper.program(id, &["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]) };
         peer.follow(id, program);
         peer.until_exit(id);
         let text = peer.heard(id).text();
@@ -161,7 +162,7 @@ fn the_notes_of_the_daemon_are_given_back_as_they_are() {
     let mut peer = keeper.peer();
     let id = new_id();
     let label: Vec<u8> = (0..=255).collect();
-    let program = Program { label: label.clone(), ring: 4321, ..keeper.program(id, &["sleep", "1000"]) };
+    let program = ProgramSpec { label: label.clone(), ring: 4321, ..keeper.program(id, &["sleep", "1000"]) };
     let pid = peer.spawn(id, program);
     let summary = keeper.peer().summary(id);
     assert_eq!((summary.pid, summary.ring, summary.label, summary.exit), (pid, 4321, label, None));

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use posse_term::wire::{Event, Request};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id, until};
@@ -29,20 +29,20 @@ fn starts(keeper: &Keeper) -> Vec<u64> {
 }
 
 fn ask_for_daemon(peer: &mut Peer, executable: &str) {
-    peer.send(&Request::StartDaemon { executable: executable.as_bytes().to_vec() });
+    peer.send(&KeeperRequest::StartDaemon { executable: executable.as_bytes().to_vec() });
 }
 
 fn answer(peer: &mut Peer) -> Result<u32, String> {
     peer.wait("news of the daemon", |event| match event {
-        Event::DaemonUp { pid } => Some(Ok(*pid)),
-        Event::DaemonFailed { message } => Some(Err(String::from_utf8_lossy(message).into_owned())),
+        KeeperEvent::DaemonUp { pid } => Some(Ok(*pid)),
+        KeeperEvent::DaemonFailed { message } => Some(Err(String::from_utf8_lossy(message).into_owned())),
         _ => None,
     })
 }
 
 fn rest(peer: &mut Peer) {
-    peer.send(&Request::Rest);
-    peer.wait("leave to rest", |event| matches!(event, Event::Resting).then_some(()));
+    peer.send(&KeeperRequest::Rest);
+    peer.wait("leave to rest", |event| matches!(event, KeeperEvent::Resting).then_some(()));
 }
 
 /// Starts a program that lives for a while, and waits for its end: long enough for what must not happen.
@@ -181,8 +181,8 @@ fn the_keeper_leaves_with_the_daemon_when_it_keeps_nothing() {
     daemon.settle();
     assert!(keeper.is_running(), "what has ended is kept until someone has seen to it");
     daemon.forget(id);
-    daemon.send(&Request::Rest);
-    assert_eq!(daemon.last_words(), [Event::Resting]);
+    daemon.send(&KeeperRequest::Rest);
+    assert_eq!(daemon.last_words(), [KeeperEvent::Resting]);
     assert!(keeper.until_gone().success());
     assert!(!keeper.socket().exists());
 }
