@@ -3,6 +3,7 @@
 //! One file per thing that is measured. It judges nothing but the limits it states, and it is not a test: on a
 //! busy machine the numbers are bad and nobody is to blame. docs/bench.md says what each row means.
 
+pub mod beside;
 mod command_line;
 mod crowd;
 mod latency;
@@ -40,6 +41,7 @@ pub enum Depth {
 }
 
 /// Something that is measured.
+#[derive(Clone, Copy)]
 pub struct Measurement {
     pub name: &'static str,
     pub what: &'static str,
@@ -62,6 +64,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
 pub enum BenchError {
     #[error("{} is missing; build it with `cargo build --release -p posse -p posse-testkit`", .0.display())]
     NotBuilt(PathBuf),
+    #[error("there is no {}; `--beside` takes an older posse binary", .0.display())]
+    NoOld(PathBuf),
     #[error("{what}: {error}")]
     Io { what: &'static str, error: io::Error },
     #[error("the daemon refused to {what} ({status}): {body}")]
@@ -103,6 +107,12 @@ impl Bench {
             if path.is_file() { Ok(path) } else { Err(BenchError::NotBuilt(path)) }
         };
         Ok(Self { posse: find("posse")?, probe: find("probe")?, depth, stop })
+    }
+
+    /// The same bench with another posse, to compare the two.
+    pub fn with_posse(&self, posse: &Path) -> Result<Self, BenchError> {
+        let posse = posse.canonicalize().map_err(|_| BenchError::NoOld(posse.to_owned()))?;
+        Ok(Self { posse, probe: self.probe.clone(), depth: self.depth, stop: self.stop.clone() })
     }
 
     pub fn depth(&self) -> Depth {

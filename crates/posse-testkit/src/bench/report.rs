@@ -14,6 +14,7 @@ pub struct Row {
     unit: &'static str,
     figures: Vec<Figure>,
     note: String,
+    larger_is_better: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ struct Figure {
 
 impl Row {
     pub fn new(name: impl Into<String>, unit: &'static str) -> Self {
-        Self { name: name.into(), unit, figures: Vec::new(), note: String::new() }
+        Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
     }
 
     #[must_use]
@@ -44,6 +45,35 @@ impl Row {
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
+    }
+
+    /// Says that a larger figure is a better one: rates instead of times and sizes.
+    #[must_use]
+    pub fn larger_is_better(mut self) -> Self {
+        self.larger_is_better = true;
+        self
+    }
+
+    pub(super) fn is_larger_better(&self) -> bool {
+        self.larger_is_better
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    pub(super) fn labels(&self) -> impl Iterator<Item = &'static str> {
+        self.figures.iter().map(|figure| figure.label)
+    }
+
+    /// Returns the figure with this label, if this is the row of that name.
+    pub(super) fn value(&self, name: &str, label: &str) -> Option<f64> {
+        let figure = self.figures.iter().find(|figure| self.name == name && figure.label == label)?;
+        Some(figure.value)
     }
 
     /// Whether every limit holds; `None` if there is none.
@@ -114,7 +144,7 @@ impl Machine {
 
 /// A table in Markdown, readable as it is.
 pub fn table(rows: &[Row]) -> String {
-    let mut lines = vec![["what".to_owned(), "measured".to_owned(), "limit".to_owned(), "met".to_owned()]];
+    let mut lines = vec![["what", "measured", "limit", "met"].map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
         let met = match row.met() {
             None => "",
@@ -122,13 +152,19 @@ pub fn table(rows: &[Row]) -> String {
             Some(false) => "NO",
         };
         let name = if row.note.is_empty() { row.name.clone() } else { format!("{} ({})", row.name, row.note) };
-        [name, row.values_text(), row.limits_text(), met.to_owned()]
+        vec![name, row.values_text(), row.limits_text(), met.to_owned()]
     }));
+    table_of(&lines)
+}
+
+/// Lays out cells as a Markdown table; the first line is its head.
+pub(super) fn table_of(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2), width(3)];
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut table = String::new();
     for (index, line) in lines.iter().enumerate() {
-        for (cell, width) in line.iter().zip(widths) {
+        for (cell, width) in line.iter().zip(&widths) {
             let _ = write!(table, "| {cell:width$} ");
         }
         table.push_str("|\n");
@@ -169,7 +205,7 @@ fn rounded(value: f64) -> f64 {
     (value * factor).round() / factor
 }
 
-fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     rounded(value).to_string()
 }
 

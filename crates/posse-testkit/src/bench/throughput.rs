@@ -30,9 +30,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let delays = latency::output(bench, &subject, bench.choose(30, 300), GAP_MS)?;
     subject.delete(flood)?;
     let mut rows = vec![
-        Row::new("output of one terminal", "MB/s").figure("", ours.median()),
-        Row::new("the same on a bare terminal", "MB/s").figure("", bare.median()),
-        Row::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()),
+        Row::new("output of one terminal", "MB/s").figure("", ours.median()).larger_is_better(),
+        Row::new("the same on a bare terminal", "MB/s").figure("", bare.median()).larger_is_better(),
+        Row::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()).larger_is_better(),
     ];
     rows.extend(Samples::new(delays.into_iter().map(ms).collect()).map(|delays| {
         let row = Row::new("output of another terminal to watcher meanwhile", "ms");

@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use posse_testkit::bench::report::{self, Machine, Row};
-use posse_testkit::bench::{Bench, BenchError, Depth, MEASUREMENTS};
+use posse_testkit::bench::{Bench, BenchError, Depth, MEASUREMENTS, Measurement, beside};
 
 /// Measures what posse costs and how fast it is
 ///
@@ -25,6 +25,12 @@ struct Arguments {
     /// Measure only this; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MEASUREMENTS.iter().map(|m| m.name)))]
     only: Vec<String>,
+    /// Measure this older posse and the new one in turns, and print ratios
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["json", "into"])]
+    beside: Option<PathBuf>,
+    /// How often each of the two is measured
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "beside")]
+    rounds: usize,
     /// Take few samples: rough numbers soon
     #[arg(long)]
     quick: bool,
@@ -51,8 +57,13 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
     let bench = Bench::new(executable.parent().unwrap_or(&executable), depth, stop)?;
     let machine = Machine::this();
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let chosen: Vec<Measurement> =
+        MEASUREMENTS.iter().copied().filter(|measurement| wanted(measurement.name)).collect();
+    if let Some(old) = &arguments.beside {
+        return beside_old(&bench.with_posse(old)?, &bench, &chosen, arguments.rounds);
+    }
     let mut rows: Vec<Row> = Vec::new();
-    for measurement in MEASUREMENTS.iter().filter(|measurement| wanted(measurement.name)) {
+    for measurement in &chosen {
         eprintln!("{}: {} …", measurement.name, measurement.what);
         let start = Instant::now();
         let measured = (measurement.run)(&bench)?;
@@ -71,6 +82,21 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
         let text = format!("{:#}\n", report::json(&machine, depth, &rows));
         std::fs::write(path, text).map_err(BenchError::io("write the results"))?;
     }
+    Ok(())
+}
+
+/// Compares an older binary with the new one. A measurement that the older one cannot take part in is named and left out.
+fn beside_old(old: &Bench, new: &Bench, chosen: &[Measurement], rounds: usize) -> Result<(), BenchError> {
+    let mut all = Vec::new();
+    for measurement in chosen {
+        eprintln!("{}: {} …", measurement.name, measurement.what);
+        match beside::compare(measurement, old, new, rounds) {
+            Ok(found) => all.extend(found),
+            Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
+            Err(error) => println!("{} is not compared: {error}", measurement.name),
+        }
+    }
+    println!("{}, {rounds} rounds each\n\n{}", Machine::this().text(), beside::table(&all));
     Ok(())
 }
 
