@@ -266,8 +266,7 @@ mod tests {
 
     /// A home with this configuration, and what is anchored of three heads.
     fn anchored(directory: &Path, config: &str) -> AnchorProblem {
-        let paths =
-            Paths { home: directory.into(), runtime: directory.join("0123456789ab"), config: directory.into() };
+        let paths = Paths { home: directory.into(), runtime: directory.join("0123456789ab"), config: directory.into() };
         std::fs::write(directory.join("config.toml"), config).unwrap();
         let mut anchor = Anchor::new(paths);
         for seq in 1..=3 {

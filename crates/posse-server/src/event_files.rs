@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_core::question::ReportEvent;
@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::pump::{Event, Handle};
-use crate::watched_files::{Watch, WatchedFiles};
+use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// What was written before is read from this far back. The last word is what counts, and the lines after it are short.
 const BACK: u64 = 64 << 10;
@@ -31,13 +31,20 @@ pub(crate) fn make(file: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map(drop)
 }
 
-/// Tells the pump what the agent says there, now and as it goes on. As long as the watch is held.
-pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>, pump: Handle) -> Option<Watch> {
-    let reader = Mutex::new(Reader::open(file).ok()?);
-    files.watch_growing(file, move |_, _| {
-        let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = reader.read(&provider, |(said, report)| pump.send(Event::Said(said, report)));
-        read.is_ok() && !pump.is_gone()
+/// Sends to the pump what the agent writes there, until the watch is dropped.
+pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>, pump: Handle) -> FileWatch {
+    let path = file.to_owned();
+    let mut reader = None;
+    files.watch(file, WatchScope::GrowingFile, move |_| {
+        if reader.is_none() {
+            reader = Reader::open(&path).ok();
+        }
+        if let Some(open) = &mut reader {
+            let read = open.read(&provider, |(said, report)| pump.send(Event::Said(said, report)));
+            if let Err(error) = read {
+                tracing::warn!("{} cannot be read: {error}", path.display());
+            }
+        }
     })
 }
 

@@ -36,7 +36,7 @@ use crate::recording::Recorder;
 use crate::retention;
 use crate::session_files;
 use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
-use crate::watched_files::{Watch, WatchedFiles};
+use crate::watched_files::{FileWatch, WatchedFiles};
 
 use creation::{Creating, Starting};
 use stopping::Stopping;
@@ -52,16 +52,16 @@ struct Entry {
     watched: bool,
     /// `None`: ended before this daemon began, and not asked for since.
     pump: Option<Handle>,
-    /// The agent's own file is watched.
-    follows_file: bool,
-    /// What it writes down of what it does is read.
-    events: Option<Watch>,
+    /// The watch on the agent's session file.
+    session_file: Option<FileWatch>,
+    /// The watch on the file to which the agent writes its events.
+    events: Option<FileWatch>,
 }
 
 impl Entry {
     fn new(record: Record) -> Self {
         let (title, size) = (String::new(), record.size);
-        Self { title, size, watched: false, pump: None, follows_file: false, events: None, record }
+        Self { title, size, watched: false, pump: None, session_file: None, events: None, record }
     }
 }
 
@@ -313,6 +313,7 @@ impl Hub {
             Change::Ended { exit, status, screen_saved, known_to } => {
                 entry.record.exit = Some(exit);
                 entry.events = None;
+                entry.session_file = None;
                 // Its last screen is in a file, and read from there when somebody asks.
                 if screen_saved {
                     self.routes.remove(id);
@@ -452,13 +453,12 @@ impl Hub {
     /// Has the pump told of what the agent writes down of itself. Its file is not there from the beginning, so this is tried
     /// again until it is.
     fn watch_session_file(&mut self, id: TerminalId) {
-        let Some(entry) = self.terminals.get_mut(&id).filter(|entry| !entry.follows_file) else { return };
+        let Some(entry) = self.terminals.get_mut(&id).filter(|entry| entry.session_file.is_none()) else { return };
         let (Some(pump), Some(pid), Some(_)) = (&entry.pump, entry.record.pid, entry.record.confirmed) else { return };
         let Ok(provider) = self.providers.load(&entry.record.provider) else { return };
         let patterns = &provider.manifest.session_file;
         if let Some(file) = (!patterns.is_empty()).then(|| session_files::locate(patterns, pid)).flatten() {
-            entry.follows_file = true;
-            session_files::watch(&self.files, &file, pump.clone());
+            entry.session_file = Some(session_files::watch(&self.files, &file, pump.clone()));
         }
     }
 

@@ -7,17 +7,15 @@ use std::path::{Path, PathBuf};
 use posse_term::text_file;
 
 use crate::pump::{Event, Handle};
-use crate::watched_files::WatchedFiles;
+use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// A file that says a few words; more is something else.
 const MOST: u64 = 64 << 10;
 
-/// Tells this pump of the file's content, now and whenever it changes.
-pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: Handle) {
-    files.watch(file, move |file, _| {
-        tell(file, &pump);
-        !pump.is_gone()
-    });
+/// Sends the file's content to the pump, now and whenever the file changes.
+pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: Handle) -> FileWatch {
+    let path = file.to_owned();
+    files.watch(file, WatchScope::CompleteFile, move |_| send_content(&path, &pump))
 }
 
 /// Which file it is, for a running program: `{pid}`, and `{NAME}` for a variable of its environment. The first that
@@ -49,7 +47,7 @@ fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>
     Some(PathBuf::from(OsString::from_vec(path)))
 }
 
-fn tell(file: &Path, pump: &Handle) {
+fn send_content(file: &Path, pump: &Handle) {
     use std::io::Read;
     let Ok(opened) = text_file::open(file) else { return };
     let mut text = Vec::new();

@@ -1,281 +1,316 @@
-//! Files somebody waits for. The kernel tells when one changes; nothing polls.
+//! Watches files and directories, with one `notify` watcher for the whole daemon.
+//!
+//! A hint says where to look, never what is there: the kernel drops events when its queue overflows. So a subscriber is
+//! asked to scan when its watch begins, when a directory on the way to its path comes or goes, and after an overflow.
+//! A path may be watched before its directory exists: then the nearest directory above it is watched. Paths that cannot
+//! be watched at all are scanned every minute.
 
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::io::Errno;
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// Room for a few hundred changes; what does not fit stays in the kernel until the next read.
-const BUFFER: usize = 16 << 10;
+/// How often paths that cannot be watched are scanned (spec §14.1).
+const FALLBACK_SCAN: Duration = Duration::from_secs(60);
+/// How often the nearest directory is looked for while directories come and go. After that the fallback takes over.
+const PLACE_ATTEMPTS: u32 = 8;
 
-/// How a file changed.
+/// Where a subscriber should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
-    /// It may have been there before.
-    Perhaps,
-    /// Whoever wrote it has closed it.
-    Written,
-    /// It was renamed into place, and so is complete.
-    Placed,
-    /// There is more in it; told only to who asked for that.
-    Grown,
-    /// It was made; the same.
-    Appeared,
-    /// It was removed, or moved elsewhere; the same.
-    Removed,
-    /// Its directory is gone, and nothing will be told any more; the same.
-    Gone,
+pub(crate) enum FileHint<'a> {
+    /// Everything: events may have been missed.
+    Scan,
+    /// This path was written, created or removed.
+    Changed(&'a Path),
+    /// This path was renamed into place, so its content is complete.
+    Renamed(&'a Path),
 }
 
-/// Hears of a file. `false`: nobody is interested any more.
-type Tell = Box<dyn Fn(&Path, Changed) -> bool + Send>;
+/// What is watched of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchScope {
+    /// A file, whenever a writer has closed it or it was renamed into place.
+    CompleteFile,
+    /// A file, also while it is being written.
+    GrowingFile,
+    /// A directory: every entry that comes, goes or was written.
+    Directory,
+}
 
-/// Watches files, all with one thread.
+/// The handle to the watcher. It never blocks.
 #[derive(Clone)]
 pub(crate) struct WatchedFiles {
-    /// `None`: the kernel has no watcher for us.
-    watcher: Option<Arc<Watcher>>,
+    messages: Sender<WatcherMessage>,
+    numbers: Arc<AtomicU64>,
+}
+
+/// A subscription to a path. It ends when this is dropped.
+#[must_use]
+pub(crate) struct FileWatch {
+    messages: Sender<WatcherMessage>,
+    number: u64,
+}
+
+enum WatcherMessage {
+    Add(u64, FileInterest),
+    Forget(u64),
+    Seen(notify::Result<Event>),
 }
 
 impl WatchedFiles {
     pub(crate) fn start() -> Self {
-        let started = inotify::init(CreateFlags::CLOEXEC).map_err(io::Error::from).and_then(|kernel| {
-            let watcher = Arc::new(Watcher { kernel, watched: Mutex::default(), numbers: AtomicU64::new(0) });
-            let reader = watcher.clone();
-            std::thread::Builder::new().name("watched-files".into()).spawn(move || reader.run())?;
-            Ok(watcher)
-        });
-        let watcher = started.inspect_err(|error| tracing::warn!("files are not watched: {error}"));
-        Self { watcher: watcher.ok() }
+        Self::start_with(|_| {})
     }
 
-    /// Tells of this file now, and whenever it changes. Its directory must be there.
-    pub(crate) fn watch(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
-        self.add(file, flags, Box::new(tell));
-    }
-
-    /// As `watch`, and also tells while it is being written. For files in a directory of their own, and as long as the watch
-    /// is held: in such a directory nothing may ever change again, and nobody would find out that nobody is interested.
-    pub(crate) fn watch_growing(
-        &self,
-        file: &Path,
-        tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
-    ) -> Option<Watch> {
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::MODIFY;
-        let watcher = self.watcher.as_ref()?;
-        let (directory, number) = watcher.add(file, flags, Box::new(tell))?;
-        Some(Watch { watcher: watcher.clone(), directory, number })
-    }
-
-    /// As `watch`, and also tells when its directory is gone.
-    pub(crate) fn watch_for_good(&self, file: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
-        self.add(file, flags, Box::new(tell));
-    }
-
-    /// Tells when something of this name is made or moved here, a directory too, or when that cannot be any more.
-    pub(crate) fn watch_appearing(&self, path: &Path, tell: impl Fn(&Path, Changed) -> bool + Send + 'static) {
-        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF;
-        self.add(path, flags, Box::new(tell));
-    }
-
-    /// Tells of everything in this directory that comes, goes or is written, and when it is gone itself. `false`: nobody
-    /// will tell.
-    pub(crate) fn watch_directory(
-        &self,
-        directory: &Path,
-        tell: impl Fn(&Path, Changed) -> bool + Send + 'static,
-    ) -> bool {
-        let come = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE;
-        let go = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF;
-        self.watcher.as_ref().is_some_and(|watcher| watcher.add_directory(directory, come | go, Box::new(tell)))
-    }
-
-    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) {
-        if let Some(watcher) = &self.watcher {
-            let _ = watcher.add(file, flags, tell);
+    /// Starts the watcher. `before` sees each event of the kernel before it is passed on.
+    fn start_with(before: impl Fn(&Event) + Send + 'static) -> Self {
+        let (messages, inbox) = channel();
+        let seen = messages.clone();
+        let handler = move |event: notify::Result<Event>| {
+            event.iter().for_each(&before);
+            if event.as_ref().map_or(true, is_relevant) {
+                let _ = seen.send(WatcherMessage::Seen(event));
+            }
+        };
+        let kernel = notify::recommended_watcher(handler);
+        let kernel = kernel.inspect_err(|error| tracing::warn!("files are scanned every minute: {error}")).ok();
+        let watcher = FileWatcher { kernel, watched: BTreeSet::new(), interests: BTreeMap::new(), retry_at: None };
+        let thread = std::thread::Builder::new().name("watched-files".into()).spawn(move || watcher.run(&inbox));
+        if let Err(error) = thread {
+            tracing::error!("files are not watched: {error}");
         }
+        Self { messages, numbers: Arc::default() }
+    }
+
+    /// Calls `tell` on the watcher's thread: at once with [`FileHint::Scan`], and whenever the path may have changed.
+    pub(crate) fn watch(
+        &self,
+        path: &Path,
+        scope: WatchScope,
+        tell: impl FnMut(FileHint<'_>) + Send + 'static,
+    ) -> FileWatch {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let interest = FileInterest::new(path, scope, Box::new(tell));
+        let _ = self.messages.send(WatcherMessage::Add(number, interest));
+        FileWatch { messages: self.messages.clone(), number }
     }
 }
 
-/// Somebody's interest in a file. It ends with this.
-#[must_use]
-pub(crate) struct Watch {
-    watcher: Arc<Watcher>,
-    directory: i32,
-    number: u64,
-}
-
-impl Drop for Watch {
+impl Drop for FileWatch {
     fn drop(&mut self) {
-        self.watcher.forget(self.directory, |wanted| wanted.number == self.number);
+        let _ = self.messages.send(WatcherMessage::Forget(self.number));
     }
 }
 
-/// A watched directory, and who wants which file in it.
-struct Directory {
+/// Reports whether an event can matter to anyone. Reading a file and changing its permissions cannot.
+fn is_relevant(event: &Event) -> bool {
+    match event.kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        EventKind::Modify(ModifyKind::Metadata(_)) => false,
+        // A `To` and, if the source is watched, a `From` say the same.
+        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
+        _ => true,
+    }
+}
+
+/// Returns the path that an event created, removed or renamed.
+fn moved_path(event: &Event) -> Option<&Path> {
+    let moves =
+        matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    event.paths.first().filter(|_| moves).map(PathBuf::as_path)
+}
+
+/// One subscription.
+struct FileInterest {
     path: PathBuf,
-    wanted: Vec<Wanted>,
+    scope: WatchScope,
+    tell: Box<dyn FnMut(FileHint<'_>) + Send>,
+    /// The path and its directory, with the links of the part that exists resolved.
+    real_path: PathBuf,
+    real_directory: PathBuf,
+    /// The directory that the kernel watches for it.
+    watched: Option<PathBuf>,
 }
 
-struct Wanted {
-    /// No other has it.
-    number: u64,
-    /// Nothing: whatever is in it.
-    name: Option<OsString>,
-    flags: WatchFlags,
-    tell: Tell,
+impl FileInterest {
+    fn new(path: &Path, scope: WatchScope, tell: Box<dyn FnMut(FileHint<'_>) + Send>) -> Self {
+        let path = path.to_owned();
+        let mut interest =
+            Self { scope, tell, real_path: path.clone(), real_directory: PathBuf::new(), watched: None, path };
+        interest.real_directory = interest.directory().to_owned();
+        interest
+    }
+
+    /// The directory in which the events of this path occur.
+    fn directory(&self) -> &Path {
+        match self.scope {
+            WatchScope::Directory => &self.path,
+            WatchScope::CompleteFile | WatchScope::GrowingFile => self.path.parent().unwrap_or(&self.path),
+        }
+    }
+
+    /// Returns what an event means for this subscription.
+    fn hint<'e>(&self, event: &'e Event) -> Option<FileHint<'e>> {
+        let on_the_way = |moved: &Path| self.real_directory.starts_with(moved);
+        if event.need_rescan() || moved_path(event).is_some_and(on_the_way) {
+            return Some(FileHint::Scan);
+        }
+        let path = event.paths.first()?.as_path();
+        let is_it = match self.scope {
+            WatchScope::Directory => path.parent() == Some(&self.real_path),
+            WatchScope::CompleteFile | WatchScope::GrowingFile => path == self.real_path,
+        };
+        let hint = match event.kind {
+            EventKind::Modify(ModifyKind::Name(RenameMode::To)) => FileHint::Renamed(path),
+            EventKind::Access(_) => FileHint::Changed(path),
+            EventKind::Modify(ModifyKind::Data(_)) if self.scope == WatchScope::GrowingFile => FileHint::Changed(path),
+            _ if self.scope == WatchScope::Directory && moved_path(event).is_some() => FileHint::Changed(path),
+            _ => return None,
+        };
+        is_it.then_some(hint)
+    }
 }
 
-struct Watcher {
-    kernel: OwnedFd,
-    watched: Mutex<HashMap<i32, Directory>>,
-    numbers: AtomicU64,
+/// The thread that owns the kernel's watches.
+struct FileWatcher {
+    /// `None` if the kernel has no watcher for us.
+    kernel: Option<RecommendedWatcher>,
+    watched: BTreeSet<PathBuf>,
+    interests: BTreeMap<u64, FileInterest>,
+    /// When subscriptions without a watch are scanned next.
+    retry_at: Option<Instant>,
 }
 
-impl Watcher {
-    /// Sleeps in the kernel until something changes, for as long as the daemon lives.
-    fn run(&self) {
-        let mut buffer = [MaybeUninit::uninit(); BUFFER];
-        let mut changes = inotify::Reader::new(&self.kernel, &mut buffer);
+impl FileWatcher {
+    fn run(mut self, inbox: &Receiver<WatcherMessage>) {
         loop {
-            match changes.next() {
-                Ok(change) if change.events().contains(ReadFlags::IGNORED) => self.gone(change.wd()),
-                Ok(change) => {
-                    let (how, flag) = match change.events() {
-                        events if events.contains(ReadFlags::MOVED_TO) => (Changed::Placed, WatchFlags::MOVED_TO),
-                        events if events.contains(ReadFlags::MODIFY) => (Changed::Grown, WatchFlags::MODIFY),
-                        events if events.contains(ReadFlags::CREATE) => (Changed::Appeared, WatchFlags::CREATE),
-                        events if events.contains(ReadFlags::DELETE) => (Changed::Removed, WatchFlags::DELETE),
-                        events if events.contains(ReadFlags::MOVED_FROM) => (Changed::Removed, WatchFlags::MOVED_FROM),
-                        _ => (Changed::Written, WatchFlags::CLOSE_WRITE),
-                    };
-                    if let Some(name) = change.file_name() {
-                        self.changed(change.wd(), OsStr::from_bytes(name.to_bytes()), how, flag);
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return tracing::warn!("files are not watched any more: {error}"),
+            let message = match self.retry_at {
+                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
+            };
+            match message {
+                Ok(message) => self.handle(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.retry_at.is_some_and(|at| at <= Instant::now()) {
+                self.retry();
+            }
+            self.release();
+        }
+    }
+
+    fn handle(&mut self, message: WatcherMessage) {
+        match message {
+            WatcherMessage::Add(number, interest) => {
+                self.interests.insert(number, interest);
+                self.scan(number);
+            }
+            WatcherMessage::Forget(number) => drop(self.interests.remove(&number)),
+            WatcherMessage::Seen(Ok(event)) => self.apply(&event),
+            WatcherMessage::Seen(Err(error)) => {
+                tracing::warn!("the watcher of files failed, so all of them are scanned: {error}");
+                self.rescan();
             }
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, HashMap<i32, Directory>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where it is watched, and under which number.
-    fn add(&self, file: &Path, flags: WatchFlags, tell: Tell) -> Option<(i32, u64)> {
-        let (directory, name) = (file.parent()?, file.file_name()?);
-        // Others may want to hear of other things in the same directory.
-        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
-        // Held while it is added: a change that comes at once must find who wants it.
-        let mut watched = self.watched();
-        match inotify::add_watch(&self.kernel, directory, in_kernel) {
-            Ok(watch) => {
-                let wanted = tell(file, Changed::Perhaps);
-                let path = directory.to_owned();
-                let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-                let number = self.number();
-                directory.wanted.push(Wanted { number, name: Some(name.to_owned()), flags, tell });
-                drop(watched);
-                if !wanted {
-                    self.forget(watch, |wanted| wanted.number == number);
-                }
-                wanted.then_some((watch, number))
-            }
-            Err(error) => {
-                tracing::warn!("{} is not watched: {error}", directory.display());
-                None
+    fn apply(&mut self, event: &Event) {
+        if event.need_rescan() {
+            tracing::warn!("events of watched files were lost, so all of them are scanned");
+            return self.rescan();
+        }
+        if let Some(moved) = moved_path(event) {
+            // Another directory may be there now, under the same name.
+            self.unwatch(|directory| directory.starts_with(moved));
+        }
+        let numbers: Vec<u64> = self.interests.keys().copied().collect();
+        for number in numbers {
+            let Some(interest) = self.interests.get_mut(&number) else { continue };
+            match interest.hint(event) {
+                Some(FileHint::Scan) => self.scan(number),
+                Some(hint) => (interest.tell)(hint),
+                None => {}
             }
         }
     }
 
-    fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+    /// Watches and scans everything anew: the removal of a directory may be among the lost events.
+    fn rescan(&mut self) {
+        self.unwatch(|_| true);
+        self.scan_all(|_| true);
     }
 
-    /// These are not interested any more. The kernel need not tell what nobody wants to hear.
-    fn forget(&self, watch: i32, who: impl Fn(&Wanted) -> bool) {
-        let mut watched = self.watched();
-        let Some(directory) = watched.get_mut(&watch) else { return };
-        directory.wanted.retain(|wanted| !who(wanted));
-        if directory.wanted.is_empty() {
-            watched.remove(&watch);
-            let _ = inotify::remove_watch(&self.kernel, watch);
+    fn retry(&mut self) {
+        self.retry_at = None;
+        self.scan_all(|interest| interest.watched.is_none());
+    }
+
+    fn scan_all(&mut self, which: impl Fn(&FileInterest) -> bool) {
+        let chosen = self.interests.iter().filter(|(_, interest)| which(interest));
+        let numbers: Vec<u64> = chosen.map(|(number, _)| *number).collect();
+        numbers.into_iter().for_each(|number| self.scan(number));
+    }
+
+    /// Watches the nearest directory of a subscription and has it scanned.
+    fn scan(&mut self, number: u64) {
+        let Some(mut interest) = self.interests.remove(&number) else { return };
+        interest.watched = (0..PLACE_ATTEMPTS).find_map(|_| self.place(&mut interest));
+        if interest.watched.is_none() {
+            self.retry_at.get_or_insert_with(|| Instant::now() + FALLBACK_SCAN);
         }
+        (interest.tell)(FileHint::Scan);
+        self.interests.insert(number, interest);
     }
 
-    fn add_directory(&self, directory: &Path, flags: WatchFlags, tell: Tell) -> bool {
-        let in_kernel = flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
-        let mut watched = self.watched();
-        let Ok(watch) = inotify::add_watch(&self.kernel, directory, in_kernel) else { return false };
-        let path = directory.to_owned();
-        let directory = watched.entry(watch).or_insert_with(|| Directory { path, wanted: Vec::new() });
-        directory.wanted.push(Wanted { number: self.number(), name: None, flags, tell });
-        true
-    }
-
-    /// The directory is not there any more.
-    fn gone(&self, watch: i32) {
-        let Some(directory) = self.watched().remove(&watch) else { return };
-        for wanted in directory.wanted.iter().filter(|wanted| wanted.flags.contains(WatchFlags::DELETE_SELF)) {
-            (wanted.tell)(&directory.path.join(wanted.name.as_deref().unwrap_or_default()), Changed::Gone);
+    /// Returns the directory that is watched for a subscription. `None` if it cannot be watched, or if a nearer directory
+    /// appeared meanwhile.
+    fn place(&mut self, interest: &mut FileInterest) -> Option<PathBuf> {
+        let (nearest, rest) = nearest_directory(interest.directory())?;
+        interest.real_directory = nearest.join(&rest);
+        interest.real_path = match interest.scope {
+            WatchScope::Directory => interest.real_directory.clone(),
+            _ => interest.real_directory.join(interest.path.file_name()?),
+        };
+        if !self.watched.contains(&nearest) {
+            self.kernel.as_mut()?.watch(&nearest, RecursiveMode::NonRecursive).ok()?;
+            self.watched.insert(nearest.clone());
         }
+        let unchanged = nearest_directory(interest.directory()).is_some_and(|again| again == (nearest.clone(), rest));
+        unchanged.then_some(nearest)
     }
 
-    fn changed(&self, watch: i32, name: &OsStr, how: Changed, flag: WatchFlags) {
-        let watched = self.watched();
-        let Some(directory) = watched.get(&watch) else { return };
-        let path = directory.path.join(name);
-        let concerns =
-            |wanted: &Wanted| wanted.name.as_deref().is_none_or(|wanted| wanted == name) && wanted.flags.contains(flag);
-        let bored = |wanted: &&Wanted| concerns(wanted) && !(wanted.tell)(&path, how);
-        let bored: Vec<u64> = directory.wanted.iter().filter(bored).map(|wanted| wanted.number).collect();
-        drop(watched);
-        if !bored.is_empty() {
-            self.forget(watch, |wanted| bored.contains(&wanted.number));
-        }
+    /// Drops the watches that no subscription needs.
+    fn release(&mut self) {
+        let used: BTreeSet<PathBuf> = self.interests.values().filter_map(|interest| interest.watched.clone()).collect();
+        self.unwatch(|directory| !used.contains(directory));
     }
+
+    fn unwatch(&mut self, which: impl Fn(&Path) -> bool) {
+        let Some(kernel) = &mut self.kernel else { return };
+        self.watched.retain(|directory| {
+            let goes = which(directory);
+            if goes {
+                // Fails if the directory is gone, which has ended the watch.
+                let _ = kernel.unwatch(directory);
+            }
+            !goes
+        });
+    }
+}
+
+/// Returns the deepest directory that exists on the way to this one, and the rest of the way.
+fn nearest_directory(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    directory.ancestors().find_map(|above| {
+        let real = above.canonicalize().ok().filter(|real| real.is_dir())?;
+        Some((real, directory.strip_prefix(above).ok()?.to_owned()))
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-
-    use super::*;
-
-    #[test]
-    fn a_watch_that_is_let_go_leaves_nothing_behind() {
-        let directory = tempfile::tempdir().unwrap();
-        let files = WatchedFiles::start();
-        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
-        let (tell, told) = channel();
-        let telling = |tell: &std::sync::mpsc::Sender<Changed>| {
-            let tell = tell.clone();
-            move |_: &Path, how| tell.send(how).is_ok()
-        };
-        let first = files.watch_growing(&one, telling(&tell));
-        let second = files.watch_growing(&other, telling(&tell));
-        let watched = || files.watcher.as_ref().unwrap().watched().values().map(|it| it.wanted.len()).sum::<usize>();
-        assert_eq!((watched(), told.recv(), told.recv()), (2, Ok(Changed::Perhaps), Ok(Changed::Perhaps)));
-        drop(first);
-        std::fs::write(&one, "nobody cares").unwrap();
-        std::fs::write(&other, "x").unwrap();
-        assert_eq!((watched(), told.recv()), (1, Ok(Changed::Grown)), "of the other one");
-        drop(second);
-        assert!(files.watcher.as_ref().unwrap().watched().is_empty());
-        // Nobody was interested in the first place.
-        assert!(files.watch_growing(&one, |_, _| false).is_none());
-        assert!(files.watcher.as_ref().unwrap().watched().is_empty());
-    }
-}
+mod tests;

@@ -44,8 +44,6 @@ pub(super) struct Driver {
     heard: AllHeard,
     watching: Watching,
     stop_files: StopWatch,
-    /// The kernel tells of changes.
-    watched: bool,
     /// What a look around has found.
     seen: (mpsc::UnboundedSender<Seen>, mpsc::UnboundedReceiver<Seen>),
     /// When it is looked around, because something has changed, and when it was done last.
@@ -97,7 +95,6 @@ impl Driver {
             heard,
             watching,
             stop_files,
-            watched: false,
             seen: mpsc::unbounded_channel(),
             look: None,
             looked_at: Instant::now(),
@@ -118,9 +115,8 @@ impl Driver {
     }
 
     async fn go(&mut self) -> Result<(), Stopping> {
-        // Before the first look: what changes after it is told.
-        self.watching.find_checkout().await;
-        self.watched = self.watching.arm();
+        // Before the first scan, so that later changes are reported.
+        self.watching.watch_checkout().await;
         // What was asked for and not answered before a crash is asked for again; a new pipeline has asked for nothing.
         let mut effects: VecDeque<Effect> = self.ledger.pipeline.outstanding().iter().cloned().collect();
         if !self.ledger.started {
@@ -212,11 +208,11 @@ impl Driver {
                 }
             },
             change = self.watching.changes.recv() => {
-                self.stirred(change.ok_or(Stopping)?);
+                self.changed(change.ok_or(Stopping)?);
                 Ok(Vec::new())
             }
-            stirred = self.stop_files.stirred.recv() => {
-                stirred.ok_or(Stopping)?;
+            changed = self.stop_files.changed.recv() => {
+                changed.ok_or(Stopping)?;
                 self.stop_asked_for().await
             }
             () = look => self.look_now().await,

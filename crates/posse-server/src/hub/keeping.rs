@@ -151,9 +151,9 @@ impl Hub {
             self.routes.insert(id, handle.clone());
         }
         let events = self.paths.events().join(id.as_str());
-        entry.events = writing.and_then(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
+        entry.events = writing.map(|provider| event_files::follow(&self.files, &events, provider, handle.clone()));
         entry.pump = Some(handle);
-        entry.follows_file = false;
+        entry.session_file = None;
     }
 
     /// All there is of one that was deleted.

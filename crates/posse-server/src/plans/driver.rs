@@ -203,8 +203,8 @@ impl Driver {
             },
             prepared = self.file.prepared() => self.put_plan(prepared).await,
             news = self.mine.news.recv() => self.hear_news(news.ok_or(Stopping)?).await,
-            stirred = self.stop_files.stirred.recv() => {
-                stirred.ok_or(Stopping)?;
+            changed = self.stop_files.changed.recv() => {
+                changed.ok_or(Stopping)?;
                 self.look_for_stop_file().await
             }
             () = due => self.happen(Event::Time).await,

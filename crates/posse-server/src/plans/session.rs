@@ -32,7 +32,7 @@ use crate::hub::{self, Creation, SessionChoice, What};
 use crate::pump;
 use crate::record::{COMMAND, LogEvent};
 use crate::runs::Means;
-use crate::watched_files::WatchedFiles;
+use crate::watched_files::{WatchScope, WatchedFiles};
 
 /// What a session gets to tidy up before it is killed (spec §4.4).
 const GRACE_MS: u32 = 10_000;
@@ -191,7 +191,9 @@ impl Sessions {
     ) -> Ended {
         let mut events = self.app.events.subscribe();
         let (tell, mut grown) = mpsc::unbounded_channel();
-        let _watched = self.files.watch_growing(&stream.path, move |_, _| tell.send(()).is_ok());
+        let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_| {
+            let _ = tell.send(());
+        });
         let began = Instant::now();
         let mut spoke = began;
         loop {
@@ -212,7 +214,6 @@ impl Sessions {
                         let silent = spoke + order.idle;
                         tokio::select! {
                             () = heard_of(&mut events, terminal) => {}
-                            // If nobody can tell, it is looked at when its time seems to be over.
                             Some(()) = grown.recv() => {
                                 if stream.read(heard) {
                                     spoke = Instant::now();

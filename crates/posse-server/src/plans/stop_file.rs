@@ -1,5 +1,4 @@
-//! The stop file: a file that stops what goes on in a project, for who cannot or will not call a command. The kernel tells
-//! when it is there.
+//! The stop file: a file that stops what goes on in a project, for who cannot or will not call a command.
 //!
 //! Everyone who goes on in the project is told, and writes it down; then the file goes. A file from before somebody was
 //! started is not meant for them. After a restart nothing goes before everyone has been taken up again.
@@ -16,7 +15,7 @@ use posse_term::text_file;
 use tokio::sync::mpsc;
 
 use super::lock;
-use crate::watched_files::{Changed, WatchedFiles};
+use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// Its name in the state directory.
 const NAME: &str = "stop";
@@ -32,21 +31,18 @@ struct Everyone {
     /// All who went on when the last daemon ended are there again.
     complete: bool,
     /// The stop files that somebody watches for, by their paths.
-    files: HashMap<PathBuf, Watched>,
+    files: HashMap<PathBuf, WatchedStopFile>,
 }
 
-#[derive(Default)]
-struct Watched {
-    /// What the kernel watches for it: itself, or as long as there is no directory for it, that. Stays when nobody is there
-    /// any more: the next one finds it.
-    armed: PathBuf,
-    runs: BTreeMap<RunId, Watcher>,
+struct WatchedStopFile {
+    _watch: FileWatch,
+    runs: BTreeMap<RunId, StopSubscriber>,
     /// The time of the file that somebody had dealt with who left before everyone was there.
     used: Option<i64>,
 }
 
-struct Watcher {
-    stir: mpsc::UnboundedSender<()>,
+struct StopSubscriber {
+    changed: mpsc::UnboundedSender<()>,
     /// The time of the file that was dealt with.
     dealt_with: Option<i64>,
 }
@@ -81,47 +77,38 @@ impl StopFiles {
     pub(crate) fn everyone_is_there(&self) {
         let mut all = lock(&self.all);
         all.complete = true;
-        all.files.iter_mut().for_each(|(path, watched)| watched.tidy(path));
+        all.files.retain(|path, watched| {
+            watched.tidy(path);
+            !watched.runs.is_empty()
+        });
     }
 
     /// Watches for the stop files of a project, for a run that was begun then. `state` is relative to the project.
     pub(crate) fn watch(&self, project: &Path, state: &str, run: RunId, since: Wall) -> StopWatch {
-        let (stir, stirred) = mpsc::unbounded_channel();
+        let (send, changed) = mpsc::unbounded_channel();
         let paths = [project.join(state).join(NAME), project.join(LEGACY)];
+        let mut all = lock(&self.all);
         for path in &paths {
-            let watcher = Watcher { stir: stir.clone(), dealt_with: None };
-            lock(&self.all).files.entry(path.clone()).or_default().runs.insert(run, watcher);
-            self.arm(path);
+            let add = || WatchedStopFile { _watch: self.watch_file(path), runs: BTreeMap::new(), used: None };
+            let subscriber = StopSubscriber { changed: send.clone(), dealt_with: None };
+            all.files.entry(path.clone()).or_insert_with(add).runs.insert(run, subscriber);
         }
-        StopWatch { of: self.clone(), run, since, paths, stirred }
+        // The file may be there already, and other runs may have begun the watch.
+        let _ = send.send(());
+        drop(all);
+        StopWatch { of: self.clone(), run, since, paths, changed }
     }
 
-    /// Has the kernel watch for what comes next on the way to the file, if it does not yet.
-    fn arm(&self, path: &Path) {
-        let next = nearest(path);
-        {
-            let mut all = lock(&self.all);
-            let Some(watched) = all.files.get_mut(path).filter(|watched| watched.armed != next) else { return };
-            watched.armed.clone_from(&next);
-        }
-        // Not under the lock: it is told of at once.
-        let (all, file, is_file) = (Arc::downgrade(&self.all), path.to_owned(), next == path);
-        let tell = move |_: &Path, how| {
-            let Some(all) = all.upgrade() else { return false };
-            let mut all = lock(&all);
-            let Some(watched) = all.files.get_mut(&file) else { return false };
-            if how == Changed::Gone {
-                watched.armed = PathBuf::new();
+    /// Notifies the subscribers of this file whenever it may have changed.
+    fn watch_file(&self, path: &Path) -> FileWatch {
+        let all = Arc::downgrade(&self.all);
+        let file = path.to_owned();
+        self.files.watch(path, WatchScope::CompleteFile, move |_| {
+            let Some(all) = all.upgrade() else { return };
+            for subscriber in lock(&all).files.get(&file).iter().flat_map(|watched| watched.runs.values()) {
+                let _ = subscriber.changed.send(());
             }
-            for watcher in watched.runs.values() {
-                let _ = watcher.stir.send(());
-            }
-            is_file || how == Changed::Perhaps
-        };
-        match is_file {
-            true => self.files.watch_for_good(&next, tell),
-            false => self.files.watch_appearing(&next, tell),
-        }
+        })
     }
 }
 
@@ -131,14 +118,13 @@ pub(crate) struct StopWatch {
     run: RunId,
     since: Wall,
     paths: [PathBuf; 2],
-    /// Something happened: look.
-    pub(crate) stirred: mpsc::UnboundedReceiver<()>,
+    /// A stop file may have changed.
+    pub(crate) changed: mpsc::UnboundedReceiver<()>,
 }
 
 impl StopWatch {
     /// A stop file that this run has not dealt with yet.
     pub(crate) fn look(&mut self) -> Option<Found> {
-        self.paths.iter().for_each(|path| self.of.arm(path));
         self.paths.iter().find_map(|path| {
             let modified = modified(path)?;
             let dealt_with =
@@ -177,6 +163,9 @@ impl Drop for StopWatch {
             let gone = watched.runs.remove(&self.run);
             if complete {
                 watched.tidy(path);
+                if watched.runs.is_empty() {
+                    all.files.remove(path);
+                }
             } else {
                 watched.used = gone.and_then(|watcher| watcher.dealt_with).or(watched.used);
             }
@@ -184,7 +173,7 @@ impl Drop for StopWatch {
     }
 }
 
-impl Watched {
+impl WatchedStopFile {
     /// Removes the file if all who watch for it have dealt with it as it is now. If nobody is left, nobody has.
     fn tidy(&mut self, path: &Path) {
         let used = self.used.take();
@@ -198,12 +187,6 @@ impl Watched {
             Err(error) => tracing::warn!("{} stays: {error}", path.display()),
         }
     }
-}
-
-/// The file itself if its directory is there, else the first directory that is missing on the way to it.
-fn nearest(path: &Path) -> PathBuf {
-    let missing = path.ancestors().skip(1).take_while(|above| !above.is_dir()).last();
-    missing.unwrap_or(path).to_owned()
 }
 
 /// When it was written, in milliseconds. Nothing if it is not a plain file.
@@ -241,18 +224,18 @@ mod tests {
             if let Some(found) = watch.look() {
                 return found;
             }
-            let stirred = tokio::time::timeout(std::time::Duration::from_secs(20), watch.stirred.recv()).await;
-            stirred.expect("the file is seen").unwrap();
+            let changed = tokio::time::timeout(std::time::Duration::from_secs(20), watch.changed.recv()).await;
+            changed.expect("the file is seen").unwrap();
         }
     }
 
     /// Does something, and waits until that is noticed.
     async fn stirs(watch: &mut StopWatch, something: impl FnOnce()) {
         assert_eq!(watch.look(), None);
-        while watch.stirred.try_recv().is_ok() {}
+        while watch.changed.try_recv().is_ok() {}
         something();
-        let stirred = tokio::time::timeout(std::time::Duration::from_secs(20), watch.stirred.recv()).await;
-        stirred.expect("it is noticed").unwrap();
+        let changed = tokio::time::timeout(std::time::Duration::from_secs(20), watch.changed.recv()).await;
+        changed.expect("it is noticed").unwrap();
     }
 
     #[tokio::test]

@@ -203,11 +203,6 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Whether nobody will hear.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.events.is_closed()
-    }
-
     pub(crate) fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }

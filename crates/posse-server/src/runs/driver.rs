@@ -26,7 +26,7 @@ use crate::hub;
 use crate::journal;
 use crate::record::LogEvent;
 use crate::store::{JournalEntry, Kind, RunRow};
-use crate::watched_files::{Changed, WatchedFiles};
+use crate::watched_files::{FileWatch, WatchedFiles};
 
 pub(super) struct Driver {
     run: Run,
@@ -53,8 +53,9 @@ pub(super) struct Driver {
     watching: Option<TerminalId>,
     first_epoch: Option<u64>,
     watched_turn: u64,
-    /// What happens to the response file of the turn.
-    stirred: mpsc::UnboundedReceiver<Changed>,
+    /// Reports changes of the response file of the turn, and whether it was renamed into place.
+    response_changed: mpsc::UnboundedReceiver<bool>,
+    response_watch: Option<FileWatch>,
     placed: bool,
     /// Told once the run goes on.
     begun: Option<oneshot::Sender<()>>,
@@ -108,7 +109,8 @@ impl Driver {
             watching: None,
             first_epoch: None,
             watched_turn: 0,
-            stirred: mpsc::unbounded_channel().1,
+            response_changed: mpsc::unbounded_channel().1,
+            response_watch: None,
             placed: false,
             begun: Some(begun),
         }
@@ -186,8 +188,8 @@ impl Driver {
                         }
                     }
                 },
-                Some(how) = self.stirred.recv() => {
-                    self.placed = how == Changed::Placed;
+                Some(placed) = self.response_changed.recv() => {
+                    self.placed = placed;
                     let turn = self.run.ledger().turns;
                     return Some(Happened::Turn { turn, event: turn::Event::FileStirred });
                 }
@@ -217,9 +219,9 @@ impl Driver {
             (self.watched_turn, self.first_epoch) = (turn, None);
         }
         if let Some(turn) = self.run.ledger().turn() {
-            let (tell, stirred) = mpsc::unbounded_channel();
-            self.files.watch(&self.watched_files, turn.key, tell);
-            self.stirred = stirred;
+            let (tell, changed) = mpsc::unbounded_channel();
+            self.response_watch = Some(self.files.watch(&self.watched_files, turn.key, tell));
+            self.response_changed = changed;
             self.placed = false;
         }
         self.status().await

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::project_files::{make_directory, make_room};
-use crate::watched_files::{Changed, WatchedFiles};
+use crate::watched_files::{FileHint, FileWatch, WatchScope, WatchedFiles};
 
 /// More than is ever taken of an answer (`files::decode` cuts at 1 MB).
 const MOST: u64 = 2 << 20;
@@ -65,12 +65,14 @@ impl RunFiles {
         self.responses.join(key.file_name())
     }
 
-    /// Tells whenever something happens to the response file of this turn, until nobody listens.
-    pub(super) fn watch(&self, files: &WatchedFiles, key: Key, tell: UnboundedSender<Changed>) {
+    /// Sends a message whenever the response file of this turn may have changed: whether it was renamed into place.
+    pub(super) fn watch(&self, files: &WatchedFiles, key: Key, tell: UnboundedSender<bool>) -> FileWatch {
         if let Err(error) = self.prepare() {
             tracing::warn!("{error}");
         }
-        files.watch(&self.response(key), move |_, how| tell.send(how).is_ok());
+        files.watch(&self.response(key), WatchScope::CompleteFile, move |hint| {
+            let _ = tell.send(matches!(hint, FileHint::Renamed(_)));
+        })
     }
 
     /// What is in the response file. `placed`: it is known to have been renamed into place.

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant};
 
 use super::super::entry::Entry;
 use super::super::scan;
-use super::super::watching::Change;
+use super::super::watching::BacklogChange;
 use super::{Driver, Stopping};
 use crate::backlog::checkout::why_away;
 use crate::plans::Account;
@@ -14,8 +14,6 @@ use crate::plans::stop_file::Says;
 
 /// Files come in crowds: an editor writes, renames and removes within this time.
 const SETTLE: Duration = Duration::from_millis(150);
-/// If the kernel cannot tell of changes, the backlog is looked at so often (spec §14.1).
-const SAFETY_SCAN: Duration = Duration::from_secs(60);
 
 /// What a look has found.
 pub(super) struct Seen {
@@ -27,11 +25,10 @@ pub(super) struct Seen {
 }
 
 impl Driver {
-    /// When to look next, whether or not anything is told. Never, unless somebody wants that or nobody can tell.
+    /// Returns when to scan next: soon after a change, and as often as configured.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        let asked = self.ledger.spec.config.pipeline.safety_scan_seconds;
-        let asked = asked.map(|seconds| Duration::from_secs(seconds.into())).filter(|_| self.wants_to_look());
-        let every = asked.or((!self.watched).then_some(SAFETY_SCAN));
+        let configured = self.ledger.spec.config.pipeline.safety_scan_seconds;
+        let every = configured.map(|seconds| Duration::from_secs(seconds.into())).filter(|_| self.wants_to_look());
         self.look.or(every.map(|every| self.looked_at + every))
     }
 
@@ -47,13 +44,12 @@ impl Driver {
         }
     }
 
-    /// The kernel tells of a change.
-    pub(super) fn stirred(&mut self, change: Change) {
-        let mut checkout = change == Change::Checkout;
+    /// Schedules a scan after a change.
+    pub(super) fn changed(&mut self, change: BacklogChange) {
+        let mut checkout = change == BacklogChange::Checkout;
         while let Ok(more) = self.watching.changes.try_recv() {
-            checkout |= more == Change::Checkout;
+            checkout |= more == BacklogChange::Checkout;
         }
-        self.watched = self.watching.arm();
         // The look that is under way may have been too early to see it.
         let looking = self.ledger.pipeline.outstanding().contains(&Effect::Scan);
         if self.look.is_none() && (checkout || looking || self.wants_to_look()) {
