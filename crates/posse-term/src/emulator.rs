@@ -8,6 +8,7 @@
 //!
 //! Pure: no IO, no clock, and no panic for any bytes.
 
+mod bulk_lines;
 mod checkpoint;
 mod commands;
 mod control;
@@ -138,6 +139,17 @@ impl Emulator {
 
     /// Takes the next bytes of output, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) -> Heard {
+        let rest = self.bulk_lines(bytes);
+        self.scan(rest);
+        Heard {
+            signals: self.terminal.callbacks_mut().signals.take(),
+            replies: std::mem::take(&mut self.replies),
+            frame_ended: std::mem::take(&mut self.frame_ended),
+            screen_lost: std::mem::take(&mut self.screen_lost),
+        }
+    }
+
+    fn scan(&mut self, bytes: &[u8]) {
         let mut scanner = std::mem::take(&mut self.scanner);
         let mut rest = bytes;
         while let Some(piece) = scanner.next(&mut rest) {
@@ -146,12 +158,6 @@ impl Emulator {
         }
         self.scanner = scanner;
         self.offset += bytes.len() as u64;
-        Heard {
-            signals: self.terminal.callbacks_mut().signals.take(),
-            replies: std::mem::take(&mut self.replies),
-            frame_ended: std::mem::take(&mut self.frame_ended),
-            screen_lost: std::mem::take(&mut self.screen_lost),
-        }
     }
 
     fn take(&mut self, piece: Piece<'_>, at: u64) {

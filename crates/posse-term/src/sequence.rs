@@ -188,6 +188,11 @@ impl Scanner {
         }
     }
 
+    /// Whether no sequence and no character has begun.
+    pub fn is_at_ground(&self) -> bool {
+        self.state == State::Ground && self.held.is_empty()
+    }
+
     /// The bytes of a sequence or character that has begun and not ended. Scanning them again from the
     /// ground leads back here.
     pub fn unfinished(&self) -> Vec<u8> {

@@ -137,10 +137,7 @@ impl TestEnv {
 
     /// Every process that belongs to this home.
     pub fn processes(&self) -> Vec<process::Process> {
-        process::all()
-            .into_iter()
-            .filter(|p| p.variable("POSSE_HOME").as_deref() == self.paths.home.to_str())
-            .collect()
+        process::all().into_iter().filter(|p| p.variable("POSSE_HOME").as_deref() == self.paths.home.to_str()).collect()
     }
 }
 

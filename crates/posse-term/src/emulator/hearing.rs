@@ -10,11 +10,13 @@ pub(super) const SIGNALS_MAX: usize = 1024;
 pub(super) struct Ears {
     pub(super) signals: Signals,
     pub(super) history: History,
+    /// The number of rows that scroll off next and are not kept, see `bulk_lines`.
+    pub(super) blank_rows: usize,
 }
 
 impl Ears {
     pub(super) fn new(limit: HistoryLimit) -> Self {
-        Self { signals: Signals::default(), history: History::new(limit) }
+        Self { signals: Signals::default(), history: History::new(limit), blank_rows: 0 }
     }
 }
 
@@ -42,7 +44,9 @@ impl vt100::Callbacks for Ears {
     }
 
     fn on_scroll(&mut self, row: vt100::capture::RowContents<'_>, alternate_screen: bool) {
-        if !alternate_screen {
+        if self.blank_rows > 0 {
+            self.blank_rows -= 1;
+        } else if !alternate_screen {
             self.history.push(&row);
         }
     }

@@ -159,6 +159,19 @@ fn state(emulator: &Emulator) -> (Screen, String, Vec<String>, InputModes, Strin
     (emulator.screen(), emulator.title().to_owned(), history, emulator.input_modes(), checkpoint)
 }
 
+/// A line of a flood. Most are plain, see `bulk_lines`.
+fn flood_line() -> impl Strategy<Value = Vec<u8>> {
+    let text = prop_oneof![
+        8 => "[a-z ]{0,9}",
+        2 => "[a-z ]{20,60}",
+        2 => "[aé漢字→│]{1,12}",
+        2 => "[a-z]{0,5}\u{1b}\\[(0|1|2|7|31|48;5;9|1;32|)m[a-z ]{0,9}(\u{1b}\\[0?m)?",
+        1 => "\u{1b}\\[58;5;1m[a\t\u{8}\u{301}\u{a0}❤\u{fe0f}👍]{1,3}",
+    ];
+    let line = (text, prop_oneof![30 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r")]);
+    prop_oneof![60 => line.prop_map(|(text, end)| (text + end).into_bytes()), 1 => output()]
+}
+
 proptest! {
     #[test]
     fn no_bytes_and_no_size_make_it_panic(size in size(), events in events()) {
@@ -179,6 +192,20 @@ proptest! {
         let events = [Event::Output(bytes.clone()), Event::Resize(Size::clamped(2, 2)), Event::Output(bytes)];
         run(&mut emulator, &events, |_| usize::MAX);
         emulator.checkpoint();
+    }
+
+    /// Fed byte by byte, every line is drawn.
+    #[test]
+    fn floods_look_as_if_every_line_was_drawn(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
+        let flood = [Event::Output(flood.concat())];
+        let mut drawn = new(size);
+        run(&mut drawn, &before, |_| usize::MAX);
+        let mut bulk = Emulator::restore(&drawn.checkpoint(), HistoryLimit { rows: 50, bytes: 2000 }).unwrap();
+        let scrolled = drawn.terminal.callbacks().history.rows() - bulk.terminal.callbacks().history.rows();
+        let (said, said_in_bulk) = (run(&mut drawn, &flood, |_| 1), run(&mut bulk, &flood, |_| usize::MAX));
+        prop_assert_eq!(said.replies, said_in_bulk.replies);
+        prop_assert_eq!(state(&drawn), state(&bulk));
+        prop_assert_eq!(drawn.cursor_line(), bulk.cursor_line() + scrolled);
     }
 
     /// What we add must not change what vt100 gets right, and the borders of sequences must be its own.

@@ -48,7 +48,7 @@ impl Emulator {
     }
 
     /// Whether text needs no translation.
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         self.modes.wrap && !self.modes.insert && !self.has_graphics()
     }
 
