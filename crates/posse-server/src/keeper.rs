@@ -109,13 +109,11 @@ fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<Mess
         | KeeperEvent::InputRefused { id, .. }
         | KeeperEvent::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
         KeeperEvent::Spawned { id, pid } => KeeperReport::Spawned { id, pid },
-        KeeperEvent::SpawnFailed { id, why, message } => {
-            KeeperReport::SpawnFailed { id, why, message: String::from_utf8_lossy(&message).into_owned() }
-        }
+        KeeperEvent::SpawnFailed { id, why, message } => KeeperReport::SpawnFailed { id, why, message },
         KeeperEvent::Ended { id, left } => KeeperReport::Ended { id, left },
         KeeperEvent::Resting => KeeperReport::Resting,
         KeeperEvent::Problem { message } => {
-            return tracing::warn!("the keeper: {}", String::from_utf8_lossy(&message));
+            return tracing::warn!("the keeper: {message}");
         }
         _ => return,
     };

@@ -35,7 +35,7 @@ pub enum KeeperError {
     #[error("cannot talk to the keeper: {0}")]
     Io(#[from] io::Error),
     #[error("the keeper sent {0}")]
-    Nonsense(#[from] WireError),
+    BadFrame(WireError),
     #[error("the keeper closed the connection")]
     Closed,
     #[error(
@@ -48,6 +48,15 @@ pub enum KeeperError {
     Start(String),
     #[error("{0}")]
     Silent(String),
+}
+
+impl From<WireError> for KeeperError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Version(version) => Self::Version(version),
+            error => Self::BadFrame(error),
+        }
+    }
 }
 
 /// How long a daemon may take to start. It takes some ten milliseconds; a machine on its knees takes longer.
@@ -140,7 +149,7 @@ pub enum KeeperMessage {
 impl KeeperEvents {
     pub async fn next(&mut self) -> Result<KeeperMessage, KeeperError> {
         loop {
-            if let Some((event, length)) = wire::decode(&self.buffer[self.used..])? {
+            if let Some((event, length)) = wire::decode(&self.buffer[self.used..], wire::MAX_FRAME)? {
                 self.used += length;
                 self.pending.keeper_spoke();
                 match event {
@@ -226,10 +235,9 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     let pending = Arc::new(Pending::new(PATIENCE));
     let link = KeeperLink { requests, pending: pending.clone(), pid };
     let mut events = KeeperEvents { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
-    link.send(KeeperRequest::Hello { version: wire::VERSION, daemon });
+    link.send(KeeperRequest::Hello { daemon });
     match in_time(pid, events.next()).await {
-        Ok(KeeperMessage::Event(KeeperEvent::Hello { version, .. })) if version == wire::VERSION => Ok((link, events)),
-        Ok(KeeperMessage::Event(KeeperEvent::Hello { version, .. })) => Err(KeeperError::Version(version)),
+        Ok(KeeperMessage::Event(KeeperEvent::Hello { .. })) => Ok((link, events)),
         Ok(_) => Err(KeeperError::Closed),
         Err(KeeperError::Closed) => {
             has_left(pid).await;
@@ -391,7 +399,7 @@ pub async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, Keepe
             match events.next().await? {
                 KeeperMessage::Event(KeeperEvent::DaemonUp { pid }) => return Ok(pid),
                 KeeperMessage::Event(KeeperEvent::DaemonFailed { message }) => {
-                    return Err(see_log(&String::from_utf8_lossy(&message)));
+                    return Err(see_log(&message));
                 }
                 KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(silence(link.keeper()))),
                 KeeperMessage::Event(_) => {}

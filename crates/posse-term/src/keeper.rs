@@ -289,7 +289,7 @@ impl Keeper {
         }
         for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
             peer.awaits_daemon = false;
-            peer.tell(&KeeperEvent::DaemonFailed { message: message.as_bytes().to_vec() });
+            peer.tell(&KeeperEvent::DaemonFailed { message: message.to_owned() });
         }
         // Nothing to keep and nobody to serve: trying for ever would only burn the machine.
         if self.terminals.is_empty() {
@@ -329,8 +329,12 @@ fn peer_token(number: u32) -> EventData {
     EventData::new_u64(PEER | u64::from(number))
 }
 
+fn hello(settings: &KeeperSettings) -> KeeperEvent {
+    KeeperEvent::Hello { pid: std::process::id(), build: settings.build.clone() }
+}
+
 fn unknown(id: TerminalId) -> KeeperEvent {
-    KeeperEvent::Problem { message: format!("there is no terminal {id}").into_bytes() }
+    KeeperEvent::Problem { message: format!("there is no terminal {id}") }
 }
 
 /// The keeper's standard error is its log file.

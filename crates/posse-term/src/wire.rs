@@ -1,28 +1,42 @@
-//! The keeper's protocol: what the daemon and the keeper say to each other, and how it looks as bytes.
+//! The protocol between the keeper and its peers: the messages, and their encoding.
 //!
-//! Pure: no socket in here. The protocol is frozen early because a keeper outlives the daemon that
-//! started it, upgrades included. Version 1 may gain frames; a frame never changes its meaning.
+//! Pure: this module owns no socket. A keeper outlives the daemon that started it, upgrades included, so every frame
+//! names the protocol version it is written in:
 //!
-//! A frame is `length: u32` (of what follows), `kind: u8`, then the fields of that kind, little endian.
-//! Byte strings are `length: u32` and the bytes. Anything else is a protocol error, and the peer that
-//! sent it is cut off; nothing in here panics or allocates more than the frame is long.
+//! ```text
+//! length: u32 LE   of everything behind it
+//! version: u16 LE  the protocol version of the sender
+//! fields           one message, encoded with postcard
+//! payload          the raw bytes of output, input or a checkpoint; empty for all other messages
+//! ```
+//!
+//! Length and version never change their place. A peer can therefore recognise a frame of any other version, and name
+//! that version. Within one version the fields never change either: `tests/golden/` holds their bytes.
+//!
+//! Decoding never panics. A frame is bounded before it is decoded, and everything in it takes space in the frame, so
+//! the memory for a message is bounded by a constant times [`MAX_FRAME`].
 
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-/// What both sides of this build speak.
-pub const VERSION: u16 = 1;
+/// The protocol version of this build.
+pub const VERSION: u16 = 2;
 
-/// The longest frame either side accepts. Above every honest frame: a checkpoint of a full screen with
-/// all its history stays under 2 MiB, an environment under the kernel's own limit of a few MiB.
+/// The longest frame either side accepts, without its length. Larger than every valid frame: a checkpoint of a full
+/// screen with its history stays below 2 MiB, an environment below the kernel's limit of a few MiB.
 pub const MAX_FRAME: usize = 8 << 20;
 
-/// The most bytes one `Input` may carry.
+/// The longest frame accepted from a peer that may neither type nor start programs.
+pub const MAX_FRAME_INSIDE: usize = 64 << 10;
+
+/// The maximum number of bytes in one `Input`.
 pub const MAX_INPUT: usize = 1 << 20;
 
-/// Which of a program's outputs. A terminal has one, a program on pipes has two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// One of a program's outputs. A program on a terminal has one, a program on pipes has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OutputStream {
     /// The terminal, or standard output.
     Main,
@@ -30,31 +44,31 @@ pub enum OutputStream {
     Error,
 }
 
-/// What a program is connected to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The connection between a program and the keeper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wiring {
     Terminal(Size),
     /// Standard input is empty, standard output and error are pipes.
     Pipes,
 }
 
-/// A program to start. Nothing in it is inherited from the keeper: what is not listed is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A program to start. It inherits nothing from the keeper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// The first one is looked up in the `PATH` of `environment`.
+    /// The program and its arguments. The program is looked up in the `PATH` of `environment`.
     pub arguments: Vec<Vec<u8>>,
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
     pub directory: Vec<u8>,
     pub wiring: Wiring,
-    /// How many of its last output bytes the keeper remembers.
+    /// The number of output bytes that the keeper remembers.
     pub ring: u32,
-    /// Not the keeper's business: the daemon's own notes on this terminal, given back as they are, so
-    /// that a daemon which lost its database still knows what it has.
+    /// The daemon's own notes on this terminal. The keeper returns them unread, so that a daemon that lost its database
+    /// still knows its terminals.
     pub label: Vec<u8>,
 }
 
-/// Why the keeper is still asked about a terminal: what it has of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The keeper's record of one terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSummary {
     pub id: TerminalId,
     pub pid: u32,
@@ -65,25 +79,25 @@ pub struct TerminalSummary {
     /// The output offset of the checkpoint held, if any.
     pub checkpoint: Option<u64>,
     pub exit: Option<Exit>,
-    /// How many output bytes are remembered at most.
+    /// The maximum number of output bytes remembered.
     pub ring: u32,
     pub label: Vec<u8>,
 }
 
-/// Why some input was not taken. Nothing of it reached the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for refusing input. Nothing of it reached the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputRefusal {
     NoSuchTerminal,
-    /// The program has ended, or reads no input at all (pipes).
+    /// The program has exited, or reads no input at all (pipes).
     NotReading,
-    /// The program does not read, and what is already waiting for it has reached the limit.
+    /// The program does not read, and its queue is full.
     Full,
-    /// The keeper did not take it in time. Never sent: the daemon's side of the connection finds this out.
+    /// The keeper did not take the input in time. Never sent: the daemon's side of the connection finds this out.
     Untaken,
 }
 
-/// Why a program could not be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for not starting a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnRefusal {
     IdTaken,
     DirectoryMissing,
@@ -94,12 +108,11 @@ pub enum SpawnRefusal {
     Other,
 }
 
-/// Daemon → keeper.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message to the keeper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperRequest {
-    /// The first frame. `daemon` says that this peer is the one to restart when it goes away.
+    /// The first message. `daemon` asks the keeper to restart this peer when it goes away.
     Hello {
-        version: u16,
         daemon: bool,
     },
     List,
@@ -107,13 +120,13 @@ pub enum KeeperRequest {
         id: TerminalId,
         program: ProgramSpec,
     },
-    /// Send me this output from here on. The keeper sends no further than `WINDOW` past what was acknowledged.
+    /// Asks for the output from this offset on. The keeper sends at most `WINDOW` bytes beyond what was acknowledged.
     Attach {
         id: TerminalId,
         stream: OutputStream,
         from: u64,
     },
-    /// I have dealt with the output before `offset`.
+    /// Reports that the output before `offset` is processed.
     Acknowledge {
         id: TerminalId,
         stream: OutputStream,
@@ -124,54 +137,55 @@ pub enum KeeperRequest {
         id: TerminalId,
         writer: WriterId,
         sequence: u64,
+        #[serde(skip)]
         bytes: Vec<u8>,
     },
     Resize {
         id: TerminalId,
         size: Size,
     },
-    /// What closing a terminal window does: SIGHUP to the program and its foreground group.
+    /// Sends SIGHUP to the program and its foreground group, as closing a terminal window does.
     HangUp {
         id: TerminalId,
     },
-    /// End the whole family: SIGTERM, and SIGKILL for what is left after `grace_ms`. Works for ids the
-    /// keeper does not hold too: what carries that id in its environment is ended.
+    /// Ends the whole process family: SIGTERM, then SIGKILL for every process left after `grace_ms`. For an id that the
+    /// keeper does not hold, it ends the processes that have this id in their environment.
     End {
         id: TerminalId,
         grace_ms: u32,
     },
-    /// Drop what is remembered of an ended terminal.
+    /// Drops the record of an exited terminal.
     Forget {
         id: TerminalId,
     },
-    /// Keep this for me: the terminal's screen as of `offset`.
+    /// The screen as of `offset`, for the keeper to hold.
     Checkpoint {
         id: TerminalId,
         offset: u64,
+        #[serde(skip)]
         blob: Vec<u8>,
     },
-    /// Start a daemon from this program file if none is connected, and use it for restarts from now on.
+    /// Starts a daemon from this program file if none is connected, and uses the file for restarts from now on.
     StartDaemon {
         executable: Vec<u8>,
     },
-    /// I am leaving on purpose: do not restart me. Without terminals the keeper leaves too.
+    /// Announces that the daemon leaves on purpose and must not be restarted. A keeper without terminals leaves too.
     Rest,
-    /// The next request was sent at this time of `clock::monotonic_ns`. It is answered with `Taken`. A request that is
-    /// older than `LATE_AFTER` is not carried out: its sender has given up on it. Nor is what this peer sent before it could
-    /// know that: the end of a line must not be typed without its beginning.
+    /// The time of `clock::monotonic_ns` at which the next request was sent. The keeper answers that request with
+    /// `Taken`. It does not execute a request older than `LATE_AFTER`, because the sender has given up on it, nor
+    /// anything this peer sent before it could know that: the end of a line must not be typed without its beginning.
     Stamp {
         token: u64,
         sent: u64,
     },
 }
 
-/// Keeper → daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message from the keeper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperEvent {
     Hello {
-        version: u16,
         pid: u32,
-        build: Vec<u8>,
+        build: String,
     },
     Listed {
         summaries: Vec<TerminalSummary>,
@@ -183,7 +197,7 @@ pub enum KeeperEvent {
     SpawnFailed {
         id: TerminalId,
         why: SpawnRefusal,
-        message: Vec<u8>,
+        message: String,
     },
     /// Output as of `offset`. An offset beyond the end of the last frame means that the bytes between were
     /// overwritten before they could be sent.
@@ -191,6 +205,7 @@ pub enum KeeperEvent {
         id: TerminalId,
         stream: OutputStream,
         offset: u64,
+        #[serde(skip)]
         bytes: Vec<u8>,
     },
     /// From `offset` on the output was written for this size.
@@ -199,10 +214,11 @@ pub enum KeeperEvent {
         offset: u64,
         size: Size,
     },
-    /// The checkpoint held, sent once on `Attach` before any output.
+    /// The checkpoint held, sent once after `Attach`, before any output.
     Checkpoint {
         id: TerminalId,
         offset: u64,
+        #[serde(skip)]
         blob: Vec<u8>,
     },
     /// Every byte of this input, and of all before it by this writer, has reached the terminal.
@@ -217,14 +233,14 @@ pub enum KeeperEvent {
         sequence: u64,
         why: InputRefusal,
     },
-    /// The program ended, having written output up to these offsets. Sent after all of that output.
+    /// The program exited after writing output up to these offsets. Sent after all of that output.
     Exited {
         id: TerminalId,
         exit: Exit,
         main: u64,
         error: u64,
     },
-    /// The family of this terminal is gone but for `left` processes that could not be ended.
+    /// The process family of this terminal is gone, except for `left` processes that could not be ended.
     Ended {
         id: TerminalId,
         left: u32,
@@ -232,463 +248,132 @@ pub enum KeeperEvent {
     Forgotten {
         id: TerminalId,
     },
-    /// The request made no sense (unknown terminal, say). Told for the log; nothing else follows.
+    /// The keeper cannot execute a request, for example because the terminal is unknown. Only for the log.
     Problem {
-        message: Vec<u8>,
+        message: String,
     },
-    /// The answer to `StartDaemon`: one is connected now.
+    /// The answer to `StartDaemon` if a daemon is connected now.
     DaemonUp {
         pid: u32,
     },
-    /// The other answer to `StartDaemon`.
+    /// The answer to `StartDaemon` if no daemon could be started.
     DaemonFailed {
-        message: Vec<u8>,
+        message: String,
     },
-    /// The answer to `Rest`: leave in peace.
+    /// The answer to `Rest`.
     Resting,
-    /// The request behind the `Stamp` with this token was carried out, or is too old and never will be.
+    /// The request behind the `Stamp` with this token was executed, or is too old and never will be.
     Taken {
         token: u64,
         late: bool,
     },
 }
 
-/// The age beyond which the keeper does not carry out a request that has a `Stamp`. A keeper that was stopped must not do
-/// minutes later what its user was told has failed.
+/// The age beyond which the keeper does not execute a request that has a `Stamp`. A keeper that was stopped must not
+/// execute minutes later what its user saw fail.
 pub const LATE_AFTER: std::time::Duration = std::time::Duration::from_secs(6);
 
 /// The time of a `Stamp` that never gets too old.
 pub const NEVER_LATE: u64 = u64::MAX;
 
-/// How far the keeper runs ahead of what a peer has acknowledged, per stream. Bounds what a daemon that
-/// falls behind must buffer, and is well above what one terminal prints while a message travels.
+/// The number of bytes that the keeper sends beyond what a peer has acknowledged, per stream. Bounds the buffer of a
+/// daemon that falls behind, and is far more than one terminal prints while a message travels.
 pub const WINDOW: u64 = 256 << 10;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WireError {
-    #[error("a frame of {0} bytes is longer than the {MAX_FRAME} allowed")]
-    TooLong(usize),
-    #[error("a frame of unknown kind {0}")]
-    UnknownKind(u8),
-    #[error("a frame of kind {0} that ends early, goes on too long or holds an impossible value")]
-    Malformed(u8),
+    #[error("a frame of {length} bytes, longer than the {limit} allowed")]
+    TooLong { length: usize, limit: usize },
+    #[error("a frame of protocol version {0}, not {VERSION}")]
+    Version(u16),
+    #[error("a frame that is no message of protocol version {VERSION}")]
+    Malformed,
 }
 
-/// A message that has a place in a frame.
-pub trait Message: Sized {
-    fn put(&self, out: &mut Put<'_>) -> u8;
-    fn take(kind: u8, fields: &mut Take<'_>) -> Option<Result<Self, WireError>>;
+/// A message that can be sent in a frame.
+pub trait WireMessage: Serialize + DeserializeOwned {
+    /// The bytes sent raw behind the fields, for the messages that have some.
+    fn payload(&self) -> Option<&[u8]>;
+    fn payload_mut(&mut self) -> Option<&mut Vec<u8>>;
+}
+
+impl WireMessage for KeeperRequest {
+    fn payload(&self) -> Option<&[u8]> {
+        match self {
+            Self::Input { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn payload_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            Self::Input { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl WireMessage for KeeperEvent {
+    fn payload(&self) -> Option<&[u8]> {
+        match self {
+            Self::Output { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn payload_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            Self::Output { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// Appends one frame to `out`.
-pub fn encode<M: Message>(message: &M, out: &mut Vec<u8>) {
+pub fn encode<M: WireMessage>(message: &M, out: &mut Vec<u8>) {
+    encode_with(message, &[message.payload().unwrap_or_default()], out);
+}
+
+/// Appends one frame with this payload instead of the message's own, so that large payloads are copied only once.
+pub fn encode_with<M: WireMessage>(message: &M, payload: &[&[u8]], out: &mut Vec<u8>) {
     let start = out.len();
-    out.extend_from_slice(&[0; 5]);
-    let kind = message.put(&mut Put(out));
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    // Encoding into memory fails only for sequences of unknown length, and no message has one.
+    let encoded = postcard::to_io(message, &mut *out);
+    debug_assert!(encoded.is_ok(), "{encoded:?}");
+    for part in payload {
+        out.extend_from_slice(part);
+    }
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    out[start + 4] = kind;
 }
 
-/// Reads one frame off the front of `bytes`: the message and how long its frame was, or `None` if the
-/// frame is not complete yet.
-pub fn decode<M: Message>(bytes: &[u8]) -> Result<Option<(M, usize)>, WireError> {
+/// Reads one frame of at most `limit` bytes off the front of `bytes`: the message and the length of the frame, or `None`
+/// if the frame is not complete yet.
+pub fn decode<M: WireMessage>(bytes: &[u8], limit: usize) -> Result<Option<(M, usize)>, WireError> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
-    if length > MAX_FRAME {
-        return Err(WireError::TooLong(length));
+    if length > limit {
+        return Err(WireError::TooLong { length, limit });
     }
-    if length == 0 {
-        return Err(WireError::Malformed(0));
+    if length < 2 {
+        return Err(WireError::Malformed);
     }
-    let Some(frame) = rest.get(..length) else { return Ok(None) };
-    let kind = frame[0];
-    let mut fields = Take(&frame[1..]);
-    match M::take(kind, &mut fields) {
-        None => Err(WireError::Malformed(kind)),
-        Some(Err(error)) => Err(error),
-        Some(Ok(_)) if !fields.0.is_empty() => Err(WireError::Malformed(kind)),
-        Some(Ok(message)) => Ok(Some((message, 4 + length))),
+    // A frame of another version is refused before the rest of it arrives.
+    let Some((version, _)) = rest.split_first_chunk::<2>() else { return Ok(None) };
+    let version = u16::from_le_bytes(*version);
+    if version != VERSION {
+        return Err(WireError::Version(version));
     }
-}
-
-/// Appends an `Output` frame straight from a ring's two halves, without building the message first.
-pub fn encode_output(id: TerminalId, stream: OutputStream, offset: u64, halves: (&[u8], &[u8]), out: &mut Vec<u8>) {
-    let length = halves.0.len() + halves.1.len();
-    out.extend_from_slice(&((1 + 8 + 1 + 8 + 4 + length) as u32).to_le_bytes());
-    out.push(5);
-    let mut put = Put(out);
-    put.id(id).stream(stream).u64(offset).u32(length as u32);
-    out.extend_from_slice(halves.0);
-    out.extend_from_slice(halves.1);
-}
-
-pub struct Put<'a>(&'a mut Vec<u8>);
-
-impl Put<'_> {
-    fn u8(&mut self, v: u8) -> &mut Self {
-        self.0.push(v);
-        self
+    let Some(fields) = rest.get(2..length) else { return Ok(None) };
+    let (mut message, payload) = postcard::take_from_bytes::<M>(fields).map_err(|_| WireError::Malformed)?;
+    match message.payload_mut() {
+        Some(bytes) => bytes.extend_from_slice(payload),
+        None if payload.is_empty() => {}
+        None => return Err(WireError::Malformed),
     }
-    fn u16(&mut self, v: u16) -> &mut Self {
-        self.0.extend_from_slice(&v.to_le_bytes());
-        self
-    }
-    fn u32(&mut self, v: u32) -> &mut Self {
-        self.0.extend_from_slice(&v.to_le_bytes());
-        self
-    }
-    fn u64(&mut self, v: u64) -> &mut Self {
-        self.0.extend_from_slice(&v.to_le_bytes());
-        self
-    }
-    fn id(&mut self, id: TerminalId) -> &mut Self {
-        self.0.extend_from_slice(id.as_bytes());
-        self
-    }
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.u32(bytes.len() as u32).0.extend_from_slice(bytes);
-        self
-    }
-    fn size(&mut self, size: Size) -> &mut Self {
-        self.u16(size.rows()).u16(size.cols())
-    }
-    fn stream(&mut self, stream: OutputStream) -> &mut Self {
-        self.u8(match stream {
-            OutputStream::Main => 0,
-            OutputStream::Error => 1,
-        })
-    }
-    fn wiring(&mut self, wiring: Wiring) -> &mut Self {
-        match wiring {
-            Wiring::Terminal(size) => self.u8(0).size(size),
-            Wiring::Pipes => self.u8(1),
-        }
-    }
-    fn exit(&mut self, exit: Option<Exit>) -> &mut Self {
-        match exit {
-            None => self.u8(0),
-            Some(Exit::Code(code)) => self.u8(1).u32(code as u32),
-            Some(Exit::Signal(signal)) => self.u8(2).u32(signal as u32),
-            Some(Exit::Lost) => self.u8(3),
-        }
-    }
-}
-
-pub struct Take<'a>(&'a [u8]);
-
-impl<'a> Take<'a> {
-    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (chunk, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*chunk)
-    }
-    fn u8(&mut self) -> Option<u8> {
-        self.chunk::<1>().map(|[b]| b)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.chunk().map(u16::from_le_bytes)
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.chunk().map(u32::from_le_bytes)
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.chunk().map(u64::from_le_bytes)
-    }
-    fn id(&mut self) -> Option<TerminalId> {
-        TerminalId::from_bytes(self.chunk()?).ok()
-    }
-    fn bytes(&mut self) -> Option<Vec<u8>> {
-        let length = self.u32()? as usize;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes.to_vec())
-    }
-    /// How many elements follow, refused when even empty ones would not fit.
-    fn count(&mut self, smallest: usize) -> Option<usize> {
-        let count = self.u32()? as usize;
-        (count <= self.0.len() / smallest).then_some(count)
-    }
-    fn size(&mut self) -> Option<Size> {
-        let (rows, cols) = (self.u16()?, self.u16()?);
-        Size::new(rows, cols).ok()
-    }
-    fn stream(&mut self) -> Option<OutputStream> {
-        Some(match self.u8()? {
-            0 => OutputStream::Main,
-            1 => OutputStream::Error,
-            _ => return None,
-        })
-    }
-    fn wiring(&mut self) -> Option<Wiring> {
-        Some(match self.u8()? {
-            0 => Wiring::Terminal(self.size()?),
-            1 => Wiring::Pipes,
-            _ => return None,
-        })
-    }
-    fn exit(&mut self) -> Option<Option<Exit>> {
-        Some(match self.u8()? {
-            0 => None,
-            1 => Some(Exit::Code(self.u32()? as i32)),
-            2 => Some(Exit::Signal(self.u32()? as i32)),
-            3 => Some(Exit::Lost),
-            _ => return None,
-        })
-    }
-}
-
-impl Message for KeeperRequest {
-    fn put(&self, out: &mut Put<'_>) -> u8 {
-        match self {
-            KeeperRequest::Hello { version, daemon } => {
-                out.u16(*version).u8(u8::from(*daemon));
-                1
-            }
-            KeeperRequest::List => 2,
-            KeeperRequest::Spawn { id, program } => {
-                out.id(*id).u32(program.arguments.len() as u32);
-                for argument in &program.arguments {
-                    out.bytes(argument);
-                }
-                out.u32(program.environment.len() as u32);
-                for (name, value) in &program.environment {
-                    out.bytes(name).bytes(value);
-                }
-                out.bytes(&program.directory).wiring(program.wiring).u32(program.ring).bytes(&program.label);
-                3
-            }
-            KeeperRequest::Attach { id, stream, from } => {
-                out.id(*id).stream(*stream).u64(*from);
-                4
-            }
-            KeeperRequest::Acknowledge { id, stream, offset } => {
-                out.id(*id).stream(*stream).u64(*offset);
-                5
-            }
-            KeeperRequest::Input { id, writer, sequence, bytes } => {
-                out.id(*id).u64(writer.0).u64(*sequence).bytes(bytes);
-                6
-            }
-            KeeperRequest::Resize { id, size } => {
-                out.id(*id).size(*size);
-                7
-            }
-            KeeperRequest::HangUp { id } => {
-                out.id(*id);
-                8
-            }
-            KeeperRequest::End { id, grace_ms } => {
-                out.id(*id).u32(*grace_ms);
-                9
-            }
-            KeeperRequest::Forget { id } => {
-                out.id(*id);
-                10
-            }
-            KeeperRequest::Checkpoint { id, offset, blob } => {
-                out.id(*id).u64(*offset).bytes(blob);
-                11
-            }
-            KeeperRequest::StartDaemon { executable } => {
-                out.bytes(executable);
-                12
-            }
-            KeeperRequest::Rest => 13,
-            KeeperRequest::Stamp { token, sent } => {
-                out.u64(*token).u64(*sent);
-                14
-            }
-        }
-    }
-
-    fn take(kind: u8, fields: &mut Take<'_>) -> Option<Result<Self, WireError>> {
-        let f = fields;
-        Some(Ok(match kind {
-            1 => KeeperRequest::Hello { version: f.u16()?, daemon: f.u8()? != 0 },
-            2 => KeeperRequest::List,
-            3 => {
-                let id = f.id()?;
-                let count = f.count(4)?;
-                let arguments = (0..count).map(|_| f.bytes()).collect::<Option<_>>()?;
-                let count = f.count(8)?;
-                let environment = (0..count).map(|_| Some((f.bytes()?, f.bytes()?))).collect::<Option<_>>()?;
-                let program = ProgramSpec {
-                    arguments,
-                    environment,
-                    directory: f.bytes()?,
-                    wiring: f.wiring()?,
-                    ring: f.u32()?,
-                    label: f.bytes()?,
-                };
-                KeeperRequest::Spawn { id, program }
-            }
-            4 => KeeperRequest::Attach { id: f.id()?, stream: f.stream()?, from: f.u64()? },
-            5 => KeeperRequest::Acknowledge { id: f.id()?, stream: f.stream()?, offset: f.u64()? },
-            6 => {
-                KeeperRequest::Input { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()?, bytes: f.bytes()? }
-            }
-            7 => KeeperRequest::Resize { id: f.id()?, size: f.size()? },
-            8 => KeeperRequest::HangUp { id: f.id()? },
-            9 => KeeperRequest::End { id: f.id()?, grace_ms: f.u32()? },
-            10 => KeeperRequest::Forget { id: f.id()? },
-            11 => KeeperRequest::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
-            12 => KeeperRequest::StartDaemon { executable: f.bytes()? },
-            13 => KeeperRequest::Rest,
-            14 => KeeperRequest::Stamp { token: f.u64()?, sent: f.u64()? },
-            unknown => return Some(Err(WireError::UnknownKind(unknown))),
-        }))
-    }
-}
-
-impl Message for KeeperEvent {
-    fn put(&self, out: &mut Put<'_>) -> u8 {
-        match self {
-            KeeperEvent::Hello { version, pid, build } => {
-                out.u16(*version).u32(*pid).bytes(build);
-                1
-            }
-            KeeperEvent::Listed { summaries } => {
-                out.u32(summaries.len() as u32);
-                for s in summaries {
-                    out.id(s.id).u32(s.pid).wiring(s.wiring);
-                    out.u64(s.main.0).u64(s.main.1).u64(s.error.0).u64(s.error.1);
-                    out.u8(u8::from(s.checkpoint.is_some())).u64(s.checkpoint.unwrap_or(0));
-                    out.exit(s.exit).u32(s.ring).bytes(&s.label);
-                }
-                2
-            }
-            KeeperEvent::Spawned { id, pid } => {
-                out.id(*id).u32(*pid);
-                3
-            }
-            KeeperEvent::SpawnFailed { id, why, message } => {
-                let why = match why {
-                    SpawnRefusal::IdTaken => 0,
-                    SpawnRefusal::DirectoryMissing => 1,
-                    SpawnRefusal::ProgramMissing => 2,
-                    SpawnRefusal::NotExecutable => 3,
-                    SpawnRefusal::LimitReached => 4,
-                    SpawnRefusal::Other => 5,
-                };
-                out.id(*id).u8(why).bytes(message);
-                4
-            }
-            KeeperEvent::Output { id, stream, offset, bytes } => {
-                out.id(*id).stream(*stream).u64(*offset).bytes(bytes);
-                5
-            }
-            KeeperEvent::Resized { id, offset, size } => {
-                out.id(*id).u64(*offset).size(*size);
-                6
-            }
-            KeeperEvent::Checkpoint { id, offset, blob } => {
-                out.id(*id).u64(*offset).bytes(blob);
-                7
-            }
-            KeeperEvent::InputDone { id, writer, sequence } => {
-                out.id(*id).u64(writer.0).u64(*sequence);
-                8
-            }
-            KeeperEvent::InputRefused { id, writer, sequence, why } => {
-                let why = match why {
-                    InputRefusal::NoSuchTerminal => 0,
-                    InputRefusal::NotReading => 1,
-                    InputRefusal::Full => 2,
-                    InputRefusal::Untaken => 3,
-                };
-                out.id(*id).u64(writer.0).u64(*sequence).u8(why);
-                9
-            }
-            KeeperEvent::Exited { id, exit, main, error } => {
-                out.id(*id).exit(Some(*exit)).u64(*main).u64(*error);
-                10
-            }
-            KeeperEvent::Ended { id, left } => {
-                out.id(*id).u32(*left);
-                11
-            }
-            KeeperEvent::Forgotten { id } => {
-                out.id(*id);
-                12
-            }
-            KeeperEvent::Problem { message } => {
-                out.bytes(message);
-                13
-            }
-            KeeperEvent::DaemonUp { pid } => {
-                out.u32(*pid);
-                14
-            }
-            KeeperEvent::DaemonFailed { message } => {
-                out.bytes(message);
-                15
-            }
-            KeeperEvent::Resting => 16,
-            KeeperEvent::Taken { token, late } => {
-                out.u64(*token).u8(u8::from(*late));
-                17
-            }
-        }
-    }
-
-    fn take(kind: u8, fields: &mut Take<'_>) -> Option<Result<Self, WireError>> {
-        let f = fields;
-        Some(Ok(match kind {
-            1 => KeeperEvent::Hello { version: f.u16()?, pid: f.u32()?, build: f.bytes()? },
-            2 => {
-                let count = f.count(8)?;
-                let mut summaries = Vec::new();
-                for _ in 0..count {
-                    let (id, pid, wiring) = (f.id()?, f.u32()?, f.wiring()?);
-                    let (main, error) = ((f.u64()?, f.u64()?), (f.u64()?, f.u64()?));
-                    let (held, at) = (f.u8()? != 0, f.u64()?);
-                    let (checkpoint, exit) = (held.then_some(at), f.exit()?);
-                    let (ring, label) = (f.u32()?, f.bytes()?);
-                    summaries.push(TerminalSummary { id, pid, wiring, main, error, checkpoint, exit, ring, label });
-                }
-                KeeperEvent::Listed { summaries }
-            }
-            3 => KeeperEvent::Spawned { id: f.id()?, pid: f.u32()? },
-            4 => {
-                let id = f.id()?;
-                let why = match f.u8()? {
-                    0 => SpawnRefusal::IdTaken,
-                    1 => SpawnRefusal::DirectoryMissing,
-                    2 => SpawnRefusal::ProgramMissing,
-                    3 => SpawnRefusal::NotExecutable,
-                    4 => SpawnRefusal::LimitReached,
-                    5 => SpawnRefusal::Other,
-                    _ => return None,
-                };
-                KeeperEvent::SpawnFailed { id, why, message: f.bytes()? }
-            }
-            5 => KeeperEvent::Output { id: f.id()?, stream: f.stream()?, offset: f.u64()?, bytes: f.bytes()? },
-            6 => KeeperEvent::Resized { id: f.id()?, offset: f.u64()?, size: f.size()? },
-            7 => KeeperEvent::Checkpoint { id: f.id()?, offset: f.u64()?, blob: f.bytes()? },
-            8 => KeeperEvent::InputDone { id: f.id()?, writer: WriterId(f.u64()?), sequence: f.u64()? },
-            9 => {
-                let (id, writer, sequence) = (f.id()?, WriterId(f.u64()?), f.u64()?);
-                let why = match f.u8()? {
-                    0 => InputRefusal::NoSuchTerminal,
-                    1 => InputRefusal::NotReading,
-                    2 => InputRefusal::Full,
-                    3 => InputRefusal::Untaken,
-                    _ => return None,
-                };
-                KeeperEvent::InputRefused { id, writer, sequence, why }
-            }
-            10 => KeeperEvent::Exited { id: f.id()?, exit: f.exit()??, main: f.u64()?, error: f.u64()? },
-            11 => KeeperEvent::Ended { id: f.id()?, left: f.u32()? },
-            12 => KeeperEvent::Forgotten { id: f.id()? },
-            13 => KeeperEvent::Problem { message: f.bytes()? },
-            14 => KeeperEvent::DaemonUp { pid: f.u32()? },
-            15 => KeeperEvent::DaemonFailed { message: f.bytes()? },
-            16 => KeeperEvent::Resting,
-            17 => KeeperEvent::Taken { token: f.u64()?, late: f.u8()? != 0 },
-            unknown => return Some(Err(WireError::UnknownKind(unknown))),
-        }))
-    }
+    Ok(Some((message, 4 + length)))
 }
 
 #[cfg(test)]

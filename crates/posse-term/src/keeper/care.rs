@@ -16,7 +16,7 @@ use crate::wire::{self, InputRefusal, KeeperEvent, OutputStream, SpawnRefusal};
 
 impl Keeper {
     pub(super) fn spawn(&mut self, id: TerminalId, program: wire::ProgramSpec) -> KeeperEvent {
-        let failed = |why, message: String| KeeperEvent::SpawnFailed { id, why, message: message.into_bytes() };
+        let failed = |why, message| KeeperEvent::SpawnFailed { id, why, message };
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use posse_core::ids::TerminalId;
 
 use super::terminal::Terminal;
-use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream, WINDOW, WireError};
+use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, OutputStream, WINDOW, WireError};
 
 /// How much is put into the buffer at once. More would only wait there.
 const FILL: usize = 256 << 10;
@@ -95,15 +95,20 @@ impl Peer {
     }
 
     /// Reads what is there and takes whole requests off it. `Err` means: cut it off.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<KeeperRequest>, Gone> {
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<KeeperRequest>, DisconnectReason> {
         match self.stream.read(buffer) {
-            Ok(0) => return Err(Gone::Closed),
+            Ok(0) => return Err(DisconnectReason::Closed),
             Ok(n) => self.incoming.extend_from_slice(&buffer[..n]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => return Err(Gone::Closed),
+            Err(_) => return Err(DisconnectReason::Closed),
         }
-        let (mut requests, mut used) = (Vec::new(), 0);
-        while let Some((request, length)) = wire::decode(&self.incoming[used..]).map_err(Gone::Nonsense)? {
+        let limit = match self.standing {
+            Standing::Trusted => MAX_FRAME,
+            Standing::Inside => MAX_FRAME_INSIDE,
+        };
+        let mut requests = Vec::new();
+        let mut used = 0;
+        while let Some((request, length)) = wire::decode(&self.incoming[used..], limit)? {
             requests.push(request);
             used += length;
         }
@@ -174,11 +179,11 @@ impl Peer {
     }
 
     /// Puts output into the buffer and writes it, until there is no more or the peer takes no more.
-    pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, Terminal>) -> Result<(), Gone> {
+    pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, Terminal>) -> Result<(), DisconnectReason> {
         loop {
             self.fill(terminals);
             if self.outgoing.len() - self.written > TOO_MUCH {
-                return Err(Gone::Overrun);
+                return Err(DisconnectReason::Overrun);
             }
             if self.written == self.outgoing.len() {
                 self.wants_write = false;
@@ -191,7 +196,7 @@ impl Peer {
                     self.wants_write = true;
                     return Ok(());
                 }
-                Err(_) => return Err(Gone::Closed),
+                Err(_) => return Err(DisconnectReason::Closed),
             }
         }
     }
@@ -247,7 +252,8 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: OutputStream, out
         // Only now, and not when it was asked for: a daemon that comes back asks for all its terminals at once, and all
         // their checkpoints are more than should wait for one peer.
         if let Some((offset, blob)) = &terminal.checkpoint {
-            wire::encode(&KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);
+            let checkpoint = KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: Vec::new() };
+            wire::encode_with(&checkpoint, &[blob], out);
         }
         if let Some(mark) = terminal.mark_at(cursor.sent) {
             wire::encode(&KeeperEvent::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
@@ -259,8 +265,9 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: OutputStream, out
     let mark = if stream == OutputStream::Main { terminal.mark_after(cursor.serial) } else { None };
     let until = mark.map_or(allowed, |mark| allowed.min(mark.offset.max(cursor.sent)));
     if until > cursor.sent {
-        let halves = ring.slices(cursor.sent, (until - cursor.sent) as usize);
-        wire::encode_output(terminal.id, stream, cursor.sent, halves, out);
+        let (front, back) = ring.slices(cursor.sent, (until - cursor.sent) as usize);
+        let output = KeeperEvent::Output { id: terminal.id, stream, offset: cursor.sent, bytes: Vec::new() };
+        wire::encode_with(&output, &[front, back], out);
         cursor.sent = until;
     }
     if let Some(mark) = mark
@@ -273,13 +280,17 @@ fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: OutputStream, out
     cursor.sent < ring.end().min(cursor.acknowledged + WINDOW)
 }
 
-/// Why a peer is no longer served.
+/// The reason for closing the connection to a peer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Gone {
+pub(super) enum DisconnectReason {
     #[error("it closed the connection")]
     Closed,
     #[error("it sent {0}")]
-    Nonsense(WireError),
+    BadFrame(#[from] WireError),
+    #[error("it did not say hello first")]
+    NoGreeting,
+    #[error("it runs in a terminal, and asked for what only the daemon and the user may do")]
+    NotAllowed,
     #[error("it does not read its answers")]
     Overrun,
 }

@@ -5,15 +5,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
-use super::peer::Standing;
+use super::peer::{DisconnectReason, Standing};
 use super::terminal::{Accepted, Receipt, Terminal};
-use super::{Ending, Keeper, unknown};
+use super::{Ending, Keeper, hello, unknown};
 use crate::clock::monotonic_ns;
-use crate::wire::{self, InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
+use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
 
 /// What a process in a terminal is told that asks for something it may not have. `None`: it may.
 fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
-    let message = |text: &str| text.as_bytes().to_vec();
     match request {
         KeeperRequest::Hello { daemon: false, .. } | KeeperRequest::List => None,
         KeeperRequest::StartDaemon { executable: wanted }
@@ -22,18 +21,23 @@ fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Opt
             None
         }
         KeeperRequest::StartDaemon { .. } => Some(KeeperEvent::DaemonFailed {
-            message: message(
+            message:
                 "a process in a terminal cannot start a daemon from another program than the one that ran before: \
-                 run any posse command outside of posse's terminals",
-            ),
+                 run any posse command outside of posse's terminals"
+                    .into(),
         }),
-        _ => Some(KeeperEvent::Problem { message: message("a process in a terminal may not do this") }),
+        _ => Some(KeeperEvent::Problem { message: "a process in a terminal may not do this".into() }),
     }
 }
 
 impl Keeper {
     /// Carries out one request, unless it is too old, and says which it was. `Err` cuts the peer off.
-    pub(super) fn request(&mut self, number: u32, request: KeeperRequest, now: Instant) -> Result<(), String> {
+    pub(super) fn request(
+        &mut self,
+        number: u32,
+        request: KeeperRequest,
+        now: Instant,
+    ) -> Result<(), DisconnectReason> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
         if let KeeperRequest::Stamp { token, sent } = request {
             peer.stamp = Some((token, sent));
@@ -52,29 +56,24 @@ impl Keeper {
         Ok(())
     }
 
-    fn carry_out(&mut self, number: u32, request: KeeperRequest, now: Instant) -> Result<(), String> {
+    fn carry_out(&mut self, number: u32, request: KeeperRequest, now: Instant) -> Result<(), DisconnectReason> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
         if !peer.greeted && !matches!(request, KeeperRequest::Hello { .. }) {
-            return Err("it did not introduce itself".into());
+            return Err(DisconnectReason::NoGreeting);
         }
         if peer.standing == Standing::Inside
             && let Some(refusal) = refused_inside(&request, self.daemon_executable.as_ref())
         {
             peer.tell(&refusal);
             let _ = peer.flush(&self.terminals);
-            return Err("it runs in a terminal, and asked for what only the daemon and the user may do".into());
+            return Err(DisconnectReason::NotAllowed);
         }
         match request {
             // Dealt with before the request that it belongs to.
             KeeperRequest::Stamp { .. } => {}
-            KeeperRequest::Hello { version, daemon } => {
+            KeeperRequest::Hello { daemon } => {
                 peer.greeted = true;
-                let build = self.settings.build.clone().into_bytes();
-                peer.tell(&KeeperEvent::Hello { version: wire::VERSION, pid: std::process::id(), build });
-                if version != wire::VERSION {
-                    let _ = peer.flush(&self.terminals);
-                    return Err(format!("it speaks version {version} of the protocol, not {}", wire::VERSION));
-                }
+                peer.tell(&hello(&self.settings));
                 peer.daemon = daemon;
                 if daemon {
                     let pid = peer.pid;
@@ -141,7 +140,7 @@ impl Keeper {
             },
             KeeperRequest::HangUp { id } => {
                 if let Some(Err(error)) = self.terminals.get(&id).map(Terminal::hang_up) {
-                    let message = format!("could not hang up {id}: {error}").into_bytes();
+                    let message = format!("could not hang up {id}: {error}");
                     peer.tell(&KeeperEvent::Problem { message });
                 }
             }
@@ -156,7 +155,7 @@ impl Keeper {
                 // A program may be dead and not reaped yet; its family was seen to be gone before that was.
                 self.reap(now);
                 if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
-                    let message = format!("{id} is still running; end it first").into_bytes();
+                    let message = format!("{id} is still running; end it first");
                     self.tell(number, &KeeperEvent::Problem { message });
                 } else {
                     self.forget(id);

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::peer::{Gone, Peer, Standing};
-use super::{DOOR_SHUT, Keeper, LISTENER, SPARE, log, peer_token};
+use super::peer::{DisconnectReason, Peer, Standing};
+use super::{DOOR_SHUT, Keeper, LISTENER, SPARE, hello, log, peer_token};
 use crate::lineage::lineage;
-use crate::wire::KeeperEvent;
+use crate::wire::{KeeperEvent, WireError};
 
 impl Keeper {
     pub(super) fn accept(&mut self, now: Instant) {
@@ -77,14 +77,20 @@ impl Keeper {
                     }
                 }
             }
-            Err(Gone::Closed) => self.drop_peer(number, "", now),
-            Err(gone) => self.drop_peer(number, &gone.to_string(), now),
+            Err(why) => {
+                if matches!(why, DisconnectReason::BadFrame(WireError::Version(_))) {
+                    // The header of the answer tells the peer which version this keeper speaks.
+                    peer.tell(&hello(&self.settings));
+                    let _ = peer.flush(&self.terminals);
+                }
+                self.drop_peer(number, &why, now);
+            }
         }
     }
 
-    pub(super) fn drop_peer(&mut self, number: u32, why: &str, now: Instant) {
+    pub(super) fn drop_peer(&mut self, number: u32, why: &DisconnectReason, now: Instant) {
         let Some(peer) = self.peers.remove(&number) else { return };
-        if !why.is_empty() {
+        if !matches!(why, DisconnectReason::Closed) {
             log(&format!("cut off process {}: {why}", peer.pid));
         }
         let _ = epoll::delete(&self.epoll, &peer.stream);
@@ -118,7 +124,7 @@ impl Keeper {
             }
         }
         for (number, why) in gone {
-            self.drop_peer(number, &why.to_string(), now);
+            self.drop_peer(number, &why, now);
         }
     }
 

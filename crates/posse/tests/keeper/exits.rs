@@ -101,7 +101,7 @@ fn only_what_has_ended_can_be_forgotten() {
     peer.until_printed(id, "here");
     peer.send(&KeeperRequest::Forget { id });
     let problem = peer.wait("an answer", |event| match event {
-        KeeperEvent::Problem { message } => Some(String::from_utf8_lossy(message).into_owned()),
+        KeeperEvent::Problem { message } => Some(message.clone()),
         KeeperEvent::Forgotten { .. } => panic!("it forgot a running program"),
         _ => None,
     });

@@ -21,7 +21,7 @@ fn attacker() {
     let victim: TerminalId = victim.parse().unwrap();
     let other = b"/bin/false".to_vec();
     let attempts = [
-        ("pose", KeeperRequest::Hello { version: posse_term::wire::VERSION, daemon: true }),
+        ("pose", KeeperRequest::Hello { daemon: true }),
         ("type", KeeperRequest::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() }),
         ("hang", KeeperRequest::HangUp { id: victim }),
         ("end", KeeperRequest::End { id: victim, grace_ms: 0 }),

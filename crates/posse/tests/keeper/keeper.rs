@@ -170,7 +170,7 @@ impl Keeper {
     fn close(&self) -> Result<(), Closed> {
         let deadline = Instant::now() + PATIENCE;
         let mut peer = Peer::connect(&self.socket()).map_err(|_| Closed)?;
-        let hello = KeeperRequest::Hello { version: wire::VERSION, daemon: false };
+        let hello = KeeperRequest::Hello { daemon: false };
         peer.send_all(&[hello, KeeperRequest::List]);
         let mut next = || peer.next_until(deadline)?.ok_or(Closed);
         let mut left: Vec<TerminalId> = loop {

@@ -17,9 +17,7 @@ fn fill(keeper: &Keeper, peer: &mut Peer, wiring: Wiring) -> (Vec<(TerminalId, u
         peer.send(&KeeperRequest::Spawn { id, program });
         let answer = peer.wait("an answer", |event| match event {
             KeeperEvent::Spawned { pid, .. } => Some(Ok(*pid)),
-            KeeperEvent::SpawnFailed { why, message, .. } => {
-                Some(Err((*why, String::from_utf8_lossy(message).into_owned())))
-            }
+            KeeperEvent::SpawnFailed { why, message, .. } => Some(Err((*why, message.clone()))),
             _ => None,
         });
         match answer {

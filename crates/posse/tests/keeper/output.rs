@@ -53,7 +53,7 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     // Greets and asks in one breath, so as not to hear of the end before the output.
     let come_back = |from| {
         let mut peer = keeper.stranger();
-        let hello = KeeperRequest::Hello { version: wire::VERSION, daemon: false };
+        let hello = KeeperRequest::Hello { daemon: false };
         peer.send_all(&[hello, KeeperRequest::Attach { id, stream: OutputStream::Main, from }]);
         peer
     };

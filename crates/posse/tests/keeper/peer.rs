@@ -94,9 +94,9 @@ impl Peer {
 
     #[track_caller]
     pub(crate) fn greet(&mut self, daemon: bool) {
-        self.send(&KeeperRequest::Hello { version: wire::VERSION, daemon });
+        self.send(&KeeperRequest::Hello { daemon });
         let hello = self.next();
-        assert!(matches!(hello, KeeperEvent::Hello { version: wire::VERSION, .. }), "{hello:?}");
+        assert!(matches!(hello, KeeperEvent::Hello { .. }), "{hello:?}");
     }
 
     #[track_caller]
@@ -121,7 +121,9 @@ impl Peer {
     /// The next thing the keeper says, `None` if it says nothing until then. Output is noted and acknowledged.
     pub(crate) fn next_until(&mut self, deadline: Instant) -> Result<Option<KeeperEvent>, Closed> {
         let event = loop {
-            if let Some((event, length)) = wire::decode(&self.buffer[self.used..]).expect("nonsense from the keeper") {
+            if let Some((event, length)) =
+                wire::decode(&self.buffer[self.used..], wire::MAX_FRAME).expect("nonsense from the keeper")
+            {
                 self.used += length;
                 break event;
             }
@@ -260,7 +262,7 @@ impl Peer {
         self.wait("the program to start", |event| match event {
             KeeperEvent::Spawned { id: of, pid } if *of == id => Some(*pid),
             KeeperEvent::SpawnFailed { id: of, message, .. } if *of == id => {
-                panic!("it could not be started: {}", String::from_utf8_lossy(message))
+                panic!("it could not be started: {message}")
             }
             _ => None,
         })
@@ -372,7 +374,7 @@ impl Peer {
         self.send(&KeeperRequest::Forget { id });
         self.wait("it to be forgotten", |event| match event {
             KeeperEvent::Forgotten { id: of } if *of == id => Some(()),
-            KeeperEvent::Problem { message } => panic!("{}", String::from_utf8_lossy(message)),
+            KeeperEvent::Problem { message } => panic!("{message}"),
             _ => None,
         });
     }

@@ -37,7 +37,6 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
             peer.send(&KeeperRequest::Spawn { id, program });
             match peer.next() {
                 KeeperEvent::SpawnFailed { id: of, why, message } => {
-                    let message = String::from_utf8_lossy(&message);
                     assert_eq!((of, why), (id, expected), "{shown}: {message}");
                     assert!(message.contains(words), "{shown}: {message}");
                 }

@@ -35,7 +35,7 @@ fn ask_for_daemon(peer: &mut Peer, executable: &str) {
 fn answer(peer: &mut Peer) -> Result<u32, String> {
     peer.wait("news of the daemon", |event| match event {
         KeeperEvent::DaemonUp { pid } => Some(Ok(*pid)),
-        KeeperEvent::DaemonFailed { message } => Some(Err(String::from_utf8_lossy(message).into_owned())),
+        KeeperEvent::DaemonFailed { message } => Some(Err(message.clone())),
         _ => None,
     })
 }
