@@ -6,7 +6,7 @@
 //! The format carries text, terminals carry bytes. A character that was cut by the end of a chunk waits for the next one,
 //! and so gets that one's time. Where the bytes are no UTF-8 at all, the `"o"` event has replacement characters, which is
 //! what a terminal would show, and a `"b"` event right behind it has the same piece exactly, in hexadecimal. Players skip
-//! events they do not know; [`Reader`] gives back the exact bytes.
+//! events they do not know; [`CastReader`] gives back the exact bytes.
 
 use std::io::{self, BufRead};
 use std::time::Duration;
@@ -27,14 +27,14 @@ pub struct Header {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct CastEvent {
     /// Since the header's `began`, in whole microseconds.
     pub at: Duration,
-    pub what: What,
+    pub what: CastEventKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum CastEventKind {
     Output(Vec<u8>),
     Resized(Size),
     Mark(String),
@@ -146,24 +146,24 @@ fn write_line(at: Duration, code: &str, text: &str, out: &mut Vec<u8>) {
 /// Reads a recording, event by event.
 ///
 /// A last line without an end was being written when somebody was killed, and is left out.
-pub struct Reader<R> {
+pub struct CastReader<R> {
     input: R,
     header: Header,
     line: usize,
     /// Read already: what follows may say more of it.
-    next: Option<Event>,
+    next: Option<CastEvent>,
 }
 
 /// What a line is.
-enum Line {
-    Event(Event),
+enum CastLine {
+    Event(CastEvent),
     /// The exact bytes of the output before.
     Exact(Vec<u8>),
     /// Of a kind that is not ours.
     Other,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> CastReader<R> {
     pub fn new(mut input: R) -> Result<Self, CastError> {
         let mut line = Vec::new();
         input.read_until(b'\n', &mut line)?;
@@ -174,7 +174,7 @@ impl<R: BufRead> Reader<R> {
         self.header
     }
 
-    fn read_line(&mut self) -> Result<Option<Line>, CastError> {
+    fn read_line(&mut self) -> Result<Option<CastLine>, CastError> {
         let mut text = Vec::new();
         self.input.read_until(b'\n', &mut text)?;
         if text.last() != Some(&b'\n') {
@@ -185,17 +185,17 @@ impl<R: BufRead> Reader<R> {
         parse(&text).map(Some).map_err(|why| CastError::Line { line, why })
     }
 
-    fn read(&mut self) -> Result<Option<Event>, CastError> {
+    fn read(&mut self) -> Result<Option<CastEvent>, CastError> {
         loop {
             match self.read_line()? {
                 None => return Ok(self.next.take()),
-                Some(Line::Other) => {}
-                Some(Line::Exact(bytes)) => {
-                    if let Some(Event { what: What::Output(shown), .. }) = &mut self.next {
+                Some(CastLine::Other) => {}
+                Some(CastLine::Exact(bytes)) => {
+                    if let Some(CastEvent { what: CastEventKind::Output(shown), .. }) = &mut self.next {
                         *shown = bytes;
                     }
                 }
-                Some(Line::Event(event)) => {
+                Some(CastLine::Event(event)) => {
                     if let Some(before) = self.next.replace(event) {
                         return Ok(Some(before));
                     }
@@ -205,28 +205,28 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Event, CastError>;
+impl<R: BufRead> Iterator for CastReader<R> {
+    type Item = Result<CastEvent, CastError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()
     }
 }
 
-fn parse(line: &[u8]) -> Result<Line, String> {
+fn parse(line: &[u8]) -> Result<CastLine, String> {
     let (seconds, code, text): (f64, String, String) =
         serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if !(0.0..1e12).contains(&seconds) {
         return Err(format!("{seconds} is no time"));
     }
     let what = match code.as_str() {
-        "o" => What::Output(text.into_bytes()),
-        "r" => What::Resized(text.parse().map_err(|error: BadSize| error.to_string())?),
-        "m" => What::Mark(text),
-        "b" => return exact(&text).map(Line::Exact).ok_or_else(|| "odd hexadecimal".into()),
-        _ => return Ok(Line::Other),
+        "o" => CastEventKind::Output(text.into_bytes()),
+        "r" => CastEventKind::Resized(text.parse().map_err(|error: BadSize| error.to_string())?),
+        "m" => CastEventKind::Mark(text),
+        "b" => return exact(&text).map(CastLine::Exact).ok_or_else(|| "odd hexadecimal".into()),
+        _ => return Ok(CastLine::Other),
     };
-    Ok(Line::Event(Event { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))
+    Ok(CastLine::Event(CastEvent { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))
 }
 
 fn exact(text: &str) -> Option<Vec<u8>> {

@@ -8,8 +8,8 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-fn read(text: &[u8]) -> Vec<Event> {
-    let reader = Reader::new(text).unwrap();
+fn read(text: &[u8]) -> Vec<CastEvent> {
+    let reader = CastReader::new(text).unwrap();
     assert_eq!(reader.header(), HEADER);
     reader.map(Result::unwrap).collect()
 }
@@ -40,8 +40,8 @@ fn it_reads_as_others_write_it() {
 [1.25, "i", "typed"]
 [2.5, "o", "y"]
 [3, "o", "unfinished"#;
-    let events: Vec<_> = Reader::new(&theirs[..]).unwrap().map(Result::unwrap).collect();
-    let output = |at, text: &str| Event { at, what: What::Output(text.into()) };
+    let events: Vec<_> = CastReader::new(&theirs[..]).unwrap().map(Result::unwrap).collect();
+    let output = |at, text: &str| CastEvent { at, what: CastEventKind::Output(text.into()) };
     assert_eq!(events, [output(ms(1000), "x"), output(ms(2500), "y")]);
 }
 
@@ -65,7 +65,7 @@ fn what_is_cut_waits_and_what_is_no_text_is_kept_exactly() {
             r#"[0.005000,"b","f09f"]"#,
         ]
     );
-    let output = |at, bytes: &[u8]| Event { at: ms(at), what: What::Output(bytes.into()) };
+    let output = |at, bytes: &[u8]| CastEvent { at: ms(at), what: CastEventKind::Output(bytes.into()) };
     assert_eq!(
         read(&out),
         [output(1, b"a"), output(2, "€!".as_bytes()), output(3, b"x\xff\xfe"), output(5, b"\xf0\x9f")]
@@ -75,11 +75,11 @@ fn what_is_cut_waits_and_what_is_no_text_is_kept_exactly() {
 #[test]
 fn nonsense_is_said_to_be() {
     for header in ["", "{}", "[]", r#"{"version":3,"width":80,"height":24}"#, r#"{"version":2,"width":0,"height":0}"#] {
-        assert!(matches!(Reader::new(header.as_bytes()), Err(CastError::Header(_))), "{header}");
+        assert!(matches!(CastReader::new(header.as_bytes()), Err(CastError::Header(_))), "{header}");
     }
     for line in ["x", "[]", r#"[-1,"o","x"]"#, r#"["o",1,"x"]"#, r#"[1,"r","80"]"#, r#"[1,"b","abc"]"#] {
         let text = format!("{}{line}\n", HEADER.line());
-        let read: Result<Vec<_>, _> = Reader::new(text.as_bytes()).unwrap().collect();
+        let read: Result<Vec<_>, _> = CastReader::new(text.as_bytes()).unwrap().collect();
         assert!(matches!(read, Err(CastError::Line { line: 2, .. })), "{line}");
     }
 }
@@ -121,7 +121,7 @@ proptest! {
         let put: Vec<(u8, Duration)> = given.iter().flat_map(|(at, piece)| piece.iter().map(|byte| (*byte, *at))).collect();
         let events = read(&out);
         let got: Vec<(u8, Duration)> = events.iter().filter_map(|event| match &event.what {
-            What::Output(bytes) => Some(bytes.iter().map(|byte| (*byte, event.at))),
+            CastEventKind::Output(bytes) => Some(bytes.iter().map(|byte| (*byte, event.at))),
             _ => None,
         }).flatten().collect();
         prop_assert_eq!(put.iter().map(|(byte, _)| *byte).collect::<Vec<_>>(), got.iter().map(|(byte, _)| *byte).collect::<Vec<_>>());
@@ -131,7 +131,7 @@ proptest! {
             let waited = given.iter().skip(chunk).take(4).any(|(at, _)| at == got) || *got == end;
             prop_assert!(got == put || (*byte >= 0x80 && waited && !size), "{byte:02x} of {put:?} came at {got:?}");
         }
-        prop_assert_eq!(events.iter().filter(|event| matches!(event.what, What::Resized(_))).count(), if size { given.len() } else { 0 });
+        prop_assert_eq!(events.iter().filter(|event| matches!(event.what, CastEventKind::Resized(_))).count(), if size { given.len() } else { 0 });
     }
 
     #[test]
@@ -142,7 +142,7 @@ proptest! {
         encoder.finish(ms(1), &mut out);
         prop_assert!(out.split(|byte| *byte == b'\n').all(|line| line.len() < MAX_LINE));
         let got: Vec<u8> = read(&out).into_iter().flat_map(|event| match event.what {
-            What::Output(bytes) => bytes,
+            CastEventKind::Output(bytes) => bytes,
             _ => vec![],
         }).collect();
         prop_assert!(got == bytes);
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn anything_can_be_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), line in ".{0,60}") {
         let text = [HEADER.line().as_bytes(), line.as_bytes(), b"\n", &bytes].concat();
-        for reader in [Reader::new(&text[..]), Reader::new(&bytes[..])].into_iter().flatten() {
+        for reader in [CastReader::new(&text[..]), CastReader::new(&bytes[..])].into_iter().flatten() {
             let _ = reader.take(100).collect::<Vec<_>>();
         }
     }

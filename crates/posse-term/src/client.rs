@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
-use pending::{PATIENCE, Pending, Stamp};
+use pending::{PATIENCE, Pending, RequestStamp};
 
 use crate::paths::{self, Paths};
 use crate::wire::{self, KeeperEvent, KeeperRequest, TerminalSummary, WireError};
@@ -68,13 +68,13 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
 pub struct KeeperLink {
-    requests: mpsc::UnboundedSender<(Option<Stamp>, KeeperRequest)>,
+    requests: mpsc::UnboundedSender<(Option<RequestStamp>, KeeperRequest)>,
     pending: Arc<Pending>,
     pid: Option<i32>,
 }
 
 /// The requests sent through a link without a keeper, for tests.
-pub struct SentRequests(mpsc::UnboundedReceiver<(Option<Stamp>, KeeperRequest)>);
+pub struct SentRequests(mpsc::UnboundedReceiver<(Option<RequestStamp>, KeeperRequest)>);
 
 impl SentRequests {
     /// Returns the next request, or `None` when all clones of the link are gone.
@@ -283,11 +283,11 @@ async fn has_left(keeper: Option<i32>) {
     let _ = tokio::task::spawn_blocking(ends).await;
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<Stamp>, KeeperRequest)>) {
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<RequestStamp>, KeeperRequest)>) {
     let (mut requests, mut frames) = (Vec::new(), Vec::new());
     while queue.recv_many(&mut requests, 64).await > 0 {
         for (stamp, request) in requests.drain(..) {
-            if let Some(Stamp { token, sent }) = stamp {
+            if let Some(RequestStamp { token, sent }) = stamp {
                 wire::encode(&KeeperRequest::Stamp { token, sent }, &mut frames);
             }
             wire::encode(&request, &mut frames);

@@ -8,15 +8,15 @@
 //!
 //! Pure: no IO, no clock, and no panic for any bytes.
 
+mod alternate_grid;
 mod bulk_lines;
+mod callbacks;
 mod checkpoint;
-mod commands;
 mod control;
 mod drawing;
-mod hearing;
-mod hidden;
 mod history;
 mod keyboard;
+mod osc;
 mod text;
 mod view;
 
@@ -32,13 +32,13 @@ use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
 
 use crate::responder;
-use crate::sequence::{Piece, Scanner};
+use crate::sequence::{Scanner, StreamPiece};
 
 pub use checkpoint::BadCheckpoint;
 pub use history::HistoryLimit;
-pub use view::View;
+pub use view::TerminalView;
 
-use hearing::Ears;
+use callbacks::EmulatorCallbacks;
 use keyboard::Keyboard;
 use text::Printed;
 
@@ -48,11 +48,11 @@ const REPLIES_MAX: usize = 1024;
 
 /// What the program said in the bytes just fed, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct FeedOutcome {
     /// At most 1,024. Of a flood the ones we do not understand go first, then the oldest.
     pub signals: Vec<Signal>,
     /// To be written to the program as they are, in this order.
-    pub replies: Vec<Reply>,
+    pub replies: Vec<QueryReply>,
     /// Whether a synchronised update ended: what is on screen now was meant to be seen.
     pub frame_ended: bool,
     /// Whether vt100 failed on these bytes, which no known ones make it do. The screen was cleared;
@@ -62,7 +62,7 @@ pub struct Heard {
 
 /// The answer to one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct QueryReply {
     /// The offset of output just after the query's last byte. It names the query for ever: no two
     /// queries share one, and replayed output gives the same.
     pub at: u64,
@@ -106,7 +106,7 @@ impl Default for Modes {
 }
 
 pub struct Emulator {
-    terminal: vt100::Parser<Ears>,
+    terminal: vt100::Parser<EmulatorCallbacks>,
     scanner: Scanner,
     offset: u64,
     size: Size,
@@ -115,7 +115,7 @@ pub struct Emulator {
     keyboard: Keyboard,
     printed: Printed,
     /// Collected by the current `feed`.
-    replies: Vec<Reply>,
+    replies: Vec<QueryReply>,
     frame_ended: bool,
     screen_lost: bool,
 }
@@ -123,7 +123,7 @@ pub struct Emulator {
 impl Emulator {
     pub fn new(size: Size, limit: HistoryLimit) -> Self {
         Self {
-            terminal: terminal_of(size, Ears::new(limit)),
+            terminal: terminal_of(size, EmulatorCallbacks::new(limit)),
             scanner: Scanner::default(),
             offset: 0,
             size,
@@ -138,10 +138,10 @@ impl Emulator {
     }
 
     /// Takes the next bytes of output, cut anywhere.
-    pub fn feed(&mut self, bytes: &[u8]) -> Heard {
+    pub fn feed(&mut self, bytes: &[u8]) -> FeedOutcome {
         let rest = self.bulk_lines(bytes);
         self.scan(rest);
-        Heard {
+        FeedOutcome {
             signals: self.terminal.callbacks_mut().signals.take(),
             replies: std::mem::take(&mut self.replies),
             frame_ended: std::mem::take(&mut self.frame_ended),
@@ -160,28 +160,30 @@ impl Emulator {
         self.offset += bytes.len() as u64;
     }
 
-    fn take(&mut self, piece: Piece<'_>, at: u64) {
-        if let Piece::Text(text) = piece {
+    fn take(&mut self, piece: StreamPiece<'_>, at: u64) {
+        if let StreamPiece::Text(text) = piece {
             return self.text(text);
         }
         self.settle();
         let printed = std::mem::take(&mut self.printed);
         match piece {
-            Piece::Control(control) if (control.private, control.intermediates, control.last) == (None, b"", b'b') => {
+            StreamPiece::Control(control)
+                if (control.private, control.intermediates, control.last) == (None, b"", b'b') =>
+            {
                 self.repeat(&control, printed);
             }
-            Piece::Control(control) => self.control(&control, at),
-            Piece::Escape { intermediates, last } => self.escape(intermediates, last, at),
-            Piece::Command { body, end } => match responder::command(body, end) {
+            StreamPiece::Control(control) => self.control(&control, at),
+            StreamPiece::Escape { intermediates, last } => self.escape(intermediates, last, at),
+            StreamPiece::Command { body, end } => match responder::command(body, end) {
                 Some(answer) => self.reply(at, answer),
-                None => self.hear(commands::signal(body)),
+                None => self.hear(osc::signal(body)),
             },
-            Piece::Device(body) => {
+            StreamPiece::Device(body) => {
                 if let Some(answer) = responder::device(body) {
                     self.reply(at, answer);
                 }
             }
-            Piece::Text(_) | Piece::Nothing => {}
+            StreamPiece::Text(_) | StreamPiece::Nothing => {}
         }
     }
 
@@ -194,7 +196,7 @@ impl Emulator {
 
     fn reply(&mut self, at: u64, bytes: Vec<u8>) {
         if self.replies.len() < REPLIES_MAX {
-            self.replies.push(Reply { at, bytes });
+            self.replies.push(QueryReply { at, bytes });
         }
     }
 
@@ -206,11 +208,11 @@ impl Emulator {
     /// The last net. vt100 indexes and unwraps by assumptions about its cells; one that did not hold is
     /// known and avoided (see `text`). Should there be another, a blank screen is better than a
     /// terminal nobody watches any more.
-    fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<Ears>)) {
+    fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<EmulatorCallbacks>)) {
         let terminal = &mut self.terminal;
         if catch_unwind(AssertUnwindSafe(|| change(terminal))).is_err() {
             let limit = self.terminal.callbacks().history.limit();
-            let ears = std::mem::replace(self.terminal.callbacks_mut(), Ears::new(limit));
+            let ears = std::mem::replace(self.terminal.callbacks_mut(), EmulatorCallbacks::new(limit));
             self.terminal = terminal_of(self.size, ears);
             self.screen_lost = true;
         }
@@ -336,7 +338,7 @@ impl Emulator {
 }
 
 /// Without scrollback: rows that leave the screen go to our history.
-fn terminal_of(size: Size, ears: Ears) -> vt100::Parser<Ears> {
+fn terminal_of(size: Size, ears: EmulatorCallbacks) -> vt100::Parser<EmulatorCallbacks> {
     vt100::Parser::new_with_callbacks(nonzero(size.rows()), nonzero(size.cols()), 0, ears)
 }
 

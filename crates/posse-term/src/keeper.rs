@@ -13,7 +13,8 @@
 //!   the daemon may hold a program back, when it is a whole ring behind and still making progress, so
 //!   that a flood of output is not lost on the way to the screen.
 
-mod care;
+mod accept;
+mod children;
 mod family;
 mod peer;
 mod requests;
@@ -21,7 +22,6 @@ mod ring;
 mod spawn;
 mod supervise;
 mod terminal;
-mod visitors;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -38,10 +38,10 @@ use posse_core::ids::TerminalId;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::Signal;
 
-use family::{Leader, Member, Table};
-use peer::Peer;
+use family::{Leader, Member, ProcessTable};
+use peer::KeeperPeer;
 use supervise::Supervisor;
-use terminal::Terminal;
+use terminal::KeptTerminal;
 
 use crate::wire::{KeeperEvent, OutputStream};
 
@@ -82,24 +82,24 @@ pub struct KeeperSettings {
 }
 
 /// A family being ended.
-struct Ending {
+struct FamilyEnding {
     kill_at: Instant,
     /// Who has been asked to end. One that is born during the grace has not been, and its parent may wait for it; one
     /// that was known by its parents is still to be ended when they are gone.
     asked: HashSet<Member>,
 }
 
-struct Keeper {
+struct KeeperState {
     settings: KeeperSettings,
     epoll: rustix::fd::OwnedFd,
     listener: UnixListener,
     children: UnixStream,
-    terminals: HashMap<TerminalId, Terminal>,
-    peers: BTreeMap<u32, Peer>,
+    terminals: HashMap<TerminalId, KeptTerminal>,
+    peers: BTreeMap<u32, KeeperPeer>,
     next_peer: u32,
     /// When the door, shut for a moment, opens again.
     door_opens: Option<Instant>,
-    endings: HashMap<TerminalId, Ending>,
+    endings: HashMap<TerminalId, FamilyEnding>,
     next_look: Option<Instant>,
     /// Outputs that are not being read for now, and programs whose last output is awaited.
     paused: BTreeSet<(TerminalId, OutputStream)>,
@@ -130,7 +130,7 @@ pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     epoll::add(&epoll, &children, EventData::new_u64(CHILDREN), EventFlags::IN)?;
-    let mut keeper = Keeper {
+    let mut keeper = KeeperState {
         settings,
         epoll,
         listener,
@@ -153,7 +153,7 @@ pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
     keeper.run()
 }
 
-impl Keeper {
+impl KeeperState {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(64);
         while !self.leave {
@@ -191,7 +191,7 @@ impl Keeper {
     // ---- ending families ----
 
     fn look_at_endings(&mut self, now: Instant) {
-        let table = Table::read();
+        let table = ProcessTable::read();
         let (terminals, peers) = (&self.terminals, &mut self.peers);
         self.endings.retain(|id, ending| {
             let leader = terminals.get(id).map(|terminal| match terminal.exit {
@@ -239,7 +239,7 @@ impl Keeper {
 
     fn on_time(&mut self, now: Instant) {
         for id in self.draining.clone() {
-            if self.terminals.get(&id).and_then(Terminal::drained_at).is_some_and(|at| at <= now) {
+            if self.terminals.get(&id).and_then(KeptTerminal::drained_at).is_some_and(|at| at <= now) {
                 self.announce_exit(id, true);
             }
         }
@@ -299,7 +299,7 @@ impl Keeper {
     }
 }
 
-impl Ending {
+impl FamilyEnding {
     /// Asks every member to end that has not been asked yet, or kills them all when the grace is over. Gives their
     /// number.
     fn press(&mut self, family: Vec<Member>, now: Instant) -> usize {
@@ -320,7 +320,7 @@ impl Ending {
 }
 
 #[derive(Clone, Copy)]
-enum Watch {
+enum EpollAction {
     Begin,
     Change,
 }

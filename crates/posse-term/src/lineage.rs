@@ -15,14 +15,14 @@ const GENERATIONS: usize = 1024;
 
 /// What `/proc/PID/stat` says of a living process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct ProcessStat {
     pub(crate) parent: i32,
     pub(crate) session: i32,
     /// In clock ticks since boot. Together with the pid this names a process for good.
     pub(crate) started: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// `None` for a process that is gone, or dead and not reaped yet.
     pub(crate) fn read(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
@@ -61,18 +61,18 @@ pub fn lineage(pid: i32) -> Vec<Ancestor> {
 
 /// One walk up to the first process without a parent. `None` if a process on the way ended meanwhile.
 fn walk(pid: i32) -> Option<Vec<Ancestor>> {
-    let Some(first) = Stat::read(pid) else { return Some(Vec::new()) };
+    let Some(first) = ProcessStat::read(pid) else { return Some(Vec::new()) };
     let mut line = Vec::new();
     let mut at = (pid, first);
     for _ in 0..GENERATIONS {
         let (pid, stat) = at;
         line.push(Ancestor { pid, session: stat.session, claimed: claimed_terminal(pid) });
         if stat.parent <= 0 {
-            return (Stat::read(line[0].pid)?.started == first.started).then_some(line);
+            return (ProcessStat::read(line[0].pid)?.started == first.started).then_some(line);
         }
-        let parent = Stat::read(stat.parent)?;
+        let parent = ProcessStat::read(stat.parent)?;
         // As long as the child still names it, the parent lives: its number was not given to another process.
-        if Stat::read(pid)? != stat {
+        if ProcessStat::read(pid)? != stat {
             return None;
         }
         at = (stat.parent, parent);
@@ -90,12 +90,12 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
-        let expected = Some(Stat { parent: 7, session: 10, started: 4242 });
-        assert_eq!(Stat::parse(&format!("10 (a) b (c)) {tail}")), expected);
-        assert_eq!(Stat::parse(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
+        let expected = Some(ProcessStat { parent: 7, session: 10, started: 4242 });
+        assert_eq!(ProcessStat::parse(&format!("10 (a) b (c)) {tail}")), expected);
+        assert_eq!(ProcessStat::parse(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
         let threads = tail.replace('S', "Z").replace(" 0 1 0 ", " 0 3 0 ");
-        assert_eq!(Stat::parse(&format!("10 (a) {threads}")), expected, "but not one with threads");
-        assert_eq!(Stat::parse("nonsense"), None);
+        assert_eq!(ProcessStat::parse(&format!("10 (a) {threads}")), expected, "but not one with threads");
+        assert_eq!(ProcessStat::parse("nonsense"), None);
     }
 
     #[test]

@@ -139,26 +139,26 @@ fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
 
 /// Who holds the lock, if anybody does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum LockStatus {
     Free,
     /// Nobody knows who if it could not be written down.
     Held(Option<Holder>),
 }
 
 /// Looks whether somebody holds the lock. Nothing is made, and nobody is kept from taking it.
-pub fn look(path: &Path) -> io::Result<Look> {
+pub fn look(path: &Path) -> io::Result<LockStatus> {
     let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockStatus::Free),
         Err(error) => return Err(error),
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Look::Free),
+        Ok(()) => Ok(LockStatus::Free),
         Err(TryLockError::Error(error)) => Err(error),
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             file.read_to_string(&mut text)?;
-            Ok(Look::Held(serde_json::from_str(&text).ok()))
+            Ok(LockStatus::Held(serde_json::from_str(&text).ok()))
         }
     }
 }
@@ -180,15 +180,15 @@ mod tests {
     fn the_second_is_told_who_the_first_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        assert_eq!(look(&path).unwrap(), Look::Free);
+        assert_eq!(look(&path).unwrap(), LockStatus::Free);
         assert!(!path.exists(), "a look makes nothing");
         let first = acquire(&path, Duration::ZERO).unwrap();
         let second = acquire(&path, Duration::ZERO);
         let Err(LockError::Held(Some(holder))) = second else { panic!("the lock was given twice") };
         assert_eq!(holder.pid, std::process::id());
-        assert_eq!(look(&path).unwrap(), Look::Held(Some(holder)));
+        assert_eq!(look(&path).unwrap(), LockStatus::Held(Some(holder)));
         drop(first);
-        assert_eq!(look(&path).unwrap(), Look::Free);
+        assert_eq!(look(&path).unwrap(), LockStatus::Free);
         acquire(&path, Duration::from_secs(10)).unwrap();
     }
 

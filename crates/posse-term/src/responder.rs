@@ -16,7 +16,7 @@ use posse_core::screen::Size;
 use crate::sequence::{Control, Terminator, number};
 
 /// What an answer may depend on, at the moment of the query.
-pub struct Facts<'a> {
+pub struct TerminalFacts<'a> {
     pub size: Size,
     /// From 0, on the screen.
     pub cursor: (u16, u16),
@@ -40,7 +40,7 @@ const FOREGROUND: Rgb = [0xe0; 3];
 const BACKGROUND: Rgb = [0x1e; 3];
 
 /// The answer to a control sequence; `None` if it asks nothing we know.
-pub fn control(query: &Control<'_>, facts: &Facts<'_>) -> Option<Vec<u8>> {
+pub fn control(query: &Control<'_>, facts: &TerminalFacts<'_>) -> Option<Vec<u8>> {
     let (row, column) = (facts.cursor.0 + 1, facts.cursor.1 + 1);
     let (rows, columns) = (u32::from(facts.size.rows()), u32::from(facts.size.cols()));
     let first = query.number_or(0, 0);
@@ -157,7 +157,7 @@ fn palette(index: u8) -> Rgb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sequence::{Piece, Scanner};
+    use crate::sequence::{Scanner, StreamPiece};
 
     /// The answer to one query, as a terminal of 120x40 gives it with the cursor at row 3, column 7.
     fn answer(query: &str) -> Option<String> {
@@ -166,7 +166,7 @@ mod tests {
             2026 | 2004 => Some(false),
             _ => None,
         };
-        let facts = Facts {
+        let facts = TerminalFacts {
             size: Size::clamped(40, 120),
             cursor: (2, 6),
             keyboard: 5,
@@ -177,9 +177,9 @@ mod tests {
         let mut scanner = Scanner::default();
         let mut rest = query.as_bytes();
         let bytes = match scanner.next(&mut rest) {
-            Some(Piece::Control(query)) => control(&query, &facts),
-            Some(Piece::Command { body, end }) => command(body, end),
-            Some(Piece::Device(body)) => device(body),
+            Some(StreamPiece::Control(query)) => control(&query, &facts),
+            Some(StreamPiece::Command { body, end }) => command(body, end),
+            Some(StreamPiece::Device(body)) => device(body),
             other => panic!("{query:?} is {other:?}"),
         };
         bytes.map(|bytes| String::from_utf8(bytes).unwrap())

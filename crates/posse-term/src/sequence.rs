@@ -29,7 +29,7 @@ pub const CONTROL_MAX: usize = 1 << 10;
 
 /// One whole thing out of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum StreamPiece<'a> {
     /// Text and single control characters. Never ends inside a character; may hold invalid bytes.
     Text(&'a [u8]),
     /// `ESC`, intermediate bytes, and a last one.
@@ -102,7 +102,7 @@ pub fn number(digits: &[u8]) -> u16 {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScannerState {
     /// Text; what is held is the beginning of a character.
     #[default]
     Ground,
@@ -125,7 +125,7 @@ enum StringKind {
     Ignored,
 }
 
-enum Step {
+enum ScanStep {
     /// The byte was taken; nothing to tell yet.
     More,
     /// A control character in the middle of a sequence: it acts at once, as if it stood before it.
@@ -146,7 +146,7 @@ enum Finished {
 /// Cuts a stream into pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Scanner {
-    state: State,
+    state: ScannerState,
     held: Vec<u8>,
     /// What was held when it was finished: pieces borrow from here.
     done: Vec<u8>,
@@ -154,17 +154,17 @@ pub struct Scanner {
 
 impl Scanner {
     /// The next whole piece. Takes bytes off `input`; `None` when there are none left.
-    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Piece<'s>> {
+    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<StreamPiece<'s>> {
         loop {
-            if self.state == State::Ground {
+            if self.state == ScannerState::Ground {
                 if self.held.is_empty() {
                     if let Some(text) = self.text(input) {
-                        return Some(Piece::Text(text));
+                        return Some(StreamPiece::Text(text));
                     }
                 } else if self.completes_character(input) {
-                    return Some(Piece::Text(&self.done));
+                    return Some(StreamPiece::Text(&self.done));
                 }
-                if self.state == State::Ground {
+                if self.state == ScannerState::Ground {
                     if input.is_empty() {
                         return None;
                     }
@@ -174,30 +174,30 @@ impl Scanner {
             let bytes = *input;
             let (&byte, rest) = bytes.split_first()?;
             match self.step(byte) {
-                Step::More => *input = rest,
-                Step::Character => {
+                ScanStep::More => *input = rest,
+                ScanStep::Character => {
                     *input = rest;
-                    return Some(Piece::Text(&bytes[..1]));
+                    return Some(StreamPiece::Text(&bytes[..1]));
                 }
-                Step::Done(finished) => {
+                ScanStep::Done(finished) => {
                     *input = rest;
                     return Some(self.piece(&finished));
                 }
-                Step::Before(finished) => return Some(self.piece(&finished)),
+                ScanStep::Before(finished) => return Some(self.piece(&finished)),
             }
         }
     }
 
     /// Whether no sequence and no character has begun.
     pub fn is_at_ground(&self) -> bool {
-        self.state == State::Ground && self.held.is_empty()
+        self.state == ScannerState::Ground && self.held.is_empty()
     }
 
     /// The bytes of a sequence or character that has begun and not ended. Scanning them again from the
     /// ground leads back here.
     pub fn unfinished(&self) -> Vec<u8> {
         let mut bytes = self.held.clone();
-        if matches!(self.state, State::StringEscape(_)) {
+        if matches!(self.state, ScannerState::StringEscape(_)) {
             bytes.push(ESC);
         }
         bytes
@@ -255,7 +255,7 @@ impl Scanner {
     fn begin_escape(&mut self) {
         self.held.clear();
         self.held.push(ESC);
-        self.state = State::Escape;
+        self.state = ScannerState::Escape;
     }
 
     fn finish_held(&mut self) {
@@ -263,124 +263,135 @@ impl Scanner {
         self.held.clear();
     }
 
-    fn keep(&mut self, byte: u8, state: State) -> Step {
+    fn keep(&mut self, byte: u8, state: ScannerState) -> ScanStep {
         self.state = state;
         self.held.push(byte);
-        Step::More
+        ScanStep::More
     }
 
-    fn step(&mut self, byte: u8) -> Step {
+    fn step(&mut self, byte: u8) -> ScanStep {
         match self.state {
             // `next` deals with the ground itself.
-            State::Ground => Step::More,
-            State::String(kind) => self.step_string(kind, byte),
-            State::StringEscape(kind) => {
+            ScannerState::Ground => ScanStep::More,
+            ScannerState::String(kind) => self.step_string(kind, byte),
+            ScannerState::StringEscape(kind) => {
                 let finished = Finished::String(kind, Terminator::String);
                 if byte == b'\\' {
-                    self.state = State::Ground;
-                    Step::Done(finished)
+                    self.state = ScannerState::Ground;
+                    ScanStep::Done(finished)
                 } else {
                     // `piece` moves what is held away and leaves the `ESC`.
-                    self.state = State::Escape;
-                    Step::Before(finished)
+                    self.state = ScannerState::Escape;
+                    ScanStep::Before(finished)
                 }
             }
             _ => match byte {
                 ESC => {
                     self.begin_escape();
-                    Step::More
+                    ScanStep::More
                 }
                 CAN | SUB => {
-                    self.state = State::Ground;
-                    Step::Done(Finished::Nothing)
+                    self.state = ScannerState::Ground;
+                    ScanStep::Done(Finished::Nothing)
                 }
-                0x00..=0x1f => Step::Character,
-                0x7f.. => Step::More,
-                _ if matches!(self.state, State::Escape | State::EscapeIntermediate) => self.step_escape(byte),
+                0x00..=0x1f => ScanStep::Character,
+                0x7f.. => ScanStep::More,
+                _ if matches!(self.state, ScannerState::Escape | ScannerState::EscapeIntermediate) => {
+                    self.step_escape(byte)
+                }
                 _ => self.step_control(byte),
             },
         }
     }
 
-    fn step_escape(&mut self, byte: u8) -> Step {
-        let first = self.state == State::Escape;
+    fn step_escape(&mut self, byte: u8) -> ScanStep {
+        let first = self.state == ScannerState::Escape;
         match byte {
-            0x20..=0x2f if self.held.len() < CONTROL_MAX => self.keep(byte, State::EscapeIntermediate),
-            0x20..=0x2f => Step::More,
-            b'[' if first => self.keep(byte, State::ControlStart),
-            b']' if first => self.keep(byte, State::String(StringKind::Command)),
-            b'P' if first => self.keep(byte, State::String(StringKind::Device)),
-            b'X' | b'^' | b'_' | b'k' if first => self.keep(byte, State::String(StringKind::Ignored)),
+            0x20..=0x2f if self.held.len() < CONTROL_MAX => self.keep(byte, ScannerState::EscapeIntermediate),
+            0x20..=0x2f => ScanStep::More,
+            b'[' if first => self.keep(byte, ScannerState::ControlStart),
+            b']' if first => self.keep(byte, ScannerState::String(StringKind::Command)),
+            b'P' if first => self.keep(byte, ScannerState::String(StringKind::Device)),
+            b'X' | b'^' | b'_' | b'k' if first => self.keep(byte, ScannerState::String(StringKind::Ignored)),
             _ => {
-                self.keep(byte, State::Ground);
-                Step::Done(Finished::Escape)
+                self.keep(byte, ScannerState::Ground);
+                ScanStep::Done(Finished::Escape)
             }
         }
     }
 
-    fn step_control(&mut self, byte: u8) -> Step {
+    fn step_control(&mut self, byte: u8) -> ScanStep {
         let state = self.state;
         if let 0x40..=0x7e = byte {
-            self.keep(byte, State::Ground);
-            return Step::Done(if state == State::ControlBroken { Finished::Nothing } else { Finished::Control });
+            self.keep(byte, ScannerState::Ground);
+            return ScanStep::Done(if state == ScannerState::ControlBroken {
+                Finished::Nothing
+            } else {
+                Finished::Control
+            });
         }
         let next = match (state, byte) {
-            (State::ControlStart | State::ControlParameters | State::ControlIntermediate, 0x20..=0x2f) => {
-                State::ControlIntermediate
+            (
+                ScannerState::ControlStart | ScannerState::ControlParameters | ScannerState::ControlIntermediate,
+                0x20..=0x2f,
+            ) => ScannerState::ControlIntermediate,
+            (ScannerState::ControlStart | ScannerState::ControlParameters, b'0'..=b';') => {
+                ScannerState::ControlParameters
             }
-            (State::ControlStart | State::ControlParameters, b'0'..=b';') => State::ControlParameters,
-            (State::ControlStart, b'<'..=b'?') => State::ControlParameters,
-            _ => State::ControlBroken,
+            (ScannerState::ControlStart, b'<'..=b'?') => ScannerState::ControlParameters,
+            _ => ScannerState::ControlBroken,
         };
         if self.held.len() < CONTROL_MAX {
             self.keep(byte, next);
         }
         if self.held.len() >= CONTROL_MAX {
-            self.state = State::ControlBroken;
+            self.state = ScannerState::ControlBroken;
         }
-        Step::More
+        ScanStep::More
     }
 
-    fn step_string(&mut self, kind: StringKind, byte: u8) -> Step {
+    fn step_string(&mut self, kind: StringKind, byte: u8) -> ScanStep {
         match byte {
             ESC => {
-                self.state = State::StringEscape(kind);
-                Step::More
+                self.state = ScannerState::StringEscape(kind);
+                ScanStep::More
             }
             BEL if kind == StringKind::Command => {
-                self.state = State::Ground;
-                Step::Done(Finished::String(kind, Terminator::Bell))
+                self.state = ScannerState::Ground;
+                ScanStep::Done(Finished::String(kind, Terminator::Bell))
             }
             CAN | SUB => {
-                self.state = State::Ground;
-                Step::Done(Finished::String(kind, Terminator::String))
+                self.state = ScannerState::Ground;
+                ScanStep::Done(Finished::String(kind, Terminator::String))
             }
-            0x00..=0x1f => Step::More,
-            _ if self.held.len() < STRING_MAX => self.keep(byte, State::String(kind)),
-            _ => Step::More,
+            0x00..=0x1f => ScanStep::More,
+            _ if self.held.len() < STRING_MAX => self.keep(byte, ScannerState::String(kind)),
+            _ => ScanStep::More,
         }
     }
 
-    fn piece(&mut self, finished: &Finished) -> Piece<'_> {
+    fn piece(&mut self, finished: &Finished) -> StreamPiece<'_> {
         self.finish_held();
-        if self.state == State::Escape {
+        if self.state == ScannerState::Escape {
             self.held.push(ESC);
         }
         match finished {
             Finished::Escape => match self.done.split_last() {
-                Some((&last, before)) => Piece::Escape { intermediates: before.get(1..).unwrap_or_default(), last },
-                None => Piece::Nothing,
+                Some((&last, before)) => {
+                    StreamPiece::Escape { intermediates: before.get(1..).unwrap_or_default(), last }
+                }
+                None => StreamPiece::Nothing,
             },
-            Finished::Control => Control::parse(&self.done).map_or(Piece::Nothing, Piece::Control),
+            Finished::Control => Control::parse(&self.done).map_or(StreamPiece::Nothing, StreamPiece::Control),
             Finished::String(kind, end) => {
                 let body = self.done.get(2..).unwrap_or_default();
                 match kind {
-                    StringKind::Command => Piece::Command { body, end: *end },
-                    StringKind::Device => Piece::Device(body),
-                    StringKind::Ignored => Piece::Nothing,
+                    StringKind::Command => StreamPiece::Command { body, end: *end },
+                    StringKind::Device => StreamPiece::Device(body),
+                    StringKind::Ignored => StreamPiece::Nothing,
                 }
             }
-            Finished::Nothing => Piece::Nothing,
+            Finished::Nothing => StreamPiece::Nothing,
         }
     }
 }

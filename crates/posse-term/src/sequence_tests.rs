@@ -2,15 +2,15 @@ use super::*;
 use proptest::prelude::*;
 
 /// A piece that outlives the scanner, short enough to write in tables.
-fn name(piece: Piece<'_>) -> String {
+fn name(piece: StreamPiece<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match piece {
-        Piece::Text(bytes) => format!("text {:?}", text(bytes)),
-        Piece::Escape { intermediates, last } => format!("esc {}{}", text(intermediates), last as char),
-        Piece::Control(control) => format!("csi {}", text(&control.raw[2..])),
-        Piece::Command { body, end } => format!("osc {} {end:?}", text(body)),
-        Piece::Device(body) => format!("dcs {}", text(body)),
-        Piece::Nothing => "nothing".to_owned(),
+        StreamPiece::Text(bytes) => format!("text {:?}", text(bytes)),
+        StreamPiece::Escape { intermediates, last } => format!("esc {}{}", text(intermediates), last as char),
+        StreamPiece::Control(control) => format!("csi {}", text(&control.raw[2..])),
+        StreamPiece::Command { body, end } => format!("osc {} {end:?}", text(body)),
+        StreamPiece::Device(body) => format!("dcs {}", text(body)),
+        StreamPiece::Nothing => "nothing".to_owned(),
     }
 }
 
@@ -23,13 +23,13 @@ fn pieces<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<(usize, String
     for chunk in chunks {
         let mut rest = chunk;
         while let Some(piece) = scanner.next(&mut rest) {
-            if let Piece::Text(bytes) = piece {
+            if let StreamPiece::Text(bytes) = piece {
                 // Bytes that are no characters are dropped sooner or later, here or by vt100.
                 bytes.utf8_chunks().for_each(|chunk| text.extend_from_slice(chunk.valid().as_bytes()));
             } else {
                 let piece = name(piece);
                 if !text.is_empty() {
-                    found.push((0, name(Piece::Text(&std::mem::take(&mut text)))));
+                    found.push((0, name(StreamPiece::Text(&std::mem::take(&mut text)))));
                 }
                 found.push((start + chunk.len() - rest.len(), piece));
             }
@@ -38,7 +38,7 @@ fn pieces<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<(usize, String
         start += chunk.len();
     }
     if !text.is_empty() {
-        found.push((0, name(Piece::Text(&text))));
+        found.push((0, name(StreamPiece::Text(&text))));
     }
     (found, scanner)
 }

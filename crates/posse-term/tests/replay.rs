@@ -12,7 +12,7 @@ use std::path::Path;
 
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
-use posse_term::emulator::{Emulator, Heard, HistoryLimit};
+use posse_term::emulator::{Emulator, FeedOutcome, HistoryLimit};
 
 struct Recording {
     name: String,
@@ -46,8 +46,8 @@ fn new(size: Size) -> Emulator {
 }
 
 /// Feeds in chunks and gathers what was heard.
-fn feed(emulator: &mut Emulator, bytes: &[u8], chunk: usize) -> Heard {
-    let mut heard = Heard::default();
+fn feed(emulator: &mut Emulator, bytes: &[u8], chunk: usize) -> FeedOutcome {
+    let mut heard = FeedOutcome::default();
     for chunk in bytes.chunks(chunk) {
         let mut part = emulator.feed(chunk);
         heard.signals.append(&mut part.signals);

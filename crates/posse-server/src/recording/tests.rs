@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc;
 
-use posse_term::cast::{self, Event, Reader};
+use posse_term::cast::{self, CastEvent, CastReader};
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 use super::*;
@@ -33,13 +33,13 @@ fn wanted(heard: &mpsc::Receiver<Word>) -> TerminalId {
 }
 
 #[track_caller]
-fn read(path: &Path) -> Vec<Event> {
-    Reader::new(BufReader::new(File::open(path).unwrap())).unwrap().map(Result::unwrap).collect()
+fn read(path: &Path) -> Vec<CastEvent> {
+    CastReader::new(BufReader::new(File::open(path).unwrap())).unwrap().map(Result::unwrap).collect()
 }
 
-fn output(events: &[Event]) -> Vec<u8> {
+fn output(events: &[CastEvent]) -> Vec<u8> {
     let bytes = events.iter().filter_map(|event| match &event.what {
-        cast::What::Output(bytes) => Some(&bytes[..]),
+        cast::CastEventKind::Output(bytes) => Some(&bytes[..]),
         _ => None,
     });
     bytes.collect::<Vec<_>>().concat()
@@ -47,21 +47,21 @@ fn output(events: &[Event]) -> Vec<u8> {
 
 /// What a file shows when it is replayed on its own.
 fn replay(path: &Path) -> Vec<String> {
-    let reader = Reader::new(BufReader::new(File::open(path).unwrap())).unwrap();
+    let reader = CastReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());
     for event in reader {
         match event.unwrap().what {
-            cast::What::Output(bytes) => drop(emulator.feed(&bytes)),
-            cast::What::Resized(size) => emulator.resize(size),
-            cast::What::Mark(_) => {}
+            cast::CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
+            cast::CastEventKind::Resized(size) => emulator.resize(size),
+            cast::CastEventKind::Mark(_) => {}
         }
     }
     emulator.screen().rows
 }
 
-fn marks(events: &[Event]) -> Vec<&str> {
+fn marks(events: &[CastEvent]) -> Vec<&str> {
     let marks = events.iter().filter_map(|event| match &event.what {
-        cast::What::Mark(text) => Some(text.as_str()),
+        cast::CastEventKind::Mark(text) => Some(text.as_str()),
         _ => None,
     });
     marks.collect()
@@ -86,7 +86,7 @@ fn what_is_printed_is_what_is_read() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let events = read(&path);
         assert_eq!(output(&events), b"one \xe2\x82\xac two \xff");
-        assert!(events.iter().any(|event| event.what == cast::What::Resized(Size::clamped(10, 20))));
+        assert!(events.iter().any(|event| event.what == cast::CastEventKind::Resized(Size::clamped(10, 20))));
         assert!(events.iter().all(|event| event.at < PATIENCE), "times count from the header on");
         assert_eq!(marks(&events), [""; 0]);
     }

@@ -59,19 +59,19 @@ impl Untaken {
 
 /// What a request is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct RequestStamp {
     pub(super) token: u64,
     pub(super) sent: u64,
 }
 
 pub(super) struct Pending {
     patience: Duration,
-    state: Mutex<State>,
+    state: Mutex<PendingState>,
     added: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct PendingState {
     tokens: u64,
     /// By the time at which each is given up.
     requests: VecDeque<PendingRequest>,
@@ -102,13 +102,13 @@ impl Pending {
         Self { patience, state: Mutex::default(), added: Notify::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PendingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a request to be taken from now on. `None`: it is given up already, because the keeper is silent, and must
     /// not be sent.
-    pub(super) fn add(&self, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) -> Option<Stamp> {
+    pub(super) fn add(&self, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) -> Option<RequestStamp> {
         let mut state = self.state();
         state.tokens += 1;
         let token = state.tokens;
@@ -122,9 +122,9 @@ impl Pending {
         drop(state);
         self.added.notify_one();
         match untaken {
-            Untaken::Rest => Some(Stamp { token, sent: NEVER_LATE }),
+            Untaken::Rest => Some(RequestStamp { token, sent: NEVER_LATE }),
             _ if silent => None,
-            _ => Some(Stamp { token, sent: monotonic_ns() }),
+            _ => Some(RequestStamp { token, sent: monotonic_ns() }),
         }
     }
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use posse_core::screen::Size;
 
-use super::hidden::{Grid, copy};
+use super::alternate_grid::{Grid, copy};
 use super::keyboard::Keyboard;
 use super::text::{Cluster, Printed};
 use super::{Emulator, HistoryLimit, Modes, nonzero};

@@ -3,7 +3,7 @@
 use posse_core::signal::Signal;
 
 use super::{Emulator, Modes};
-use crate::responder::{self, Facts};
+use crate::responder::{self, TerminalFacts};
 use crate::sequence::Control;
 
 const TAB_WIDTH: u16 = 8;
@@ -78,7 +78,7 @@ impl Emulator {
     }
 
     fn answer(&self, control: &Control<'_>) -> Option<Vec<u8>> {
-        let facts = Facts {
+        let facts = TerminalFacts {
             size: self.size,
             // Absolute also in origin mode, as tmux answers.
             cursor: self.cursor(),

@@ -80,7 +80,7 @@ fn push(stack: &mut Vec<u8>, flags: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sequence::{Piece, Scanner};
+    use crate::sequence::{Scanner, StreamPiece};
 
     #[track_caller]
     fn check(sequences: &str, expected: &[u8]) {
@@ -88,7 +88,7 @@ mod tests {
         let mut scanner = Scanner::default();
         let mut rest = sequences.as_bytes();
         while let Some(piece) = scanner.next(&mut rest) {
-            let Piece::Control(control) = piece else { panic!("{piece:?}") };
+            let StreamPiece::Control(control) = piece else { panic!("{piece:?}") };
             keyboard.control(&control, true);
         }
         assert_eq!(keyboard.stack(true), expected);

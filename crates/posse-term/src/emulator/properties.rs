@@ -10,16 +10,16 @@ use crate::sequence;
 
 /// What happens to a terminal.
 #[derive(Clone)]
-enum Event {
+enum TerminalStep {
     Output(Vec<u8>),
     Resize(Size),
 }
 
-impl std::fmt::Debug for Event {
+impl std::fmt::Debug for TerminalStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Event::Output(bytes) => write!(f, "{}", bytes.escape_ascii()),
-            Event::Resize(size) => write!(f, "{size}"),
+            TerminalStep::Output(bytes) => write!(f, "{}", bytes.escape_ascii()),
+            TerminalStep::Resize(size) => write!(f, "{size}"),
         }
     }
 }
@@ -107,18 +107,18 @@ fn simple() -> impl Strategy<Value = Vec<u8>> {
     vec(select(fragments.map(str::as_bytes).map(<[u8]>::to_vec).to_vec()), 0..80).prop_map(|parts| parts.concat())
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
-    vec(prop_oneof![20 => output().prop_map(Event::Output), 1 => size().prop_map(Event::Resize)], 0..60)
+fn events() -> impl Strategy<Value = Vec<TerminalStep>> {
+    vec(prop_oneof![20 => output().prop_map(TerminalStep::Output), 1 => size().prop_map(TerminalStep::Resize)], 0..60)
 }
 
 /// All that was heard, and the emulator at the end, with output cut by `chunks`.
-fn run(emulator: &mut Emulator, events: &[Event], chunk: impl Fn(usize) -> usize) -> Heard {
-    let mut heard = Heard::default();
+fn run(emulator: &mut Emulator, events: &[TerminalStep], chunk: impl Fn(usize) -> usize) -> FeedOutcome {
+    let mut heard = FeedOutcome::default();
     let mut count = 0;
     for event in events {
         match event {
-            Event::Resize(size) => emulator.resize(*size),
-            Event::Output(bytes) => {
+            TerminalStep::Resize(size) => emulator.resize(*size),
+            TerminalStep::Output(bytes) => {
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
                     let (now, later) = rest.split_at(chunk(count).clamp(1, rest.len()));
@@ -141,11 +141,11 @@ fn new(size: Size) -> Emulator {
 }
 
 /// Neighbouring output as one, so that chunks run over it.
-fn joined(events: &[Event]) -> Vec<Event> {
-    let mut joined: Vec<Event> = Vec::new();
+fn joined(events: &[TerminalStep]) -> Vec<TerminalStep> {
+    let mut joined: Vec<TerminalStep> = Vec::new();
     for event in events {
         match (joined.last_mut(), event) {
-            (Some(Event::Output(before)), Event::Output(bytes)) => before.extend_from_slice(bytes),
+            (Some(TerminalStep::Output(before)), TerminalStep::Output(bytes)) => before.extend_from_slice(bytes),
             _ => joined.push(event.clone()),
         }
     }
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn no_garbage_makes_it_panic(size in size(), bytes in vec(any::<u8>(), 0..3000)) {
         let mut emulator = new(size);
-        let events = [Event::Output(bytes.clone()), Event::Resize(Size::clamped(2, 2)), Event::Output(bytes)];
+        let events = [TerminalStep::Output(bytes.clone()), TerminalStep::Resize(Size::clamped(2, 2)), TerminalStep::Output(bytes)];
         run(&mut emulator, &events, |_| usize::MAX);
         emulator.checkpoint();
     }
@@ -197,7 +197,7 @@ proptest! {
     /// Fed byte by byte, every line is drawn.
     #[test]
     fn floods_look_as_if_every_line_was_drawn(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
-        let flood = [Event::Output(flood.concat())];
+        let flood = [TerminalStep::Output(flood.concat())];
         let mut drawn = new(size);
         run(&mut drawn, &before, |_| usize::MAX);
         let mut bulk = Emulator::restore(&drawn.checkpoint(), HistoryLimit { rows: 50, bytes: 2000 }).unwrap();
@@ -244,9 +244,9 @@ proptest! {
         // Somewhere in the middle of an event, wherever that falls.
         let at = cut.index(events.len() + 1);
         let mut later = events.split_off(at);
-        if let Some(Event::Output(bytes)) = later.first_mut() {
+        if let Some(TerminalStep::Output(bytes)) = later.first_mut() {
             let rest = bytes.split_off(byte.index(bytes.len() + 1));
-            events.push(Event::Output(std::mem::replace(bytes, rest)));
+            events.push(TerminalStep::Output(std::mem::replace(bytes, rest)));
         }
         let mut original = new(size);
         run(&mut original, &events, |_| usize::MAX);
@@ -300,9 +300,9 @@ proptest! {
     #[test]
     fn a_window_shows_what_fits(size in size(), window in size(), events in events()) {
         let mut emulator = new(size);
-        let mut view = View::new();
+        let mut view = TerminalView::new();
         let mut person = new(window);
-        person.feed(View::ENTER);
+        person.feed(TerminalView::ENTER);
         for (i, event) in events.iter().enumerate() {
             run(&mut emulator, std::slice::from_ref(event), |_| usize::MAX);
             if i % 7 == 3 {
@@ -313,7 +313,7 @@ proptest! {
             prop_assert!(view.paint(&emulator, window).is_empty(), "painted twice");
             check_window(&emulator, &person, view.origin())?;
         }
-        person.feed(View::LEAVE);
+        person.feed(TerminalView::LEAVE);
         let fresh = new(window);
         prop_assert_eq!(person.input_modes(), fresh.input_modes());
         prop_assert_eq!(person.screen(), fresh.screen());

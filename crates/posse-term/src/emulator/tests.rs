@@ -51,7 +51,7 @@ fn frames_have_a_begin_and_an_end() {
 #[test]
 fn a_reply_knows_where_its_query_ended() {
     let mut emulator = new(5, 20);
-    let reply = |at, bytes: &str| Reply { at, bytes: bytes.as_bytes().to_vec() };
+    let reply = |at, bytes: &str| QueryReply { at, bytes: bytes.as_bytes().to_vec() };
     let heard = emulator.feed(b"ab\x1b[6n\x1b]11;?\x1b\\");
     assert_eq!(heard.replies, [reply(6, "\x1b[1;3R"), reply(14, "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\")]);
     assert_eq!(emulator.feed(b"\x1b]10;?\x1b").replies, []);
@@ -252,7 +252,7 @@ fn a_panic_of_vt100_costs_the_screen_and_not_the_terminal() {
 #[test]
 fn a_window_gets_only_what_changed() {
     let mut emulator = fed("hello\r\nworld");
-    let mut view = View::new();
+    let mut view = TerminalView::new();
     let window = Size::clamped(5, 20);
     assert!(view.paint(&emulator, window).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
     assert_eq!(view.paint(&emulator, window), b"");
@@ -275,7 +275,7 @@ fn small_window_shows_the_part_around_the_cursor() {
     let lines: Vec<String> = (0..40).map(|n| format!("line {n}")).collect();
     emulator.feed(lines.join("\r\n").as_bytes());
     let window = Size::clamped(10, 40);
-    let mut view = View::new();
+    let mut view = TerminalView::new();
     let mut person = Emulator::new(window, HistoryLimit::default());
     let mut look = |emulator: &Emulator| {
         person.feed(&view.paint(emulator, window));

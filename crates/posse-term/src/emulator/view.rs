@@ -12,11 +12,11 @@ use super::{Emulator, InputModes};
 
 /// What is in the window.
 #[derive(Default)]
-pub struct View {
-    painted: Option<Frame>,
+pub struct TerminalView {
+    painted: Option<ViewFrame>,
 }
 
-struct Frame {
+struct ViewFrame {
     window: Size,
     /// The size of the part that is shown.
     shown: Size,
@@ -24,7 +24,7 @@ struct Frame {
     origin: (u16, u16),
     /// By rows.
     cells: Vec<vt100::Cell>,
-    cursor: Cursor,
+    cursor: ViewCursor,
     modes: InputModes,
 }
 
@@ -32,9 +32,9 @@ struct Frame {
 const MARGIN: (u16, u16) = (4, 8);
 
 /// Row and column in the window unless it is hidden.
-type Cursor = (Option<(u16, u16)>, CursorStyle);
+type ViewCursor = (Option<(u16, u16)>, CursorStyle);
 
-impl View {
+impl TerminalView {
     /// To be written before the first `paint`: an alternate screen and a keyboard mode of our own.
     pub const ENTER: &[u8] = b"\x1b[?1049h\x1b[>0u";
 
@@ -60,7 +60,7 @@ impl View {
     /// The bytes that bring the window up to date; none if it is.
     pub fn paint(&mut self, emulator: &Emulator, window: Size) -> Vec<u8> {
         let before = self.painted.take();
-        let next = Frame::of(emulator, window, before.as_ref().map_or((0, 0), |frame| frame.origin));
+        let next = ViewFrame::of(emulator, window, before.as_ref().map_or((0, 0), |frame| frame.origin));
         let before = before.filter(|frame| (frame.window, frame.shown) == (next.window, next.shown));
         let mut out = Vec::new();
         if before.is_none() {
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-impl Frame {
+impl ViewFrame {
     /// `origin` is that of the frame before.
     fn of(emulator: &Emulator, window: Size, origin: (u16, u16)) -> Self {
         let screen = emulator.terminal.screen();

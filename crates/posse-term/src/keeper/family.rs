@@ -12,10 +12,10 @@ use std::io;
 use posse_core::ids::TerminalId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::lineage::{Stat, claimed_terminal};
+use crate::lineage::{ProcessStat, claimed_terminal};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Process {
+struct FamilyProcess {
     pid: i32,
     parent: i32,
     session: i32,
@@ -24,7 +24,7 @@ struct Process {
     terminal: Option<TerminalId>,
 }
 
-impl Process {
+impl FamilyProcess {
     fn member(&self) -> Member {
         Member { pid: self.pid, started: self.started }
     }
@@ -32,9 +32,9 @@ impl Process {
 
 /// One look at all processes. Taken once for all terminals that are being ended, because reading /proc is
 /// what costs.
-pub(super) struct Table {
+pub(super) struct ProcessTable {
     keeper: i32,
-    processes: Vec<Process>,
+    processes: Vec<FamilyProcess>,
     /// Places in `processes`, by parent.
     children: HashMap<i32, Vec<usize>>,
 }
@@ -47,14 +47,14 @@ pub(super) enum Leader {
     Ended(i32),
 }
 
-impl Table {
+impl ProcessTable {
     pub(super) fn read() -> io::Result<Self> {
         let entries = fs::read_dir("/proc")?.flatten();
         let processes = entries.filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?)).collect();
         Ok(Self::new(std::process::id() as i32, processes))
     }
 
-    fn new(keeper: i32, processes: Vec<Process>) -> Self {
+    fn new(keeper: i32, processes: Vec<FamilyProcess>) -> Self {
         let mut children: HashMap<i32, Vec<usize>> = HashMap::new();
         for (place, process) in processes.iter().enumerate() {
             children.entry(process.parent).or_default().push(place);
@@ -120,20 +120,20 @@ impl Member {
 }
 
 /// `None` for what is gone, a zombie (dead, waiting to be reaped), or the keeper itself.
-fn read_process(pid: i32) -> Option<Process> {
+fn read_process(pid: i32) -> Option<FamilyProcess> {
     if pid as u32 == std::process::id() {
         return None;
     }
-    let Stat { parent, session, started } = Stat::read(pid)?;
-    Some(Process { pid, parent, session, started, terminal: claimed_terminal(pid) })
+    let ProcessStat { parent, session, started } = ProcessStat::read(pid)?;
+    Some(FamilyProcess { pid, parent, session, started, terminal: claimed_terminal(pid) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn process(pid: i32, parent: i32, session: i32, terminal: Option<TerminalId>) -> Process {
-        Process { pid, parent, session, started: 1, terminal }
+    fn process(pid: i32, parent: i32, session: i32, terminal: Option<TerminalId>) -> FamilyProcess {
+        FamilyProcess { pid, parent, session, started: 1, terminal }
     }
 
     fn pids(family: &[Member]) -> Vec<i32> {
@@ -144,7 +144,7 @@ mod tests {
     fn a_family_is_found_by_descent_session_and_environment() {
         let ours = TerminalId::from_random(1);
         let other = TerminalId::from_random(2);
-        let table = Table::new(
+        let table = ProcessTable::new(
             7,
             vec![
                 process(10, 7, 10, Some(ours)),  // the program
@@ -170,7 +170,7 @@ mod tests {
     fn whoever_got_the_number_of_an_ended_program_is_not_its_family() {
         let (ours, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
         let leader = Some(Leader::Ended(10));
-        let family = |processes| pids(&Table::new(7, processes).family(ours, leader, &HashSet::new()));
+        let family = |processes| pids(&ProcessTable::new(7, processes).family(ours, leader, &HashSet::new()));
         let orphans = vec![process(13, 7, 10, None), process(14, 13, 10, None), process(15, 7, 15, Some(ours))];
         assert_eq!(family(orphans), [13, 14, 15], "what it left behind is");
         let stranger = vec![process(10, 1, 10, None), process(11, 10, 10, None)];
@@ -183,11 +183,12 @@ mod tests {
     fn one_known_by_its_parents_stays_known_when_they_are_gone() {
         let ours = TerminalId::from_random(1);
         let hidden = process(12, 10, 12, None);
-        let before = Table::new(7, vec![process(10, 7, 10, Some(ours)), hidden.clone()]);
+        let before = ProcessTable::new(7, vec![process(10, 7, 10, Some(ours)), hidden.clone()]);
         let known: HashSet<Member> = before.family(ours, None, &HashSet::new()).into_iter().collect();
-        let after = Table::new(7, vec![Process { parent: 7, ..hidden.clone() }, process(13, 12, 13, None)]);
+        let after =
+            ProcessTable::new(7, vec![FamilyProcess { parent: 7, ..hidden.clone() }, process(13, 12, 13, None)]);
         assert_eq!(pids(&after.family(ours, None, &known)), [12, 13]);
-        let reused = Table::new(7, vec![Process { started: 2, ..hidden }]);
+        let reused = ProcessTable::new(7, vec![FamilyProcess { started: 2, ..hidden }]);
         assert_eq!(pids(&reused.family(ours, None, &known)), [0; 0], "its number is not enough");
     }
 }

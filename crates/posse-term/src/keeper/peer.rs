@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use posse_core::ids::TerminalId;
 
-use super::terminal::Terminal;
+use super::terminal::KeptTerminal;
 use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, OutputStream, WINDOW, WireError};
 
 /// How much is put into the buffer at once. More would only wait there.
@@ -21,7 +21,7 @@ const TOO_MUCH: usize = 2 * MAX_FRAME;
 const FRAME: u64 = 32 << 10;
 
 /// Where a peer is in one output.
-pub(super) struct Cursor {
+pub(super) struct OutputCursor {
     sent: u64,
     pub(super) acknowledged: u64,
     /// When it last acknowledged anything new.
@@ -39,16 +39,16 @@ pub(super) struct Cursor {
 
 /// What a peer may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum PeerTrust {
     Trusted,
     /// The peer runs in a terminal. It may look, and have the daemon started that ran before; it may not type, start or
     /// end programs, or take the daemon's place.
     Inside,
 }
 
-pub(super) struct Peer {
+pub(super) struct KeeperPeer {
     pub(super) stream: UnixStream,
-    pub(super) standing: Standing,
+    pub(super) standing: PeerTrust,
     pub(super) greeted: bool,
     pub(super) daemon: bool,
     pub(super) pid: u32,
@@ -61,7 +61,7 @@ pub(super) struct Peer {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
-    pub(super) cursors: BTreeMap<(TerminalId, OutputStream), Cursor>,
+    pub(super) cursors: BTreeMap<(TerminalId, OutputStream), OutputCursor>,
     /// Cursors that may have something to send.
     ready: VecDeque<(TerminalId, OutputStream)>,
     /// Exits to tell once the output before them has been sent.
@@ -69,8 +69,8 @@ pub(super) struct Peer {
     pub(super) wants_write: bool,
 }
 
-impl Peer {
-    pub(super) fn new(stream: UnixStream, pid: u32, standing: Standing) -> Self {
+impl KeeperPeer {
+    pub(super) fn new(stream: UnixStream, pid: u32, standing: PeerTrust) -> Self {
         Self {
             stream,
             standing,
@@ -103,8 +103,8 @@ impl Peer {
             Err(_) => return Err(DisconnectReason::Closed),
         }
         let limit = match self.standing {
-            Standing::Trusted => MAX_FRAME,
-            Standing::Inside => MAX_FRAME_INSIDE,
+            PeerTrust::Trusted => MAX_FRAME,
+            PeerTrust::Inside => MAX_FRAME_INSIDE,
         };
         let mut requests = Vec::new();
         let mut used = 0;
@@ -119,10 +119,10 @@ impl Peer {
         Ok(requests)
     }
 
-    pub(super) fn attach(&mut self, terminal: &Terminal, stream: OutputStream, from: u64, now: Instant) {
+    pub(super) fn attach(&mut self, terminal: &KeptTerminal, stream: OutputStream, from: u64, now: Instant) {
         let Some(output) = terminal.output(stream) else { return };
         let from = from.clamp(output.ring.start(), output.ring.end());
-        let cursor = Cursor {
+        let cursor = OutputCursor {
             sent: from,
             acknowledged: from,
             moved: now,
@@ -143,7 +143,7 @@ impl Peer {
     /// This peer has just had a program started and will attach to it: its output is kept for it until then, as for one
     /// that is attached and takes nothing.
     pub(super) fn expects(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
-        let cursor = Cursor {
+        let cursor = OutputCursor {
             sent: 0,
             acknowledged: 0,
             moved: now,
@@ -179,7 +179,7 @@ impl Peer {
     }
 
     /// Puts output into the buffer and writes it, until there is no more or the peer takes no more.
-    pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, Terminal>) -> Result<(), DisconnectReason> {
+    pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, KeptTerminal>) -> Result<(), DisconnectReason> {
         loop {
             self.fill(terminals);
             if self.outgoing.len() - self.written > TOO_MUCH {
@@ -201,7 +201,7 @@ impl Peer {
         }
     }
 
-    fn fill(&mut self, terminals: &HashMap<TerminalId, Terminal>) {
+    fn fill(&mut self, terminals: &HashMap<TerminalId, KeptTerminal>) {
         if self.written == self.outgoing.len() {
             self.outgoing.clear();
             self.written = 0;
@@ -240,7 +240,7 @@ impl Peer {
 }
 
 /// Sends the next piece of one output; true if there is more that may be sent now.
-fn send_some(cursor: &mut Cursor, terminal: &Terminal, stream: OutputStream, out: &mut Vec<u8>) -> bool {
+fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, stream: OutputStream, out: &mut Vec<u8>) -> bool {
     let Some(output) = terminal.output(stream) else { return false };
     let ring = &output.ring;
     if cursor.sent < ring.start() {

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
-use super::peer::{DisconnectReason, Standing};
-use super::terminal::{Accepted, Receipt, Terminal};
-use super::{Ending, Keeper, hello, unknown};
+use super::peer::{DisconnectReason, PeerTrust};
+use super::terminal::{AcceptedInput, KeptTerminal, Receipt};
+use super::{FamilyEnding, KeeperState, hello, unknown};
 use crate::clock::monotonic_ns;
 use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
 
@@ -30,7 +30,7 @@ fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Opt
     }
 }
 
-impl Keeper {
+impl KeeperState {
     /// Carries out one request, unless it is too old, and says which it was. `Err` cuts the peer off.
     pub(super) fn request(
         &mut self,
@@ -61,7 +61,7 @@ impl Keeper {
         if !peer.greeted && !matches!(request, KeeperRequest::Hello { .. }) {
             return Err(DisconnectReason::NoGreeting);
         }
-        if peer.standing == Standing::Inside
+        if peer.standing == PeerTrust::Inside
             && let Some(refusal) = refused_inside(&request, self.daemon_executable.as_ref())
         {
             peer.tell(&refusal);
@@ -85,7 +85,7 @@ impl Keeper {
                 }
             }
             KeeperRequest::List => {
-                let summaries = self.terminals.values().map(Terminal::summary).collect();
+                let summaries = self.terminals.values().map(KeptTerminal::summary).collect();
                 peer.tell(&KeeperEvent::Listed { summaries });
             }
             KeeperRequest::Spawn { id, program } => {
@@ -124,8 +124,8 @@ impl Keeper {
                     None => Err(InputRefusal::NoSuchTerminal),
                 };
                 match accepted {
-                    Ok(Accepted::Queued) => self.write_input(id),
-                    Ok(Accepted::Repeated) => peer.tell(&KeeperEvent::InputDone { id, writer, sequence }),
+                    Ok(AcceptedInput::Queued) => self.write_input(id),
+                    Ok(AcceptedInput::Repeated) => peer.tell(&KeeperEvent::InputDone { id, writer, sequence }),
                     Err(why) => peer.tell(&KeeperEvent::InputRefused { id, writer, sequence, why }),
                 }
             }
@@ -139,14 +139,14 @@ impl Keeper {
                 None => peer.tell(&unknown(id)),
             },
             KeeperRequest::HangUp { id } => {
-                if let Some(Err(error)) = self.terminals.get(&id).map(Terminal::hang_up) {
+                if let Some(Err(error)) = self.terminals.get(&id).map(KeptTerminal::hang_up) {
                     let message = format!("could not hang up {id}: {error}");
                     peer.tell(&KeeperEvent::Problem { message });
                 }
             }
             KeeperRequest::End { id, grace_ms } => {
                 let kill_at = now + Duration::from_millis(grace_ms.into());
-                let ending = self.endings.entry(id).or_insert_with(|| Ending { kill_at, asked: HashSet::new() });
+                let ending = self.endings.entry(id).or_insert_with(|| FamilyEnding { kill_at, asked: HashSet::new() });
                 // Asked twice, the shorter grace holds.
                 ending.kill_at = ending.kill_at.min(kill_at);
                 self.next_look = Some(now);

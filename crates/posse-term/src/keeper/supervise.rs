@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum DaemonPhase {
     /// Nobody wants a daemon.
     Resting,
     /// To be started at this time.
@@ -24,40 +24,40 @@ pub(super) enum Phase {
 }
 
 pub(super) struct Supervisor {
-    phase: Phase,
+    phase: DaemonPhase,
     wait: Duration,
 }
 
 impl Supervisor {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::Resting, wait: FIRST_WAIT }
+        Self { phase: DaemonPhase::Resting, wait: FIRST_WAIT }
     }
 
     /// Whether nobody wants a daemon.
     pub(super) fn is_resting(&self) -> bool {
-        self.phase == Phase::Resting
+        self.phase == DaemonPhase::Resting
     }
 
     /// Someone asked for a daemon: at once, whatever wait was running.
     pub(super) fn wanted(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Resting | Phase::Due(_)) {
-            self.phase = Phase::Due(now);
+        if matches!(self.phase, DaemonPhase::Resting | DaemonPhase::Due(_)) {
+            self.phase = DaemonPhase::Due(now);
         }
     }
 
     pub(super) fn connected(&mut self, now: Instant) {
-        self.phase = Phase::Up(now);
+        self.phase = DaemonPhase::Up(now);
     }
 
     /// It said that it leaves on purpose.
     pub(super) fn rests(&mut self) {
-        self.phase = Phase::Resting;
+        self.phase = DaemonPhase::Resting;
         self.wait = FIRST_WAIT;
     }
 
     /// The connection of the daemon closed.
     pub(super) fn disconnected(&mut self, now: Instant) {
-        if let Phase::Up(since) = self.phase {
+        if let DaemonPhase::Up(since) = self.phase {
             if now.duration_since(since) >= HEALTHY_AFTER {
                 self.wait = FIRST_WAIT;
             }
@@ -68,7 +68,7 @@ impl Supervisor {
     /// A process ended, or could not be started. True if it was the one being waited for; one that had connected is
     /// known by its connection.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
-        let starting = self.phase == Phase::Starting;
+        let starting = self.phase == DaemonPhase::Starting;
         if starting {
             self.again(now);
         }
@@ -76,22 +76,22 @@ impl Supervisor {
     }
 
     fn again(&mut self, now: Instant) {
-        self.phase = Phase::Due(now + self.wait);
+        self.phase = DaemonPhase::Due(now + self.wait);
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
     /// Whether to start one now; if so it counts as starting.
     pub(super) fn start_now(&mut self, now: Instant) -> bool {
-        let due = matches!(self.phase, Phase::Due(at) if at <= now);
+        let due = matches!(self.phase, DaemonPhase::Due(at) if at <= now);
         if due {
-            self.phase = Phase::Starting;
+            self.phase = DaemonPhase::Starting;
         }
         due
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Due(at) => Some(at),
+            DaemonPhase::Due(at) => Some(at),
             _ => None,
         }
     }

@@ -21,7 +21,7 @@ const WRITERS: usize = 1024;
 const RECEIPTS: usize = 4096;
 
 /// One readable end and what came out of it.
-pub(super) struct Output {
+pub(super) struct ProgramOutput {
     /// `None` once it has ended.
     pub(super) fd: Option<OwnedFd>,
     pub(super) ring: Ring,
@@ -31,7 +31,7 @@ pub(super) struct Output {
     pub(super) deserted: bool,
 }
 
-impl Output {
+impl ProgramOutput {
     fn new(fd: OwnedFd, capacity: usize) -> Self {
         Self { fd: Some(fd), ring: Ring::new(capacity), paused: false, deserted: false }
     }
@@ -73,7 +73,7 @@ pub(super) struct Receipt {
 
 /// Input on its way to the program.
 #[derive(Default)]
-struct Input {
+struct InputQueue {
     queue: VecDeque<u8>,
     /// How many bytes were ever put into `queue`.
     accepted: u64,
@@ -84,7 +84,7 @@ struct Input {
     uses: u64,
 }
 
-pub(super) enum Accepted {
+pub(super) enum AcceptedInput {
     /// Queued; the receipt follows when it has been written.
     Queued,
     /// This number was applied before, and its bytes have been written.
@@ -93,18 +93,18 @@ pub(super) enum Accepted {
 
 /// A change of size: it holds for the output from `offset` on.
 #[derive(Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct SizeMark {
     pub(super) offset: u64,
     pub(super) size: Size,
     /// Tells a peer which marks it has seen; offsets do not, as nothing may be printed between two.
     pub(super) serial: u64,
 }
 
-pub(super) struct Terminal {
+pub(super) struct KeptTerminal {
     pub(super) id: TerminalId,
     pub(super) pid: u32,
-    pub(super) main: Output,
-    pub(super) error: Option<Output>,
+    pub(super) main: ProgramOutput,
+    pub(super) error: Option<ProgramOutput>,
     pub(super) checkpoint: Option<(u64, Vec<u8>)>,
     pub(super) exit: Option<Exit>,
     /// The program has ended; its last output may still be on its way until then.
@@ -112,12 +112,12 @@ pub(super) struct Terminal {
     /// Final offsets, once the exit has been announced.
     pub(super) announced: Option<(u64, u64)>,
     wiring: Wiring,
-    marks: VecDeque<Mark>,
-    input: Input,
+    marks: VecDeque<SizeMark>,
+    input: InputQueue,
     label: Vec<u8>,
 }
 
-impl Terminal {
+impl KeptTerminal {
     pub(super) fn new(id: TerminalId, program: ProgramSpec, spawned: Spawned) -> Self {
         let size = match program.wiring {
             Wiring::Terminal(size) => size,
@@ -127,21 +127,21 @@ impl Terminal {
         Self {
             id,
             pid: spawned.pid,
-            main: Output::new(spawned.main, ring),
-            error: spawned.error.map(|fd| Output::new(fd, ring)),
+            main: ProgramOutput::new(spawned.main, ring),
+            error: spawned.error.map(|fd| ProgramOutput::new(fd, ring)),
             checkpoint: None,
             exit: None,
             drain_until: None,
             announced: None,
             wiring: program.wiring,
-            marks: VecDeque::from([Mark { offset: 0, size, serial: 1 }]),
-            input: Input::default(),
+            marks: VecDeque::from([SizeMark { offset: 0, size, serial: 1 }]),
+            input: InputQueue::default(),
             label: program.label,
         }
     }
 
     pub(super) fn summary(&self) -> TerminalSummary {
-        let range = |output: &Output| (output.ring.start(), output.ring.end());
+        let range = |output: &ProgramOutput| (output.ring.start(), output.ring.end());
         TerminalSummary {
             id: self.id,
             pid: self.pid,
@@ -158,14 +158,14 @@ impl Terminal {
         }
     }
 
-    pub(super) fn output(&self, stream: OutputStream) -> Option<&Output> {
+    pub(super) fn output(&self, stream: OutputStream) -> Option<&ProgramOutput> {
         match stream {
             OutputStream::Main => Some(&self.main),
             OutputStream::Error => self.error.as_ref(),
         }
     }
 
-    pub(super) fn output_mut(&mut self, stream: OutputStream) -> Option<&mut Output> {
+    pub(super) fn output_mut(&mut self, stream: OutputStream) -> Option<&mut ProgramOutput> {
         match stream {
             OutputStream::Main => Some(&mut self.main),
             OutputStream::Error => self.error.as_mut(),
@@ -215,7 +215,7 @@ impl Terminal {
         if self.marks.back().is_some_and(|mark| mark.offset == offset) {
             self.marks.pop_back();
         }
-        self.marks.push_back(Mark { offset, size, serial });
+        self.marks.push_back(SizeMark { offset, size, serial });
         let start = self.main.ring.start();
         while self.marks.get(1).is_some_and(|second| second.offset <= start) {
             self.marks.pop_front();
@@ -224,16 +224,16 @@ impl Terminal {
     }
 
     /// The mark in force at `offset`.
-    pub(super) fn mark_at(&self, offset: u64) -> Option<Mark> {
+    pub(super) fn mark_at(&self, offset: u64) -> Option<SizeMark> {
         self.marks.iter().rev().find(|mark| mark.offset <= offset).or(self.marks.front()).copied()
     }
 
     /// The first mark a peer that knows all up to `serial` has not seen.
-    pub(super) fn mark_after(&self, serial: u64) -> Option<Mark> {
+    pub(super) fn mark_after(&self, serial: u64) -> Option<SizeMark> {
         self.marks.iter().find(|mark| mark.serial > serial).copied()
     }
 
-    pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<Accepted, InputRefusal> {
+    pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<AcceptedInput, InputRefusal> {
         if self.exit.is_some() || self.main.fd.is_none() || self.main.deserted || self.wiring == Wiring::Pipes {
             return Err(InputRefusal::NotReading);
         }
@@ -243,12 +243,12 @@ impl Terminal {
             // Applied before. If it is still queued, whoever asks now waits with the one who asked first.
             let waiting =
                 |(_, known): &(u64, Receipt)| known.writer == receipt.writer && known.sequence >= receipt.sequence;
-            let Some(place) = input.receipts.iter().position(waiting) else { return Ok(Accepted::Repeated) };
+            let Some(place) = input.receipts.iter().position(waiting) else { return Ok(AcceptedInput::Repeated) };
             if !input.receipts.iter().any(|(_, known)| *known == receipt) {
                 let due = input.receipts[place].0;
                 input.receipts.insert(place + 1, (due, receipt));
             }
-            return Ok(Accepted::Queued);
+            return Ok(AcceptedInput::Queued);
         }
         if input.queue.len() + bytes.len() > MAX_INPUT || input.receipts.len() >= RECEIPTS {
             return Err(InputRefusal::Full);
@@ -264,7 +264,7 @@ impl Terminal {
         input.queue.extend(bytes);
         input.accepted += bytes.len() as u64;
         input.receipts.push_back((input.accepted, receipt));
-        Ok(Accepted::Queued)
+        Ok(AcceptedInput::Queued)
     }
 
     pub(super) fn wants_to_write(&self) -> bool {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use posse_core::status::Exit as ProgramExit;
 use posse_server::api::types::{StreamMessage, StreamRequest, Terminal};
-use posse_term::emulator::{Emulator, HistoryLimit, View};
+use posse_term::emulator::{Emulator, HistoryLimit, TerminalView};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -111,7 +111,7 @@ enum End {
 /// What outlives a broken connection.
 struct Look {
     emulator: Emulator,
-    view: View,
+    view: TerminalView,
     read_only: bool,
     resize: bool,
     writer: u64,
@@ -132,7 +132,7 @@ async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &
     let mut window = Window::open(options.splitter).map_err(Error::io("cannot use this terminal"))?;
     let mut look = Look {
         emulator: Emulator::new(terminal.size, HistoryLimit::default()),
-        view: View::new(),
+        view: TerminalView::new(),
         read_only: options.read_only,
         resize: options.resize,
         writer: new_writer(),

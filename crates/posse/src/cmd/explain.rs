@@ -10,7 +10,7 @@ use posse_core::detect::{Explanation, Look, Memo, Reading};
 use posse_core::screen::Size;
 use posse_server::api::types::ExplanationView;
 use posse_server::providers::Providers;
-use posse_term::cast::Reader;
+use posse_term::cast::CastReader;
 use posse_term::emulator::{Emulator, HistoryLimit};
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ fn explain_recording(args: &Args, provider: &str, file: &Path, ui: &Ui) -> Resul
     let bytes = std::fs::read(file).map_err(Error::io(format!("cannot read {}", file.display())))?;
     let changes = if bytes.first() == Some(&b'{') {
         let bad = |error| Error::failed(format!("{}: {error}", file.display()));
-        let recording = Reader::new(bytes.as_slice()).map_err(bad)?;
+        let recording = CastReader::new(bytes.as_slice()).map_err(bad)?;
         let size = args.size.unwrap_or(recording.header().size);
         Replay::new(&provider, &detector, size).cast(recording).map_err(bad)?
     } else {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
-use posse_term::cast::{Reader, What};
+use posse_term::cast::{CastEventKind, CastReader};
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
@@ -28,13 +28,13 @@ fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> S
     let give_up = Instant::now() + PATIENCE;
     loop {
         let screen = File::open(path(env, id)).ok().and_then(|file| {
-            let reader = Reader::new(BufReader::new(file)).ok()?;
+            let reader = CastReader::new(BufReader::new(file)).ok()?;
             let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());
             for event in reader {
                 match event.unwrap().what {
-                    What::Output(bytes) => drop(emulator.feed(&bytes)),
-                    What::Resized(size) => emulator.resize(size),
-                    What::Mark(_) => {}
+                    CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
+                    CastEventKind::Resized(size) => emulator.resize(size),
+                    CastEventKind::Mark(_) => {}
                 }
             }
             Some(emulator.screen())

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use posse_core::screen::Size;
-use posse_term::emulator::View;
+use posse_term::emulator::TerminalView;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -39,7 +39,7 @@ impl Window {
         let keyboard = pipe::Receiver::from_file_unchecked(file.try_clone()?)?;
         let window = Self { terminal: file, keyboard, splitter, flush_at: None, before };
         tcsetattr(&window.terminal, OptionalActions::Flush, &raw)?;
-        write(View::ENTER);
+        write(TerminalView::ENTER);
         Ok(window)
     }
 
@@ -72,7 +72,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        write(View::LEAVE);
+        write(TerminalView::LEAVE);
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }
 }

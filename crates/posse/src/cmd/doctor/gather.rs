@@ -15,7 +15,7 @@ use posse_server::database::{self, Condition};
 use posse_server::providers::{Listed, Providers};
 use posse_server::versions;
 use posse_term::client as keeper;
-use posse_term::lock::{self, Look};
+use posse_term::lock::{self, LockStatus};
 use posse_term::paths::{Paths, PathsError};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
@@ -182,17 +182,17 @@ async fn daemon(paths: Option<&Paths>) -> Daemon {
         Err(_) => format!("it took more than {} s", PATIENCE.as_secs()),
     };
     match lock::look(&paths.daemon_lock()) {
-        Ok(Look::Free) => Daemon::Off,
-        Ok(Look::Held(holder)) => Daemon::Silent { holder, why },
+        Ok(LockStatus::Free) => Daemon::Off,
+        Ok(LockStatus::Held(holder)) => Daemon::Silent { holder, why },
         Err(error) => Daemon::Unknown(format!("cannot read {}: {error}", paths.daemon_lock().display())),
     }
 }
 
 fn keeper(paths: &Paths) -> Process {
     match lock::look(&paths.keeper_lock()) {
-        Ok(Look::Free) => Process::Off,
-        Ok(Look::Held(Some(holder))) if keeper::is_stopped(holder.pid as i32) => Process::Stopped(holder),
-        Ok(Look::Held(holder)) => Process::Runs(holder),
+        Ok(LockStatus::Free) => Process::Off,
+        Ok(LockStatus::Held(Some(holder))) if keeper::is_stopped(holder.pid as i32) => Process::Stopped(holder),
+        Ok(LockStatus::Held(holder)) => Process::Runs(holder),
         Err(error) => Process::Unknown(format!("cannot read {}: {error}", paths.keeper_lock().display())),
     }
 }

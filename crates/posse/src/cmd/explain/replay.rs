@@ -10,7 +10,7 @@ use posse_core::screen::{Painted, Size};
 use posse_core::signal::Signal;
 use posse_core::status::{Event, Life, Status};
 use posse_core::time::{Mono, Wall};
-use posse_term::cast::{CastError, Reader, What};
+use posse_term::cast::{CastError, CastEventKind, CastReader};
 use posse_term::emulator::{Emulator, HistoryLimit};
 use serde::Serialize;
 
@@ -72,13 +72,13 @@ impl<'p> Replay<'p> {
     }
 
     /// What `posse` recorded.
-    pub(super) fn cast(mut self, recording: Reader<impl BufRead>) -> Result<Vec<Change>, CastError> {
+    pub(super) fn cast(mut self, recording: CastReader<impl BufRead>) -> Result<Vec<Change>, CastError> {
         for event in recording {
             let event = event?;
             match event.what {
-                What::Output(bytes) => self.output(Mono(event.at), &bytes),
-                What::Resized(size) => self.emulator.resize(size),
-                What::Mark(_) => {}
+                CastEventKind::Output(bytes) => self.output(Mono(event.at), &bytes),
+                CastEventKind::Resized(size) => self.emulator.resize(size),
+                CastEventKind::Mark(_) => {}
             }
         }
         Ok(self.finish())

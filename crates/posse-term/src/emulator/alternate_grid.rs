@@ -12,14 +12,14 @@ use super::nonzero;
 pub(super) struct Grid {
     /// First and last row, if it is not the whole screen.
     region: Option<(u16, u16)>,
-    cursor: Cursor,
-    saved: Cursor,
+    cursor: GridCursor,
+    saved: GridCursor,
     /// The attributes saved with the cursor. vt100 has only one set for both grids.
     saved_attributes: String,
 }
 
 #[derive(Clone, Copy)]
-struct Cursor {
+struct GridCursor {
     row: u16,
     /// The number of columns if it waits at the margin.
     column: u16,
@@ -38,13 +38,13 @@ impl Grid {
     /// Of the grid that `screen` shows.
     pub(super) fn probe(screen: &vt100::Screen, size: Size) -> Self {
         let (row, column) = screen.cursor_position();
-        let cursor = Cursor { row, column, origin: probe_origin(copy(screen)) };
+        let cursor = GridCursor { row, column, origin: probe_origin(copy(screen)) };
 
         let mut at_saved = copy(screen);
         at_saved.process(b"\x1b8");
         let (row, column) = at_saved.screen().cursor_position();
         let saved_attributes = at_saved.screen().attributes_formatted();
-        let saved = Cursor { row, column, origin: probe_origin(at_saved) };
+        let saved = GridCursor { row, column, origin: probe_origin(at_saved) };
 
         Self { region: probe_region(copy(screen), size), cursor, saved, saved_attributes }
     }

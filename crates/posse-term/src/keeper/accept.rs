@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::peer::{DisconnectReason, Peer, Standing};
-use super::{DOOR_SHUT, Keeper, LISTENER, SPARE, hello, log, peer_token};
+use super::peer::{DisconnectReason, KeeperPeer, PeerTrust};
+use super::{DOOR_SHUT, KeeperState, LISTENER, SPARE, hello, log, peer_token};
 use crate::lineage::lineage;
 use crate::wire::{KeeperEvent, WireError};
 
-impl Keeper {
+impl KeeperState {
     pub(super) fn accept(&mut self, now: Instant) {
         loop {
             let stream = match self.spare(SPARE).and_then(|()| self.listener.accept()) {
@@ -35,20 +35,20 @@ impl Keeper {
                 .and_then(|()| Ok(epoll::add(&self.epoll, &stream, peer_token(number), EventFlags::IN)?));
             if added.is_ok() {
                 let standing = self.standing(pid);
-                self.peers.insert(number, Peer::new(stream, pid, standing));
+                self.peers.insert(number, KeeperPeer::new(stream, pid, standing));
             }
         }
     }
 
     /// A process that descends from the keeper runs in one of its terminals, or was started by the daemon. Only the daemon
     /// itself may then do everything; a process that cannot be looked up is trusted no more than one inside.
-    fn standing(&self, pid: u32) -> Standing {
+    fn standing(&self, pid: u32) -> PeerTrust {
         let line = lineage(pid as i32);
         let keeper = std::process::id() as i32;
         if line.is_empty() || (self.daemon_pid != Some(pid) && line.iter().any(|one| one.pid == keeper)) {
-            Standing::Inside
+            PeerTrust::Inside
         } else {
-            Standing::Trusted
+            PeerTrust::Trusted
         }
     }
 

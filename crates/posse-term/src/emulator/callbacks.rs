@@ -7,20 +7,20 @@ use super::history::{History, HistoryLimit};
 /// The most signals kept from one call of `feed`.
 pub(super) const SIGNALS_MAX: usize = 1024;
 
-pub(super) struct Ears {
-    pub(super) signals: Signals,
+pub(super) struct EmulatorCallbacks {
+    pub(super) signals: SignalQueue,
     pub(super) history: History,
     /// The number of rows that scroll off next and are not kept, see `bulk_lines`.
     pub(super) blank_rows: usize,
 }
 
-impl Ears {
+impl EmulatorCallbacks {
     pub(super) fn new(limit: HistoryLimit) -> Self {
-        Self { signals: Signals::default(), history: History::new(limit), blank_rows: 0 }
+        Self { signals: SignalQueue::default(), history: History::new(limit), blank_rows: 0 }
     }
 }
 
-impl vt100::Callbacks for Ears {
+impl vt100::Callbacks for EmulatorCallbacks {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
         self.signals.push(Signal::Bell);
     }
@@ -54,12 +54,12 @@ impl vt100::Callbacks for Ears {
 
 /// Signals in order, never more than [`SIGNALS_MAX`].
 #[derive(Default)]
-pub(super) struct Signals {
+pub(super) struct SignalQueue {
     list: std::collections::VecDeque<Signal>,
     unknown: usize,
 }
 
-impl Signals {
+impl SignalQueue {
     pub(super) fn push(&mut self, signal: Signal) {
         let unknown = is_unknown(&signal);
         if self.list.len() >= SIGNALS_MAX {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn of_a_flood_the_unknown_go_first_then_the_oldest() {
-        let mut signals = Signals::default();
+        let mut signals = SignalQueue::default();
         for n in 0..SIGNALS_MAX / 2 {
             signals.push(title(n));
             signals.push(unknown());

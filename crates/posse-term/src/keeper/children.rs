@@ -10,11 +10,11 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::WaitOptions;
 
 use super::spawn;
-use super::terminal::{Output, Receipt, Terminal};
-use super::{DRAIN, ERROR, Keeper, MAIN, SPARE_FOR_PEERS, Watch, log};
+use super::terminal::{KeptTerminal, ProgramOutput, Receipt};
+use super::{DRAIN, ERROR, EpollAction, KeeperState, MAIN, SPARE_FOR_PEERS, log};
 use crate::wire::{self, InputRefusal, KeeperEvent, OutputStream, SpawnRefusal};
 
-impl Keeper {
+impl KeeperState {
     pub(super) fn spawn(&mut self, id: TerminalId, program: wire::ProgramSpec) -> KeeperEvent {
         let failed = |why, message| KeeperEvent::SpawnFailed { id, why, message };
         if self.terminals.contains_key(&id) {
@@ -26,22 +26,22 @@ impl Keeper {
             Err((why, message)) => return failed(why, message),
         };
         let pid = spawned.pid;
-        let terminal = Terminal::new(id, program, spawned);
+        let terminal = KeptTerminal::new(id, program, spawned);
         self.terminals.insert(id, terminal);
-        self.watch(id, OutputStream::Main, Watch::Begin);
-        self.watch(id, OutputStream::Error, Watch::Begin);
+        self.watch(id, OutputStream::Main, EpollAction::Begin);
+        self.watch(id, OutputStream::Error, EpollAction::Begin);
         KeeperEvent::Spawned { id, pid }
     }
 
     /// Tells the kernel what to wake us for: output unless paused, room for input if there is any waiting.
-    pub(super) fn watch(&self, id: TerminalId, stream: OutputStream, watch: Watch) {
+    pub(super) fn watch(&self, id: TerminalId, stream: OutputStream, watch: EpollAction) {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(output) = terminal.output(stream) else { return };
         let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
         // That the other side is closed is reported whether it was asked for or not. Once is enough while nothing is read.
         let mut flags = match output {
-            Output { paused: true, .. } => EventFlags::ET,
-            Output { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
+            ProgramOutput { paused: true, .. } => EventFlags::ET,
+            ProgramOutput { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
             _ => EventFlags::IN,
         };
         if stream == OutputStream::Main && terminal.wants_to_write() {
@@ -52,8 +52,8 @@ impl Keeper {
             OutputStream::Error => ERROR | u64::from(id.bits()),
         });
         let result = match watch {
-            Watch::Begin => epoll::add(&self.epoll, fd, data, flags),
-            Watch::Change => epoll::modify(&self.epoll, fd, data, flags),
+            EpollAction::Begin => epoll::add(&self.epoll, fd, data, flags),
+            EpollAction::Change => epoll::modify(&self.epoll, fd, data, flags),
         };
         if let Err(error) = result {
             log(&format!("cannot watch terminal {id}: {error}"));
@@ -69,7 +69,7 @@ impl Keeper {
         }
         let room = self.room(id, stream);
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        let state = |terminal: &Terminal| terminal.output(stream).map(|o| (o.ring.end(), o.paused, o.deserted));
+        let state = |terminal: &KeptTerminal| terminal.output(stream).map(|o| (o.ring.end(), o.paused, o.deserted));
         let Some((end, paused, deserted)) = state(terminal) else { return };
         if paused {
             return;
@@ -85,7 +85,7 @@ impl Keeper {
             }
         }
         if after.is_some_and(|(.., after)| after != deserted) {
-            self.watch(id, stream, Watch::Change);
+            self.watch(id, stream, EpollAction::Change);
         }
         self.announce_exit(id, false);
     }
@@ -107,7 +107,7 @@ impl Keeper {
             cursor.moved = now;
         }
         self.paused.insert((id, stream));
-        self.watch(id, stream, Watch::Change);
+        self.watch(id, stream, EpollAction::Change);
     }
 
     /// Reads a paused output again if there is room again.
@@ -123,7 +123,7 @@ impl Keeper {
                 output.paused = false;
             }
         }
-        self.watch(id, stream, Watch::Change);
+        self.watch(id, stream, EpollAction::Change);
     }
 
     pub(super) fn resume_all(&mut self, now: Instant) {
@@ -140,7 +140,7 @@ impl Keeper {
                 peer.tell(&KeeperEvent::InputDone { id, writer, sequence });
             }
         });
-        self.watch(id, OutputStream::Main, Watch::Change);
+        self.watch(id, OutputStream::Main, EpollAction::Change);
     }
 
     pub(super) fn reap(&mut self, now: Instant) {
@@ -170,7 +170,7 @@ impl Keeper {
                 let why = InputRefusal::NotReading;
                 self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why });
             }
-            self.watch(id, OutputStream::Main, Watch::Change);
+            self.watch(id, OutputStream::Main, EpollAction::Change);
             self.announce_exit(id, false);
         }
     }
