@@ -1,4 +1,4 @@
-//! The other side of the keeper's socket: connecting to it, and starting it when nobody has.
+//! The client side of the keeper's socket: connects to the keeper, and starts one if none runs.
 
 mod pending;
 
@@ -59,10 +59,10 @@ impl From<WireError> for KeeperError {
     }
 }
 
-/// How long a daemon may take to start. It takes some ten milliseconds; a machine on its knees takes longer.
+/// How long a daemon may take to start. It takes some ten milliseconds, and longer on an overloaded machine.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a keeper that is leaving may take to be gone.
+/// How long a keeper that is leaving may take to exit.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
@@ -91,31 +91,31 @@ impl KeeperLink {
         (link, SentRequests(sent))
     }
 
-    /// Queues a request. It is lost if the connection is; whoever reads the events learns of that. They also say if the
-    /// keeper does not take it in time; then it is never carried out.
+    /// Queues a request. If the connection is lost, so is the request; [`KeeperEvents`] reports that. It also reports if the
+    /// keeper does not take the request in time; then the keeper never executes it.
     pub fn send(&self, request: KeeperRequest) {
         self.send_and(request, None);
     }
 
-    /// Queues a request and says whether it was taken.
+    /// Queues a request and reports whether the keeper took it.
     pub fn confirm(&self, request: KeeperRequest) -> oneshot::Receiver<bool> {
         let (reply, taken) = oneshot::channel();
         self.send_and(request, Some(reply));
         taken
     }
 
-    /// Asks the keeper for a sign of life and says whether one came in time. A keeper that is stopped while nobody wants
-    /// anything from it is not noticed otherwise.
+    /// Asks the keeper for a sign of life and reports whether one came in time. Without a probe, a stopped keeper is only
+    /// noticed at the next request.
     pub fn probe(&self) -> oneshot::Receiver<bool> {
         let (reply, alive) = oneshot::channel();
         if let Some(stamp) = self.pending.add(Untaken::Probe, Some(reply)) {
-            // Any request is answered if it has a stamp. This one changes nothing.
+            // Every request with a stamp is answered. This one changes nothing.
             let _ = self.requests.send((Some(stamp), KeeperRequest::List));
         }
         alive
     }
 
-    /// The keeper's process, if it is known.
+    /// The process id of the keeper, if it is known.
     pub fn keeper(&self) -> Option<i32> {
         self.pid
     }
@@ -132,7 +132,7 @@ impl KeeperLink {
     }
 }
 
-/// What the keeper says, in order, and what it does not say in time.
+/// The keeper's messages in order, and the requests that it does not take in time.
 pub struct KeeperEvents {
     socket: OwnedReadHalf,
     buffer: Vec<u8>,
@@ -165,7 +165,7 @@ impl KeeperEvents {
             self.buffer.drain(..self.used);
             self.used = 0;
             self.buffer.reserve(64 << 10);
-            // What has arrived is read first: it may be this process that was stopped.
+            // Messages that have arrived are read first: it may be this process that was stopped.
             let read = tokio::select! {
                 biased;
                 read = self.socket.read_buf(&mut self.buffer) => read,
@@ -173,25 +173,25 @@ impl KeeperEvents {
             };
             match read {
                 Ok(0) => return Err(KeeperError::Closed),
-                // The same, by one that died before it had read what we said.
+                // The keeper died before it had read everything that was sent.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(KeeperError::Closed),
                 read => read?,
             };
         }
     }
 
-    /// Why a request was given up, in words.
+    /// Explains why a request was given up.
     pub fn why_untaken(&self) -> String {
         self.silence().unwrap_or_else(|| "the keeper was stopped, or too busy to take the request in time".into())
     }
 
-    /// Why the keeper does not answer, in words; `None` while it does.
+    /// Explains why the keeper does not answer; `None` while it does.
     pub fn silence(&self) -> Option<String> {
         self.pending.is_silent().then(|| silence(self.pid))
     }
 }
 
-/// Why a keeper does not answer, and what to do about it.
+/// Explains why a keeper does not answer, and what to do about it.
 pub fn silence(keeper: Option<i32>) -> String {
     match keeper {
         Some(pid) if is_stopped(pid) => format!(
@@ -202,14 +202,14 @@ pub fn silence(keeper: Option<i32>) -> String {
     }
 }
 
-/// Whether a process was stopped by a signal or a debugger.
+/// Returns whether a process was stopped by a signal or a debugger.
 pub fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
     matches!(state, Some("T" | "t"))
 }
 
-/// Refuses a socket that someone else listens on: whoever is there learns all that is typed.
+/// Refuses a socket that another user listens on: that user would see all input.
 pub fn require_own(stream: &UnixStream) -> io::Result<()> {
     let (theirs, ours) = (stream.peer_cred()?.uid(), rustix::process::getuid().as_raw());
     if theirs == ours {
@@ -219,11 +219,11 @@ pub fn require_own(stream: &UnixStream) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Connects to a running keeper. `daemon` makes this connection the one whose loss the keeper mends.
+/// Connects to a running keeper. If `daemon` is set, the keeper restarts the daemon when this connection is lost.
 pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperEvents), KeeperError> {
     let stream = UnixStream::connect(socket).await.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => KeeperError::NotRunning,
-        // More wait to be let in than the kernel keeps.
+        // The kernel's queue of waiting connections is full.
         io::ErrorKind::WouldBlock => KeeperError::Silent(silence(None)),
         _ => KeeperError::Io(error),
     })?;
@@ -247,7 +247,7 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     }
 }
 
-/// Waits for an answer of the keeper, as long as `PATIENCE`.
+/// Waits at most `PATIENCE` for an answer of the keeper.
 async fn in_time<T>(
     keeper: Option<i32>,
     answer: impl Future<Output = Result<T, KeeperError>>,
@@ -258,7 +258,7 @@ async fn in_time<T>(
     }
 }
 
-/// What the keeper holds now.
+/// Lists the terminals of the keeper.
 pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
     link.send(KeeperRequest::List);
     let listed = async {
@@ -271,7 +271,7 @@ pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<Te
     in_time(link.keeper(), listed).await
 }
 
-/// Waits for the end of a keeper that is just leaving: until then its socket is taken for that of a living one.
+/// Waits for the exit of a keeper that is leaving. Until then its socket looks like that of a running keeper.
 async fn has_left(keeper: Option<i32>) {
     let Some(Ok(keeper)) = keeper.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
         return;
@@ -293,10 +293,10 @@ async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(O
             wire::encode(&request, &mut frames);
         }
         if socket.write_all(&frames).await.is_err() {
-            return; // The reading side sees it too, and says so.
+            return; // The reading side reports it.
         }
         frames.clear();
-        // One checkpoint makes it large; it need not stay so.
+        // A checkpoint makes the buffer large; it does not need to stay large.
         frames.shrink_to(64 << 10);
     }
 }
@@ -308,7 +308,7 @@ pub async fn connect_or_start(
     daemon: bool,
 ) -> Result<(KeeperLink, KeeperEvents), KeeperError> {
     match connect(&paths.keeper_socket(), daemon).await {
-        // Closed: one that was just leaving.
+        // Closed: the keeper was just leaving.
         Err(KeeperError::NotRunning | KeeperError::Closed) => {}
         other => return other,
     }
@@ -320,7 +320,7 @@ pub async fn connect_or_start(
     connect(&paths.keeper_socket(), daemon).await
 }
 
-/// Starts a keeper and returns when it listens. Of several who try at once one does, the others wait for it.
+/// Starts a keeper and returns when it listens. Of several callers one starts it, the others wait for it.
 fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(paths.start_lock())?;
     lock.lock()?;
@@ -332,7 +332,7 @@ fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(paths)?);
     let mut child =
         command.spawn().map_err(|error| KeeperError::Start(format!("{}: {error}", executable.display())))?;
-    // It says `ready` when it listens, and closes the pipe when it cannot.
+    // The keeper writes `ready` when it listens, and closes the pipe if it cannot.
     let mut answer = String::new();
     if let Some(mut stdout) = child.stdout.take() {
         let mut byte = [0];
@@ -347,8 +347,8 @@ fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
     Err(KeeperError::Start(format!("it ended at once ({status}); see {}", paths.log().display())))
 }
 
-/// What keeper and daemon get of the caller's environment: enough to find programs and to write logs, and
-/// nothing that could decide anything later.
+/// The part of the caller's environment that the keeper and the daemon inherit: enough to find programs and to write
+/// logs, and nothing that influences later decisions.
 fn inherited(paths: &Paths) -> Vec<(&'static str, std::ffi::OsString)> {
     let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_LOG", "RUST_BACKTRACE"];
     let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
@@ -361,8 +361,8 @@ fn log_file(paths: &Paths) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(paths.log())
 }
 
-/// Ends every terminal that the keeper holds, where no daemon can do it, and lets the keeper go. Gives how many terminals
-/// there were, and how many processes could not be ended.
+/// Ends every terminal of the keeper without a daemon, then the keeper. Returns the number of terminals, and the number of
+/// processes that could not be ended.
 pub async fn end_all(paths: &Paths, grace_ms: u32) -> Result<(usize, u32), KeeperError> {
     let (link, mut events) = connect(&paths.keeper_socket(), false).await?;
     let held: Vec<TerminalId> = list(&link, &mut events).await?.into_iter().map(|summary| summary.id).collect();

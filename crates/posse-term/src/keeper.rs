@@ -1,17 +1,16 @@
 //! The keeper: one process, one thread, that owns every terminal and outlives the daemon.
 //!
-//! It starts programs, reads what they print into rings, writes what others type, reaps what ends, and
-//! starts the daemon again when it dies. It understands nothing of what it carries: no emulator, no
-//! database, no configuration. The loop below is all that makes it act; between two events it sleeps in
-//! the kernel.
+//! It starts programs, reads their output into rings, writes input to them, reaps them when they exit, and restarts the
+//! daemon when it dies. It does not interpret the bytes it carries: it has no emulator, no database and no configuration.
+//! All work happens in the loop below; between two events the process sleeps in the kernel.
 //!
-//! What it promises (see `wire` for the protocol):
-//! - a byte of output has one offset for ever; a peer is told of every byte, or sees by the offsets which
-//!   ones were overwritten before it came for them;
-//! - input with a number that was applied before is not applied again;
-//! - a peer that does not read delays nobody: output waits in the ring, not in a queue of its own. Only
-//!   the daemon may hold a program back, when it is a whole ring behind and still making progress, so
-//!   that a flood of output is not lost on the way to the screen.
+//! The keeper guarantees (see `wire` for the protocol):
+//! - Every byte of output has one permanent offset. A peer gets every byte, or sees from the offsets which bytes were
+//!   overwritten before they could be sent.
+//! - Input with a sequence number that was applied before is not applied again.
+//! - A peer that does not read delays no other peer: output waits in the ring, not in a queue per peer. Only the daemon
+//!   may pause a program, and only while it is a whole ring behind and still making progress, so that a flood of output
+//!   is not lost on the way to the screen.
 
 mod accept;
 mod children;
@@ -45,24 +44,24 @@ use terminal::KeptTerminal;
 
 use crate::wire::{KeeperEvent, OutputStream};
 
-/// How long the end of a program waits for its last output when something else still holds the terminal open.
-/// The kernel hands bytes from one side to the other within a few milliseconds, even on a busy machine.
+/// How long the exit of a program waits for its last output while another process holds the terminal open. The kernel
+/// transfers bytes between the two sides within a few milliseconds, even on a busy machine.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How long a daemon that is a whole ring behind may hold a program back without taking anything.
+/// How long a daemon that is a whole ring behind may pause a program without acknowledging anything.
 const STALL: Duration = Duration::from_secs(2);
-/// How often /proc is looked at while a family is being ended. Strangers forked meanwhile show up nowhere else.
+/// The interval between two reads of /proc while a family is being ended. Processes forked meanwhile show up only there.
 const ENDING_LOOK: Duration = Duration::from_millis(20);
-/// On a machine with thousands of processes a look takes longer than that; then at most a fifth of the time is spent
-/// looking.
+/// On a machine with thousands of processes a read takes longer than that. The pause is this many times as long as the
+/// read, so at most a fifth of the time is spent reading.
 const ENDING_REST: u32 = 4;
-/// How long SIGKILL is repeated before what is left is reported as left.
+/// How long SIGKILL is repeated before the remaining processes are reported as left.
 const KILLING: Duration = Duration::from_secs(3);
-/// How long nobody is let in after someone could not be. The kernel would report him for as long as he waits; four
-/// looks a second cost nothing, and hardly anyone notices the wait.
+/// How long the keeper accepts no connection after `accept` failed. The kernel reports a waiting connection for as long
+/// as it waits; four attempts per second cost nothing.
 const DOOR_SHUT: Duration = Duration::from_millis(250);
-/// Descriptors that terminals leave free: for a peer who comes to end some of them, and for what ending them takes.
+/// Descriptors that terminals leave free, for a peer that connects to end some of them, and for ending them.
 const SPARE_FOR_PEERS: usize = 16;
-/// Descriptors that peers leave free in turn. Looking at a process takes three.
+/// Descriptors that peers leave free. Inspecting a process takes three.
 const SPARE: usize = 8;
 
 const LISTENER: u64 = 0;
@@ -71,21 +70,21 @@ const PEER: u64 = 2 << 32;
 const MAIN: u64 = 3 << 32;
 const ERROR: u64 = 4 << 32;
 
-/// Where the keeper listens, and what it starts as the daemon.
+/// The keeper's socket, and the command line of the daemon.
 #[derive(Debug)]
 pub struct KeeperSettings {
     pub socket: PathBuf,
     /// Arguments that make the program named by `StartDaemon` a daemon.
     pub daemon_arguments: Vec<OsString>,
-    /// Told to peers, for people.
+    /// The version string sent to peers.
     pub build: String,
 }
 
 /// A family being ended.
 struct FamilyEnding {
     kill_at: Instant,
-    /// Who has been asked to end. One that is born during the grace has not been, and its parent may wait for it; one
-    /// that was known by its parents is still to be ended when they are gone.
+    /// The processes that got SIGTERM. A process forked during the grace period is not among them yet, and its parent may
+    /// wait for it. A process known only by its parents stays a member after they exit.
     asked: HashSet<Member>,
 }
 
@@ -97,11 +96,11 @@ struct KeeperState {
     terminals: HashMap<TerminalId, KeptTerminal>,
     peers: BTreeMap<u32, KeeperPeer>,
     next_peer: u32,
-    /// When the door, shut for a moment, opens again.
+    /// When the keeper accepts connections again.
     door_opens: Option<Instant>,
     endings: HashMap<TerminalId, FamilyEnding>,
     next_look: Option<Instant>,
-    /// Outputs that are not being read for now, and programs whose last output is awaited.
+    /// Outputs that are not read for now, and programs whose last output is awaited.
     paused: BTreeSet<(TerminalId, OutputStream)>,
     draining: BTreeSet<TerminalId>,
     supervisor: Supervisor,
@@ -113,14 +112,14 @@ struct KeeperState {
 
 /// Runs until the daemon rests and no terminal is left. `ready` is called once peers can connect.
 pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
-    // Its own session: closing the window of whoever started it must not end it. Fails when it leads one already.
+    // A session of its own: closing the window that started the keeper must not end it. Fails if it leads one already.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (children, child_signals) = UnixStream::pair()?;
     children.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, child_signals)?;
-    // Nobody's keyboard, nobody's window. That these are handled also keeps programs from inheriting that they were
-    // ignored where the keeper was started (by a script's `&`, by `nohup`).
+    // The keeper belongs to no keyboard and no window. Handling these signals also keeps programs from inheriting that
+    // the signals were ignored where the keeper was started (by a script's `&`, by `nohup`).
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::<AtomicBool>::default())?;
     }
@@ -200,10 +199,10 @@ impl KeeperState {
             });
             let left = match &table {
                 Ok(table) => ending.press(table.family(*id, leader, &ending.asked), now),
-                // Nobody was seen, but nobody looked either.
+                // /proc could not be read, so the family counts as alive.
                 Err(_) => 1,
             };
-            // A program that is dead and not reaped yet cannot be forgotten yet.
+            // A program that is dead but not reaped cannot be forgotten yet.
             let left = left.max(usize::from(matches!(leader, Some(Leader::Running(_)))));
             let over = left == 0 || now >= ending.kill_at + KILLING;
             if over {
@@ -229,7 +228,7 @@ impl KeeperState {
         drains.chain(stalls).chain(self.next_look).chain(self.door_opens).chain(self.supervisor.deadline()).min()
     }
 
-    /// When the daemons that hold programs back last took something.
+    /// When the daemons that pause programs last acknowledged something.
     fn waited_for(&self) -> impl Iterator<Item = Instant> {
         self.paused.iter().flat_map(|key| {
             let cursors = self.peers.values().filter(|peer| peer.daemon).filter_map(|peer| peer.cursors.get(key));
@@ -267,7 +266,7 @@ impl KeeperState {
 
     fn start_daemon(&mut self, now: Instant) {
         let Some(executable) = &self.daemon_executable else {
-            // The one that went away was not started by us; whoever did start it may do so again.
+            // The daemon that went away was not started by the keeper, so the keeper does not restart it.
             self.supervisor.rests();
             return self.leave_if_unneeded();
         };
@@ -291,7 +290,7 @@ impl KeeperState {
             peer.awaits_daemon = false;
             peer.tell(&KeeperEvent::DaemonFailed { message: message.to_owned() });
         }
-        // Nothing to keep and nobody to serve: trying for ever would only burn the machine.
+        // Without terminals there is nothing to serve, so the keeper does not retry forever.
         if self.terminals.is_empty() {
             self.supervisor.rests();
             self.leave_if_unneeded();
@@ -300,15 +299,14 @@ impl KeeperState {
 }
 
 impl FamilyEnding {
-    /// Asks every member to end that has not been asked yet, or kills them all when the grace is over. Gives their
-    /// number.
+    /// Asks every new member to end, or kills all members when the grace period is over. Returns the number of members.
     fn press(&mut self, family: Vec<Member>, now: Instant) -> usize {
         let left = family.len();
         for member in family {
             if now >= self.kill_at {
                 member.signal(Signal::KILL);
             } else if !self.asked.contains(&member) {
-                // The last one because a stopped process would never see the others.
+                // SIGCONT comes last because a stopped process would never see the others.
                 for signal in [Signal::TERM, Signal::HUP, Signal::CONT] {
                     member.signal(signal);
                 }

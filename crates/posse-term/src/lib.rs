@@ -1,9 +1,9 @@
 //! Terminals: bytes in, keys out.
 //!
-//! The [`keeper`] owns the terminals and outlives the daemon; [`wire`] is what the two say to each other and
-//! [`client`] the daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers what
-//! programs ask of a terminal, [`cast`] is how recordings are written; all without any IO. [`paths`] knows where sockets and state live,
-//! [`text_file`] reads what users, projects and agents name.
+//! The [`keeper`] owns the terminals and outlives the daemon. [`wire`] is the protocol between the two, [`client`] the
+//! daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers the queries of programs,
+//! [`cast`] reads and writes recordings; all three do no IO. [`paths`] finds the directories for sockets and state,
+//! [`text_file`] reads files that users, projects and agents name.
 
 pub mod cast;
 pub mod client;

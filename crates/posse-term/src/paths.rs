@@ -1,4 +1,4 @@
-//! Where things are. The only module that turns environment variables into paths.
+//! The directories and sockets of posse. The only module that turns environment variables into paths.
 //!
 //! Configuration lives in `$POSSE_HOME`, or `$XDG_CONFIG_HOME/posse`. State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
 //! socket paths are limited to about 100 bytes, and a logout must not remove them. If another user has taken that name, they live in
@@ -16,8 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::text_file;
 
-/// Set for the keeper and the daemon, which are given `POSSE_HOME` and could not tell from it where the user's
-/// configuration is.
+/// Tells the keeper and the daemon where the user's configuration is. They are given `POSSE_HOME`, which does not say it.
 pub(crate) const CONFIG_VARIABLE: &str = "POSSE_CONFIG_HOME";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub enum PathsError {
 }
 
 impl Paths {
-    /// From the variables of whoever runs the command.
+    /// Resolves the paths from the variables of the caller.
     pub fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, PathsError> {
         let given = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = match (given("POSSE_HOME"), given("XDG_STATE_HOME"), given("HOME")) {
@@ -80,7 +79,7 @@ impl Paths {
         Ok(Self { home, runtime, config })
     }
 
-    /// Makes the directories, private, and refuses what is not.
+    /// Creates the directories as private ones, and refuses directories that are not private.
     pub fn prepare(&self) -> Result<(), PathsError> {
         if let Some(parent) = self.home.parent() {
             fs::create_dir_all(parent).map_err(|error| PathsError::Io { path: parent.to_owned(), error })?;
@@ -95,7 +94,7 @@ impl Paths {
         private_directory(&self.screens())
     }
 
-    /// Whether these directories are as they must be, without making any: `None` is not there yet.
+    /// Checks these directories without creating any. `None` means that a directory does not exist yet.
     pub fn inspect(&self) -> Vec<(PathBuf, Option<Result<(), PathsError>>)> {
         let look = |path: PathBuf| {
             let found = match fs::symlink_metadata(&path) {
@@ -113,7 +112,7 @@ impl Paths {
         self.runtime.parent().unwrap_or(&self.runtime)
     }
 
-    /// Writes down where the sockets are, if it is not where everyone looks first.
+    /// Records the directory of the sockets in the home, if it is not the usual one.
     fn note_runtime(&self) -> io::Result<()> {
         let common = self.common_runtime();
         let note = self.home.join(RUNTIME_NOTE);
@@ -137,7 +136,7 @@ impl Paths {
         self.runtime.join("daemon")
     }
 
-    /// Held while someone starts a keeper, so that two do not.
+    /// Serializes the start of a keeper.
     pub fn start_lock(&self) -> PathBuf {
         self.home.join("start.lock")
     }
@@ -150,22 +149,22 @@ impl Paths {
         self.home.join("keeper.lock")
     }
 
-    /// Whether there may be terminals, with a daemon or without.
+    /// Returns whether there may be terminals, with or without a daemon.
     pub fn holds_terminals(&self) -> bool {
         self.keeper_socket().exists()
     }
 
-    /// What clients on TCP must know.
+    /// The token that TCP clients must present.
     pub fn token(&self) -> PathBuf {
         self.home.join("token")
     }
 
-    /// Manifests of the user's own, or laid over ours.
+    /// The user's own manifests, and overrides of the built-in ones.
     pub fn providers(&self) -> PathBuf {
         self.config.join("providers")
     }
 
-    /// Profiles of the user's own.
+    /// The user's own profiles.
     pub fn profiles(&self) -> PathBuf {
         self.home.join("agent-store")
     }
@@ -178,47 +177,47 @@ impl Paths {
         self.home.join("posse.log")
     }
 
-    /// What terminals have printed.
+    /// Recordings of terminals.
     pub fn recordings(&self) -> PathBuf {
         self.home.join("recordings")
     }
 
-    /// What runs of plans keep: prompts, what sessions said, work areas.
+    /// The files of plan runs: prompts, session output, work trees.
     pub fn plans(&self) -> PathBuf {
         self.home.join("plans")
     }
 
-    /// What git may use of each repository that runs have worked in.
+    /// The guarded git directories of repositories that runs have worked in.
     pub fn repositories(&self) -> PathBuf {
         self.home.join("repositories")
     }
 
-    /// The same of pipelines.
+    /// The files of pipeline runs.
     pub fn autos(&self) -> PathBuf {
         self.home.join("auto")
     }
 
-    /// What agents read or run so that they report to us, a directory each.
+    /// The hook files of one provider, which make its agents report to posse.
     pub fn hook_files(&self, provider: &str) -> PathBuf {
         self.home.join("hooks").join(provider)
     }
 
-    /// What agents write down of what they do, while they run.
+    /// The event files that running agents write.
     pub fn events(&self) -> PathBuf {
         self.home.join("events")
     }
 
-    /// The last screens of ended terminals.
+    /// The last screens of exited terminals.
     pub fn screens(&self) -> PathBuf {
         self.home.join("screens")
     }
 }
 
-/// The file in the home that says where the sockets are.
+/// The file in the home that names the directory of the sockets.
 const RUNTIME_NOTE: &str = "runtime";
-/// Names that are tried when others have taken the usual one.
+/// The number of names tried if another user has taken the usual one.
 const OTHER_NAMES: u32 = 64;
-/// The longest path of a socket that works everywhere.
+/// The longest socket path that works on every system.
 const LONGEST_SOCKET: usize = 100;
 
 fn usual_runtime(temporary: &Path, user: u32) -> PathBuf {
@@ -230,18 +229,18 @@ fn noted_runtime(home: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(noted)).filter(|noted| noted.is_absolute())
 }
 
-/// Where the directory for sockets may be.
+/// The candidates for the directory of the sockets.
 struct RuntimeSearch<'a> {
     temporary: &'a Path,
     user: u32,
-    /// As the home says.
+    /// The directory recorded in the home.
     noted: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`.
     session: Option<PathBuf>,
 }
 
 impl RuntimeSearch<'_> {
-    /// The first that nobody else has taken. If all are taken the usual one, which is then refused.
+    /// Returns the first candidate that no other user has taken, or the usual one, which is then refused.
     fn find(&self) -> PathBuf {
         let usual = usual_runtime(self.temporary, self.user);
         if let Some(noted) = self.noted.as_ref().filter(|noted| self.is_ours(noted)) {
@@ -257,14 +256,14 @@ impl RuntimeSearch<'_> {
         session.into_iter().chain(others).find(|common| !self.is_taken(common)).unwrap_or(usual)
     }
 
-    /// Whether it is a directory that only the user may enter.
+    /// Returns whether the path is a directory that only the user may enter.
     fn is_ours(&self, path: &Path) -> bool {
         fs::symlink_metadata(path)
             .is_ok_and(|found| found.is_dir() && found.uid() == self.user && found.permissions().mode() & 0o077 == 0)
     }
 
-    /// Whether somebody else is there. A directory of the user that others may enter is not taken: it is refused later, with
-    /// what to do about it.
+    /// Returns whether another user has taken the path. A directory of the user that others may enter is not taken: it is
+    /// refused later, with a hint.
     fn is_taken(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir() || found.uid() != self.user)
     }
@@ -280,7 +279,7 @@ fn private_directory(path: &Path) -> Result<(), PathsError> {
     require_private(path, &fs::symlink_metadata(path).map_err(io)?)
 }
 
-/// Not to be asked of what a link leads to: a link in a shared directory leads where its maker wants.
+/// `found` must describe the path itself, not the target of a link: in a shared directory anyone may create links.
 fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PathsError> {
     if !found.is_dir() {
         return Err(PathsError::NotADirectory(path.to_owned()));

@@ -1,5 +1,5 @@
-//! Requests that the keeper has not taken yet. A keeper that is stopped takes none; then the requests are given up one by
-//! one, and the keeper, when it runs again, does not carry them out (see `wire::KeeperRequest::Stamp`).
+//! Requests that the keeper has not taken yet. A stopped keeper takes none; the requests are then given up one by one, and
+//! the keeper does not execute them when it runs again (see `wire::KeeperRequest::Stamp`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::clock::monotonic_ns;
 use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE};
 
-/// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so what is given up is too old to be carried
-/// out. Every command answers within 10 s.
+/// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so a request that is given up is too old to be
+/// executed. Every command answers within 10 s.
 pub(super) const PATIENCE: Duration = LATE_AFTER.saturating_add(Duration::from_secs(2));
 
 /// A request that was given up: the keeper did not take it in time.
@@ -36,12 +36,12 @@ pub enum Untaken {
     StartDaemon,
     /// A request for a sign of life, see `KeeperLink::probe`.
     Probe,
-    /// The only one that is carried out however late: the daemon leaves without an answer.
+    /// The only request that is executed however late: the daemon leaves without waiting for an answer.
     Rest,
 }
 
 impl Untaken {
-    /// `None` for requests that do nothing by themselves, which nobody gives up.
+    /// `None` for requests that have no effect by themselves; these are never given up.
     pub(super) fn of(request: &KeeperRequest) -> Option<Self> {
         Some(match request {
             KeeperRequest::Spawn { id, .. } => Self::Spawn { id: *id },
@@ -57,7 +57,7 @@ impl Untaken {
     }
 }
 
-/// What a request is sent with.
+/// The token and time sent with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestStamp {
     pub(super) token: u64,
@@ -73,9 +73,9 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct PendingState {
     tokens: u64,
-    /// By the time at which each is given up.
+    /// Ordered by the time at which each is given up.
     requests: VecDeque<PendingRequest>,
-    /// A request was given up, and nothing was heard since.
+    /// A request was given up, and no message arrived since.
     silent: bool,
 }
 
@@ -97,7 +97,7 @@ impl PendingRequest {
 }
 
 impl Pending {
-    /// Requests are given up when they were not taken within `patience`.
+    /// Requests are given up if they are not taken within `patience`.
     pub(super) fn new(patience: Duration) -> Self {
         Self { patience, state: Mutex::default(), added: Notify::new() }
     }
@@ -106,8 +106,8 @@ impl Pending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a request to be taken from now on. `None`: it is given up already, because the keeper is silent, and must
-    /// not be sent.
+    /// Starts to wait for a request to be taken. Returns `None` if the keeper is silent: the request is given up at once and
+    /// must not be sent.
     pub(super) fn add(&self, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) -> Option<RequestStamp> {
         let mut state = self.state();
         state.tokens += 1;
@@ -128,7 +128,7 @@ impl Pending {
         }
     }
 
-    /// The keeper has said something.
+    /// Records that a message of the keeper arrived.
     pub(super) fn keeper_spoke(&self) {
         self.state().silent = false;
     }
@@ -137,7 +137,7 @@ impl Pending {
         self.state().silent
     }
 
-    /// The keeper has taken a request, or found it too old; the latter is given back.
+    /// Records that the keeper took a request, or found it too old. Returns the request in the latter case.
     pub(super) fn taken(&self, token: u64, late: bool) -> Option<Untaken> {
         let mut state = self.state();
         let place = state.requests.iter().position(|request| request.token == token)?;

@@ -1,4 +1,4 @@
-//! Who comes and goes: connections accepted, heard, answered, cut off.
+//! Connections: accepted, read, answered, closed.
 
 use std::io;
 use std::time::Instant;
@@ -22,7 +22,7 @@ impl KeeperState {
                     return self.watch_door(EventFlags::empty());
                 }
             };
-            // The directory is private already; this is the second lock on the door.
+            // The directory is private already; this is a second check.
             let peer = rustix::net::sockopt::socket_peercred(&stream);
             let pid = match peer {
                 Ok(peer) if peer.uid == rustix::process::getuid() => peer.pid.as_raw_nonzero().get() as u32,
@@ -40,8 +40,8 @@ impl KeeperState {
         }
     }
 
-    /// A process that descends from the keeper runs in one of its terminals, or was started by the daemon. Only the daemon
-    /// itself may then do everything; a process that cannot be looked up is trusted no more than one inside.
+    /// Decides what a process may do. A descendant of the keeper runs in one of its terminals or was started by the daemon;
+    /// of these only the daemon itself is trusted. A process that cannot be looked up is treated like one in a terminal.
     fn standing(&self, pid: u32) -> PeerTrust {
         let line = lineage(pid as i32);
         let keeper = std::process::id() as i32;
@@ -58,7 +58,7 @@ impl KeeperState {
         }
     }
 
-    /// Whether so many descriptors could be had.
+    /// Checks that so many descriptors are free.
     pub(super) fn spare(&self, count: usize) -> io::Result<()> {
         let spare: Result<Vec<_>, _> = (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&self.epoll, 0)).collect();
         Ok(spare.map(drop)?)
@@ -67,7 +67,7 @@ impl KeeperState {
     pub(super) fn peer_ready(&mut self, number: u32, flags: EventFlags, now: Instant) {
         let Some(peer) = self.peers.get_mut(&number) else { return };
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-            return; // It can take more: every peer is flushed at the end of the round.
+            return; // The peer can take more: every peer is flushed at the end of the round.
         }
         match peer.receive(&mut self.buffer) {
             Ok(requests) => {
@@ -98,13 +98,13 @@ impl KeeperState {
             self.supervisor.disconnected(now);
         }
         self.resume_all(now);
-        // One that only knocked was never a guest: whoever starts a keeper knocks before he enters.
+        // A client that starts a keeper connects once without a greeting; that connection must not end the keeper.
         if peer.greeted {
             self.leave_if_unneeded();
         }
     }
 
-    /// Nothing to keep, nobody to serve, no daemon on its way: then nobody would ever say that it may leave.
+    /// Ends the keeper if it has no terminals and no peers, and expects no daemon: nothing would ever end it later.
     pub(super) fn leave_if_unneeded(&mut self) {
         let idle = self.terminals.is_empty() && self.endings.is_empty() && self.supervisor.is_resting();
         self.leave |= idle && !self.peers.values().any(|peer| peer.greeted);

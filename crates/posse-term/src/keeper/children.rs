@@ -1,4 +1,4 @@
-//! The programs in the keeper's care: started, read, written to, reaped.
+//! The programs of the keeper: started, read, written to, reaped.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -33,12 +33,12 @@ impl KeeperState {
         KeeperEvent::Spawned { id, pid }
     }
 
-    /// Tells the kernel what to wake us for: output unless paused, room for input if there is any waiting.
+    /// Registers for epoll events: output unless paused, room for input if some is waiting.
     pub(super) fn watch(&self, id: TerminalId, stream: OutputStream, watch: EpollAction) {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(output) = terminal.output(stream) else { return };
         let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
-        // That the other side is closed is reported whether it was asked for or not. Once is enough while nothing is read.
+        // The kernel always reports that the other side is closed. Edge-triggered, it reports it only once.
         let mut flags = match output {
             ProgramOutput { paused: true, .. } => EventFlags::ET,
             ProgramOutput { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
@@ -90,7 +90,7 @@ impl KeeperState {
         self.announce_exit(id, false);
     }
 
-    /// How many bytes may be read without overwriting what a healthy daemon has yet to take.
+    /// Returns how many bytes may be read without overwriting output that a healthy daemon has not acknowledged.
     pub(super) fn room(&self, id: TerminalId, stream: OutputStream) -> u64 {
         let Some(ring) = self.terminals.get(&id).and_then(|t| t.output(stream)).map(|o| &o.ring) else { return 0 };
         let daemons = self.peers.values().filter(|peer| peer.daemon);
@@ -98,7 +98,7 @@ impl KeeperState {
         cursors.map(|c| ring.capacity().saturating_sub(ring.end() - c.acknowledged)).min().unwrap_or(u64::MAX)
     }
 
-    /// Stops reading an output that has no room. The daemons that hold it back are given `STALL` from now.
+    /// Stops reading an output without room. The daemons that are behind have `STALL` from now on to catch up.
     pub(super) fn pause(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
         if let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) {
             output.paused = true;
@@ -117,7 +117,7 @@ impl KeeperState {
         }
         self.paused.remove(&(id, stream));
         if let Some(terminal) = self.terminals.get_mut(&id) {
-            // What it printed last is only now coming.
+            // The last output of the program is read only now.
             terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
             if let Some(output) = terminal.output_mut(stream) {
                 output.paused = false;
@@ -175,7 +175,7 @@ impl KeeperState {
         }
     }
 
-    /// Announces the end of a program once all it printed has been read, or `now_or_never`.
+    /// Announces the exit of a program once all its output has been read, or at once if `now_or_never`.
     pub(super) fn announce_exit(&mut self, id: TerminalId, now_or_never: bool) {
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
         if terminal.exit.is_none() || terminal.announced.is_some() || !(terminal.outputs_ended() || now_or_never) {

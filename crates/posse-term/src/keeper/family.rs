@@ -1,9 +1,9 @@
 //! Finding and ending every process of a terminal.
 //!
-//! Agents' tools start sessions of their own and survive signals to the process group, so a family is
-//! found three ways: descent from the terminal's program, membership in its session, and the terminal's
-//! id in the environment. What has left all three (a daemon that also cleaned its environment) is not
-//! found; only a cgroup would hold it, and making one needs rights we do not ask for.
+//! Agents' tools start sessions of their own and survive signals to the process group. A family is therefore found in
+//! three ways: descent from the terminal's program, membership in its session, and the terminal's id in the environment.
+//! A process that left all three (a daemon that also cleared its environment) is not found. Only a cgroup would hold it,
+//! and creating one needs privileges that posse does not ask for.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -19,7 +19,7 @@ struct FamilyProcess {
     pid: i32,
     parent: i32,
     session: i32,
-    /// In clock ticks since boot. Together with the pid this names a process for good.
+    /// In clock ticks since boot. Pid and start time together identify a process.
     started: u64,
     terminal: Option<TerminalId>,
 }
@@ -30,12 +30,11 @@ impl FamilyProcess {
     }
 }
 
-/// One look at all processes. Taken once for all terminals that are being ended, because reading /proc is
-/// what costs.
+/// A snapshot of all processes. Taken once for all terminals that are being ended, because reading /proc is expensive.
 pub(super) struct ProcessTable {
     keeper: i32,
     processes: Vec<FamilyProcess>,
-    /// Places in `processes`, by parent.
+    /// Indices into `processes`, by parent.
     children: HashMap<i32, Vec<usize>>,
 }
 
@@ -43,7 +42,7 @@ pub(super) struct ProcessTable {
 #[derive(Clone, Copy)]
 pub(super) enum Leader {
     Running(i32),
-    /// Its number may be another's by now, and so may its session's.
+    /// Its pid and its session id may have been reused.
     Ended(i32),
 }
 
@@ -62,11 +61,11 @@ impl ProcessTable {
         Self { keeper, processes, children }
     }
 
-    /// The living members of a terminal's family. `leader` is what the keeper started, if it did; `known` are those who
-    /// belonged to it before.
+    /// Returns the living members of a terminal's family. `leader` is the process that the keeper started, if any;
+    /// `known` are the members found before.
     pub(super) fn family(&self, id: TerminalId, leader: Option<Leader>, known: &HashSet<Member>) -> Vec<Member> {
-        // Orphans of ours are ours, as we are their subreaper. That tells what is left of an ended leader's session
-        // from a stranger's session that was given the same number.
+        // The keeper is the subreaper of its orphans. That distinguishes the rest of an exited leader's session from
+        // another session that reuses its id.
         let ours = match leader {
             Some(Leader::Ended(_)) => self.with_descendants(self.children_of(self.keeper)),
             _ => BTreeSet::new(),
@@ -109,7 +108,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Signals this very process, or nobody if it is gone and its number was given to another.
+    /// Signals exactly this process. Does nothing if the process is gone and its pid was reused.
     pub(super) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
@@ -119,7 +118,7 @@ impl Member {
     }
 }
 
-/// `None` for what is gone, a zombie (dead, waiting to be reaped), or the keeper itself.
+/// Reads one process. `None` if it is gone, a zombie, or the keeper itself.
 fn read_process(pid: i32) -> Option<FamilyProcess> {
     if pid as u32 == std::process::id() {
         return None;

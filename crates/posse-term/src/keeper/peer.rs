@@ -1,6 +1,6 @@
-//! One connection to the keeper. Output is not queued per peer: each has a place in the ring of every
-//! terminal it listens to, and is sent from there when it can take more. So a peer that does not read costs
-//! a bounded buffer and nobody else anything.
+//! One connection to the keeper. Output is not queued per peer: each peer has a cursor in the ring of every terminal it
+//! is attached to, and output is sent from there when the peer can take more. A peer that does not read costs a bounded
+//! buffer and delays no other peer.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -12,37 +12,36 @@ use posse_core::ids::TerminalId;
 use super::terminal::KeptTerminal;
 use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, OutputStream, WINDOW, WireError};
 
-/// How much is put into the buffer at once. More would only wait there.
+/// How much is put into the send buffer at once.
 const FILL: usize = 256 << 10;
-/// A peer that leaves this much unread is cut off. Output never gets a peer here, only answers to requests
-/// whose answers it does not read.
+/// A peer that leaves this much unread is disconnected. Output never reaches this limit, only answers to requests do.
 const TOO_MUCH: usize = 2 * MAX_FRAME;
-/// The most output of one terminal in one frame, so that others get their turn.
+/// The maximum output of one terminal in one frame, so that other terminals get their turn.
 const FRAME: u64 = 32 << 10;
 
-/// Where a peer is in one output.
+/// A peer's position in one output.
 pub(super) struct OutputCursor {
     sent: u64,
     pub(super) acknowledged: u64,
-    /// When it last acknowledged anything new.
+    /// When the peer last acknowledged anything new.
     pub(super) moved: Instant,
-    /// It has not moved for too long to be waited for.
+    /// The peer has acknowledged nothing for so long that the program is no longer paused for it.
     pub(super) stalled: bool,
-    /// The last change of size it was told.
+    /// The last change of size that was sent.
     serial: u64,
-    /// It was told the checkpoint and the size it begins with. Until then it is told nothing else.
+    /// The checkpoint and the first size were sent. Nothing else is sent before them.
     begun: bool,
     queued: bool,
-    /// Only a place kept for a peer that has not attached yet: nothing is sent to it.
+    /// The peer has not attached yet: output is kept for it, but nothing is sent.
     reserved: bool,
 }
 
-/// What a peer may ask for.
+/// The permissions of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerTrust {
     Trusted,
-    /// The peer runs in a terminal. It may look, and have the daemon started that ran before; it may not type, start or
-    /// end programs, or take the daemon's place.
+    /// The peer runs in a terminal. It may list terminals and have the previous daemon started. It may not type, start or
+    /// end programs, or act as the daemon.
     Inside,
 }
 
@@ -52,19 +51,19 @@ pub(super) struct KeeperPeer {
     pub(super) greeted: bool,
     pub(super) daemon: bool,
     pub(super) pid: u32,
-    /// Waits to hear that a daemon is up.
+    /// The peer waits for a daemon to be up.
     pub(super) awaits_daemon: bool,
     /// The token and the time of the `Stamp` for the next request.
     pub(super) stamp: Option<(u64, u64)>,
-    /// What was sent before this time is too old, because something was.
+    /// Requests sent before this time are refused, because an earlier one was too old.
     pub(super) refuse_before: u64,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
     pub(super) cursors: BTreeMap<(TerminalId, OutputStream), OutputCursor>,
-    /// Cursors that may have something to send.
+    /// The cursors that may have something to send.
     ready: VecDeque<(TerminalId, OutputStream)>,
-    /// Exits to tell once the output before them has been sent.
+    /// Exits to report once the output before them has been sent.
     exits: Vec<TerminalId>,
     pub(super) wants_write: bool,
 }
@@ -94,7 +93,7 @@ impl KeeperPeer {
         wire::encode(event, &mut self.outgoing);
     }
 
-    /// Reads what is there and takes whole requests off it. `Err` means: cut it off.
+    /// Reads the available bytes and returns the complete requests. On `Err` the caller disconnects the peer.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<KeeperRequest>, DisconnectReason> {
         match self.stream.read(buffer) {
             Ok(0) => return Err(DisconnectReason::Closed),
@@ -140,8 +139,8 @@ impl KeeperPeer {
         }
     }
 
-    /// This peer has just had a program started and will attach to it: its output is kept for it until then, as for one
-    /// that is attached and takes nothing.
+    /// Keeps the output of a program that this peer has just started until the peer attaches, as for an attached peer that
+    /// acknowledges nothing.
     pub(super) fn expects(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
         let cursor = OutputCursor {
             sent: 0,
@@ -156,7 +155,7 @@ impl KeeperPeer {
         self.cursors.insert((id, stream), cursor);
     }
 
-    /// There is output, or a change of size, that this peer may not have yet.
+    /// Records that there may be output, or a change of size, to send to this peer.
     pub(super) fn has_news(&mut self, id: TerminalId, stream: OutputStream) {
         if let Some(cursor) = self.cursors.get_mut(&(id, stream))
             && !cursor.reserved
@@ -178,7 +177,7 @@ impl KeeperPeer {
         self.exits.retain(|terminal| *terminal != id);
     }
 
-    /// Puts output into the buffer and writes it, until there is no more or the peer takes no more.
+    /// Fills the send buffer and writes it, until there is no more output or the peer takes no more.
     pub(super) fn flush(&mut self, terminals: &HashMap<TerminalId, KeptTerminal>) -> Result<(), DisconnectReason> {
         loop {
             self.fill(terminals);
@@ -209,7 +208,7 @@ impl KeeperPeer {
                 self.outgoing = Vec::new();
             }
         } else if self.written >= FILL.max(self.outgoing.len() / 2) {
-            // One that is never quite done reading would have us keep all it has ever read.
+            // A peer that never catches up would make the buffer grow without bound.
             self.outgoing.drain(..self.written);
             self.written = 0;
         }
@@ -239,18 +238,18 @@ impl KeeperPeer {
     }
 }
 
-/// Sends the next piece of one output; true if there is more that may be sent now.
+/// Appends the next frames of one output; returns true if there is more that may be sent now.
 fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, stream: OutputStream, out: &mut Vec<u8>) -> bool {
     let Some(output) = terminal.output(stream) else { return false };
     let ring = &output.ring;
     if cursor.sent < ring.start() {
-        // Overwritten before it could be sent. The jump in offsets tells the peer.
+        // The output was overwritten before it could be sent. The peer sees the jump in the offsets.
         cursor.sent = ring.start();
         cursor.acknowledged = cursor.acknowledged.max(cursor.sent);
     }
     if !std::mem::replace(&mut cursor.begun, true) {
-        // Only now, and not when it was asked for: a daemon that comes back asks for all its terminals at once, and all
-        // their checkpoints are more than should wait for one peer.
+        // Not as the answer to `Attach`: a daemon that comes back attaches to all its terminals at once, and all their
+        // checkpoints together are too much for one buffer.
         if let Some((offset, blob)) = &terminal.checkpoint {
             let checkpoint = KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: Vec::new() };
             wire::encode_with(&checkpoint, &[blob], out);

@@ -1,4 +1,4 @@
-//! What peers ask, and what is done about it.
+//! Executes the requests of peers.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use super::{FamilyEnding, KeeperState, hello, unknown};
 use crate::clock::monotonic_ns;
 use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
 
-/// What a process in a terminal is told that asks for something it may not have. `None`: it may.
+/// The answer to a request that a process in a terminal may not make, or `None` if it may.
 fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
     match request {
         KeeperRequest::Hello { daemon: false, .. } | KeeperRequest::List => None,
@@ -31,7 +31,7 @@ fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Opt
 }
 
 impl KeeperState {
-    /// Carries out one request, unless it is too old, and says which it was. `Err` cuts the peer off.
+    /// Executes one request unless it is too old, and reports which. On `Err` the caller disconnects the peer.
     pub(super) fn request(
         &mut self,
         number: u32,
@@ -69,7 +69,7 @@ impl KeeperState {
             return Err(DisconnectReason::NotAllowed);
         }
         match request {
-            // Dealt with before the request that it belongs to.
+            // Handled together with the request behind it.
             KeeperRequest::Stamp { .. } => {}
             KeeperRequest::Hello { daemon } => {
                 peer.greeted = true;
@@ -147,12 +147,12 @@ impl KeeperState {
             KeeperRequest::End { id, grace_ms } => {
                 let kill_at = now + Duration::from_millis(grace_ms.into());
                 let ending = self.endings.entry(id).or_insert_with(|| FamilyEnding { kill_at, asked: HashSet::new() });
-                // Asked twice, the shorter grace holds.
+                // Of two requests, the shorter grace period holds.
                 ending.kill_at = ending.kill_at.min(kill_at);
                 self.next_look = Some(now);
             }
             KeeperRequest::Forget { id } => {
-                // A program may be dead and not reaped yet; its family was seen to be gone before that was.
+                // A dead program may not be reaped yet, although its family was already reported as gone.
                 self.reap(now);
                 if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
                     let message = format!("{id} is still running; end it first");

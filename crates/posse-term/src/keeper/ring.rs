@@ -1,8 +1,8 @@
-//! The last bytes of one output, each known by its absolute offset.
+//! The last bytes of one output, addressed by absolute offset.
 
 use std::collections::VecDeque;
 
-/// Grows with what is printed, up to its capacity; then the oldest bytes make room.
+/// A buffer that grows with the output up to its capacity, then overwrites the oldest bytes.
 pub(super) struct Ring {
     bytes: VecDeque<u8>,
     capacity: usize,
@@ -19,7 +19,7 @@ impl Ring {
         self.start
     }
 
-    /// Offset of the next byte to come.
+    /// The offset of the next byte.
     pub(super) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -40,14 +40,14 @@ impl Ring {
         self.start += surplus as u64;
         let needed = self.bytes.len() + new.len();
         if needed > self.bytes.capacity() {
-            // Doubling, but never past the capacity: 200 full rings must cost what they say.
+            // Doubling, but never past the capacity: 200 full rings must not take more memory than announced.
             let room = needed.max(2 * self.bytes.capacity()).clamp(4096.min(self.capacity), self.capacity);
             self.bytes.reserve_exact(room - self.bytes.len());
         }
         self.bytes.extend(new);
     }
 
-    /// At most `limit` bytes from `offset` on, as the two halves of the ring. `offset` must be held.
+    /// Returns at most `limit` bytes from `offset` on, as the two halves of the ring. `offset` must be held.
     pub(super) fn slices(&self, offset: u64, limit: usize) -> (&[u8], &[u8]) {
         let skip = offset.saturating_sub(self.start) as usize;
         let (a, b) = self.bytes.as_slices();

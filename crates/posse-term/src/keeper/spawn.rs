@@ -1,4 +1,4 @@
-//! Starting a program directly, without a shell in between.
+//! Starts programs directly, without a shell in between.
 
 use std::ffi::OsStr;
 use std::io;
@@ -50,7 +50,7 @@ pub(super) fn spawn(program: &ProgramSpec) -> Result<Spawned, Refusal> {
             })
         }
         Wiring::Pipes => {
-            // A group of its own; the keeper has no controlling terminal that it could inherit.
+            // A process group of its own; the keeper has no controlling terminal to inherit.
             command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().and_then(|mut child| {
                 let (main, error) = (child.stdout.take(), child.stderr.take());
@@ -71,7 +71,7 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
     fcntl_setfl(&fd, flags | OFlags::NONBLOCK)
 }
 
-/// Too few descriptors would be left.
+/// The refusal for a program that would leave too few descriptors.
 pub(super) fn no_spare(error: &io::Error) -> Refusal {
     refusal(error, OsStr::new("descriptors"))
 }

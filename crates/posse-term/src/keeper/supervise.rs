@@ -1,20 +1,20 @@
-//! When to start a daemon. Pure: told what happened and the time, it answers whether to start one.
+//! Decides when to start a daemon. Pure: events and the time go in, the decision comes out.
 //!
-//! A daemon counts as up while one is connected, whoever started it. It is started again when it goes
-//! away without having said that it rests.
+//! A daemon counts as up while one is connected, whether or not the keeper started it. It is restarted when it
+//! disconnects without having sent `Rest`.
 
 use std::time::{Duration, Instant};
 
-/// First and longest wait before a restart. The first is short because a crashed daemon is a deaf one; the
-/// longest is short enough for a person who mends the cause to see it come back.
+/// The first and the longest wait before a restart. The first is short because nothing works without a daemon. The
+/// longest is short enough for a person who repairs the cause to see the daemon come back.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// A daemon that stayed up this long was healthy: the next crash starts the waits anew.
+/// A daemon that stayed up this long was healthy: the next crash starts with the first wait again.
 const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DaemonPhase {
-    /// Nobody wants a daemon.
+    /// No daemon is wanted.
     Resting,
     /// To be started at this time.
     Due(Instant),
@@ -33,12 +33,12 @@ impl Supervisor {
         Self { phase: DaemonPhase::Resting, wait: FIRST_WAIT }
     }
 
-    /// Whether nobody wants a daemon.
+    /// Returns whether no daemon is wanted.
     pub(super) fn is_resting(&self) -> bool {
         self.phase == DaemonPhase::Resting
     }
 
-    /// Someone asked for a daemon: at once, whatever wait was running.
+    /// Schedules a start now, whatever wait is running.
     pub(super) fn wanted(&mut self, now: Instant) {
         if matches!(self.phase, DaemonPhase::Resting | DaemonPhase::Due(_)) {
             self.phase = DaemonPhase::Due(now);
@@ -49,13 +49,13 @@ impl Supervisor {
         self.phase = DaemonPhase::Up(now);
     }
 
-    /// It said that it leaves on purpose.
+    /// Records that the daemon leaves on purpose.
     pub(super) fn rests(&mut self) {
         self.phase = DaemonPhase::Resting;
         self.wait = FIRST_WAIT;
     }
 
-    /// The connection of the daemon closed.
+    /// Records that the connection of the daemon closed.
     pub(super) fn disconnected(&mut self, now: Instant) {
         if let DaemonPhase::Up(since) = self.phase {
             if now.duration_since(since) >= HEALTHY_AFTER {
@@ -65,8 +65,8 @@ impl Supervisor {
         }
     }
 
-    /// A process ended, or could not be started. True if it was the one being waited for; one that had connected is
-    /// known by its connection.
+    /// Records that a daemon process exited or could not be started. Returns true if the keeper was waiting for it to
+    /// connect; a connected daemon is known by its connection.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         let starting = self.phase == DaemonPhase::Starting;
         if starting {
@@ -80,7 +80,7 @@ impl Supervisor {
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
-    /// Whether to start one now; if so it counts as starting.
+    /// Returns whether to start a daemon now; if so it counts as starting.
     pub(super) fn start_now(&mut self, now: Instant) -> bool {
         let due = matches!(self.phase, DaemonPhase::Due(at) if at <= now);
         if due {

@@ -1,4 +1,4 @@
-//! One program in the keeper's care: its output so far, the input on its way, and how it ended.
+//! One program of the keeper: its output so far, its queued input, and its exit.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -14,20 +14,20 @@ use super::ring::Ring;
 use super::spawn::Spawned;
 use crate::wire::{InputRefusal, MAX_INPUT, OutputStream, ProgramSpec, TerminalSummary, Wiring};
 
-/// Writers remembered per terminal, so that what they repeat is recognised. A writer matters for the seconds
-/// it takes to reconnect; a thousand others would have to write to the same terminal meanwhile.
+/// Writers remembered per terminal, so that repeated input is recognised. A writer must be remembered for the seconds it
+/// takes to reconnect.
 const WRITERS: usize = 1024;
-/// Inputs that may wait for a program that does not read, whatever their length. More keys than anyone types blindly.
+/// Inputs that may wait for a program that does not read, whatever their length.
 const RECEIPTS: usize = 4096;
 
-/// One readable end and what came out of it.
+/// One readable descriptor and the output read from it.
 pub(super) struct ProgramOutput {
-    /// `None` once it has ended.
+    /// `None` once the output has ended.
     pub(super) fd: Option<OwnedFd>,
     pub(super) ring: Ring,
-    /// Not being read, because the ring holds nothing a healthy daemon could spare.
+    /// Not being read, because the ring holds only output that a healthy daemon has not acknowledged.
     pub(super) paused: bool,
-    /// Nobody holds the other side of this terminal, but its program runs and may open it again.
+    /// No process holds the other side of this terminal, but its program runs and may open it again.
     pub(super) deserted: bool,
 }
 
@@ -36,7 +36,7 @@ impl ProgramOutput {
         Self { fd: Some(fd), ring: Ring::new(capacity), paused: false, deserted: false }
     }
 
-    /// Takes what is there into the ring, at most `limit` bytes. True when it has ended.
+    /// Reads the available output into the ring, at most `limit` bytes. Returns true if the output has ended.
     fn read(&mut self, buffer: &mut [u8], limit: u64) -> bool {
         let Some(fd) = &self.fd else { return true };
         let limit = buffer.len().min(limit as usize);
@@ -46,15 +46,15 @@ impl ProgramOutput {
                 Ok(0) => break filled < limit,
                 Ok(n) => {
                     filled += n;
-                    // A terminal hands out at most 4 KiB at a time; less means that there was no more, and
-                    // asking again would only cost a call.
+                    // A terminal returns at most 4 KiB per read. A short read means that there was no more, so another
+                    // read would only cost a system call.
                     if n < 2048 || filled == limit {
                         break false;
                     }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break false,
-                // EIO is how a terminal says that nobody holds its other side any more.
+                // A terminal reports with EIO that no process holds its other side any more.
                 Err(_) => break true,
             }
         };
@@ -63,7 +63,7 @@ impl ProgramOutput {
     }
 }
 
-/// Whom to tell when the input before it has been written.
+/// The peer to notify when the input before the receipt has been written.
 #[derive(PartialEq, Eq)]
 pub(super) struct Receipt {
     pub(super) peer: u32,
@@ -71,13 +71,13 @@ pub(super) struct Receipt {
     pub(super) sequence: u64,
 }
 
-/// Input on its way to the program.
+/// Input that waits to be written to the program.
 #[derive(Default)]
 struct InputQueue {
     queue: VecDeque<u8>,
-    /// How many bytes were ever put into `queue`.
+    /// The number of bytes ever put into `queue`.
     accepted: u64,
-    /// How many of those must have been written before each receipt is due, in order.
+    /// How many of those bytes must have been written before each receipt is due, in order.
     receipts: VecDeque<(u64, Receipt)>,
     /// The highest sequence number of each writer, and when it was used last.
     writers: HashMap<WriterId, (u64, u64)>,
@@ -85,9 +85,9 @@ struct InputQueue {
 }
 
 pub(super) enum AcceptedInput {
-    /// Queued; the receipt follows when it has been written.
+    /// Queued; the receipt follows when the input has been written.
     Queued,
-    /// This number was applied before, and its bytes have been written.
+    /// This sequence number was applied before, and its bytes have been written.
     Repeated,
 }
 
@@ -96,7 +96,7 @@ pub(super) enum AcceptedInput {
 pub(super) struct SizeMark {
     pub(super) offset: u64,
     pub(super) size: Size,
-    /// Tells a peer which marks it has seen; offsets do not, as nothing may be printed between two.
+    /// Identifies the marks a peer has seen. Offsets do not, as two marks may have no output between them.
     pub(super) serial: u64,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct KeptTerminal {
     pub(super) error: Option<ProgramOutput>,
     pub(super) checkpoint: Option<(u64, Vec<u8>)>,
     pub(super) exit: Option<Exit>,
-    /// The program has ended; its last output may still be on its way until then.
+    /// The program has exited; its last output may arrive until this time.
     pub(super) drain_until: Option<Instant>,
     /// Final offsets, once the exit has been announced.
     pub(super) announced: Option<(u64, u64)>,
@@ -172,7 +172,7 @@ impl KeptTerminal {
         }
     }
 
-    /// When the last output of an ended program has had its time. Not while it waits for the daemon.
+    /// When the wait for the last output of an exited program ends. `None` while the output is paused.
     pub(super) fn drained_at(&self) -> Option<Instant> {
         let paused = self.main.paused || self.error.as_ref().is_some_and(|error| error.paused);
         self.drain_until.filter(|_| !paused)
@@ -182,10 +182,10 @@ impl KeptTerminal {
         self.main.fd.is_none() && self.error.as_ref().is_none_or(|error| error.fd.is_none())
     }
 
-    /// Takes what one output has, at most `limit` bytes.
+    /// Reads one output, at most `limit` bytes.
     pub(super) fn read(&mut self, stream: OutputStream, buffer: &mut [u8], limit: u64) {
-        // Programs let go of their terminal a moment before they exit, and some go on without it. Closing our side then
-        // would hang them up: they would end by a signal instead of as they meant to.
+        // Programs close their terminal a moment before they exit, and some continue without it. Closing our side then
+        // would send them SIGHUP: they would die of a signal instead of exiting.
         let hold = self.exit.is_none() && self.wiring != Wiring::Pipes;
         let Some(output) = self.output_mut(stream) else { return };
         let ended = output.read(buffer, limit);
@@ -199,7 +199,7 @@ impl KeptTerminal {
         self.marks.back().map_or(Size::DEFAULT, |mark| mark.size)
     }
 
-    /// Sets the size of the terminal. False when there is nothing to set it on.
+    /// Sets the size of the terminal. Returns false if the program has no terminal.
     pub(super) fn resize(&mut self, size: Size) -> bool {
         let (Wiring::Terminal(_), Some(fd)) = (self.wiring, &self.main.fd) else { return false };
         if size == self.size() {
@@ -228,7 +228,7 @@ impl KeptTerminal {
         self.marks.iter().rev().find(|mark| mark.offset <= offset).or(self.marks.front()).copied()
     }
 
-    /// The first mark a peer that knows all up to `serial` has not seen.
+    /// The first mark after `serial`.
     pub(super) fn mark_after(&self, serial: u64) -> Option<SizeMark> {
         self.marks.iter().find(|mark| mark.serial > serial).copied()
     }
@@ -240,7 +240,7 @@ impl KeptTerminal {
         let input = &mut self.input;
         let last = input.writers.get(&receipt.writer).map_or(0, |(sequence, _)| *sequence);
         if receipt.sequence <= last {
-            // Applied before. If it is still queued, whoever asks now waits with the one who asked first.
+            // Applied before. If the input is still queued, this peer gets its receipt together with the first one.
             let waiting =
                 |(_, known): &(u64, Receipt)| known.writer == receipt.writer && known.sequence >= receipt.sequence;
             let Some(place) = input.receipts.iter().position(waiting) else { return Ok(AcceptedInput::Repeated) };
@@ -271,7 +271,7 @@ impl KeptTerminal {
         !self.input.queue.is_empty() && self.main.fd.is_some()
     }
 
-    /// Writes what the program will take; the receipts that are due are handed to `done`.
+    /// Writes as much input as the program takes, and passes the receipts that are due to `done`.
     pub(super) fn write_input(&mut self, mut done: impl FnMut(Receipt)) {
         let Some(fd) = &self.main.fd else { return };
         let input = &mut self.input;
@@ -283,7 +283,7 @@ impl KeptTerminal {
                 match rustix::io::write(fd, front) {
                     Ok(n) => n,
                     Err(Errno::INTR) => continue,
-                    // AGAIN: the program does not read. Anything else: it is gone, which its exit will tell.
+                    // AGAIN: the program does not read. Anything else: it is gone, and its exit is reported elsewhere.
                     Err(_) => return,
                 }
             };
@@ -300,13 +300,13 @@ impl KeptTerminal {
         }
     }
 
-    /// The program has ended: what is queued for it will never be read.
+    /// Drops the queued input of an exited program and returns its receipts.
     pub(super) fn drop_input(&mut self) -> Vec<Receipt> {
         self.input.queue.clear();
         self.input.receipts.drain(..).map(|(_, receipt)| receipt).collect()
     }
 
-    /// SIGHUP to the program and to the group in the foreground, as when a terminal window is closed.
+    /// Sends SIGHUP to the program and to the foreground group, as closing a terminal window does.
     pub(super) fn hang_up(&self) -> io::Result<()> {
         use rustix::process::{Pid, Signal, kill_process, kill_process_group};
         if self.exit.is_some() {
@@ -318,7 +318,7 @@ impl KeptTerminal {
         match Pid::from_raw(self.pid as i32) {
             Some(pid) => {
                 kill_process(pid, Signal::HUP)?;
-                // A stopped program would never see it.
+                // A stopped program would never see SIGHUP.
                 Ok(kill_process(pid, Signal::CONT)?)
             }
             None => Ok(()),

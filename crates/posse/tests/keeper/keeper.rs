@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_term::wire::{self, KeeperEvent, KeeperRequest, ProgramSpec, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, Wiring};
 use posse_testkit::{TestEnv, process};
 
 use crate::peer::{Closed, PATIENCE, Peer};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use posse_core::status::Exit;
-use posse_term::wire::{self, KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, WINDOW};
+use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, WINDOW};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::{Acknowledging, PATIENCE};
