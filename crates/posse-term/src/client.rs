@@ -330,6 +330,9 @@ fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
     let mut command = Command::new(executable);
     command.arg("keep").env_clear().envs(inherited(paths)).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(paths)?);
+    // The keeper must not inherit the caller's open files: a lock that a shell holds would stay held as long as the keeper
+    // runs. The standard library marks its own files, this marks all others.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut child =
         command.spawn().map_err(|error| KeeperError::Start(format!("{}: {error}", executable.display())))?;
     // The keeper writes `ready` when it listens, and closes the pipe if it cannot.

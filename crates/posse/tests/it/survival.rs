@@ -14,6 +14,20 @@ use posse_testkit::{TestEnv, http};
 
 use crate::{env, text_when};
 
+#[test]
+fn open_files_of_the_shell_are_not_inherited_by_keeper_and_daemon() {
+    let env = env();
+    let posse = env.posse_path().display();
+    let line = format!("exec 9>held; '{posse}' launch -- sleep 1000");
+    assert!(env.shell(&line).status().unwrap().success());
+    let held = env.work().join("held");
+    for pid in [env.keeper_pid().unwrap(), env.daemon_pid()] {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let inherited = open.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == held));
+        assert!(!inherited, "process {pid} holds {}", held.display());
+    }
+}
+
 /// Types the numbers from 1 on, one at a time, until told to stop; each until it is sure that it arrived.
 fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64 {
     let mut number = 0;
