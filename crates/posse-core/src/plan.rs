@@ -50,7 +50,6 @@ pub mod names;
 pub mod outcome;
 #[cfg(test)]
 mod outcome_tests;
-mod problem;
 pub mod prompt;
 #[cfg(test)]
 mod prompt_tests;
@@ -66,7 +65,6 @@ pub mod select;
 #[cfg(test)]
 mod select_tests;
 pub mod settings;
-mod span;
 pub mod usage;
 pub mod verdict;
 mod writes;
@@ -75,8 +73,6 @@ pub(crate) mod yaml;
 pub use fields::duration;
 pub use file::Plan;
 pub use ids::{BadTaskId, TaskId};
-pub use problem::{PlanProblems, Problem, Warning};
 pub use read_meta::cannot_fail;
 pub use record::{FailureKind, Record, State, TaskStatus};
-pub use span::Place;
 pub use writes::write_set;

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use prompt::{EXPLORE_HEADER, Prompt, PromptError, SCENARIO_HEADER};
 pub use role::{Key, Role, UnknownKey, UnknownRole};
 
+use crate::prompts::PromptTemplates;
 use config::{Condensation, Config, Limits};
 use verdict::{Outcome, Review, Verdict};
 
@@ -112,11 +113,13 @@ pub struct Rules {
     pub project_test_cmd: String,
     /// Whether the project works with OpenSpec; only then are its commands mentioned.
     pub openspec: bool,
+    pub prompts: PromptTemplates,
 }
 
 impl Rules {
-    pub fn new(config: &Config, openspec: bool) -> Self {
+    pub fn new(config: &Config, openspec: bool, prompts: PromptTemplates) -> Self {
         Self {
+            prompts,
             limits: config.limits,
             condensation: config.condensation,
             project_test_cmd: config.project_test_cmd.trim().to_owned(),
@@ -258,7 +261,7 @@ impl Rounds {
 
     fn reviewed(&mut self, review: Review, answer: &str) -> Vec<Note> {
         self.start_at_peer = false;
-        let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules.limits);
+        let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules);
         let (cycle, max) = (self.cycle, self.rules.limits.max_review_cycles);
         let phase = self.phase;
         if outcome == Outcome::Approved {

@@ -45,6 +45,7 @@ pub use words::{Caller, Effect, Happened, Sent, Traces};
 const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
 use crate::ids::{Name, RunId, TerminalId};
+use crate::prompts::PromptTemplates;
 use crate::rounds::config::Config;
 use crate::rounds::{Key, Prompt, Role, Rounds};
 
@@ -59,6 +60,9 @@ pub struct Spec {
     pub directory: String,
     /// The project has an `openspec/` directory: prompts may speak of its commands.
     pub openspec: bool,
+    /// The user's prompt templates when the run began.
+    #[serde(default)]
+    pub prompts: PromptTemplates,
     /// When it began, as the name of its archive folder.
     pub stamp: String,
     pub state_file: String,

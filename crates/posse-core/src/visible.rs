@@ -17,6 +17,19 @@ pub fn with_sequences(text: &str) -> String {
     escaped(text, |c| c.is_control().then_some(c))
 }
 
+/// Replaces each character that cannot be seen by as many `?` as it has bytes, so that offsets into the text stay valid.
+pub fn same_bytes(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            _ if c.is_control() || is_unseen(c) => shown.extend(std::iter::repeat_n('?', c.len_utf8())),
+            _ => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn escaped(text: &str, replaced: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = None;

@@ -33,7 +33,11 @@ fn s_110_s_111_the_file_holds_the_answer_whatever_is_in_it() {
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("test_result.md");
         let word = heredoc_word(0xfeed_0000 + n as u64);
-        for text in [instruction(path.to_str().unwrap(), &word), reminder(path.to_str().unwrap(), &word)] {
+        let templates = posse_core::prompts::PromptTemplates::default();
+        for text in [
+            instruction(&templates, path.to_str().unwrap(), &word),
+            reminder(&templates, path.to_str().unwrap(), &word),
+        ] {
             for answer in answers {
                 run(&command(&text, &word, answer));
                 assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{answer}\n"));

@@ -17,7 +17,7 @@ use posse_core::backlog::edit::NotEdited;
 use posse_core::backlog::names::{new_slug, next_number};
 use posse_core::backlog::queue::{Archived, Backlog, Queue, Shelf, queue};
 use posse_core::backlog::{BadSlug, Item, Kind, Slug, Status, read};
-use posse_core::plan::Warning;
+use posse_core::file_problem::FileProblem;
 use posse_term::text_file;
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +100,7 @@ pub struct Found {
     pub item: Item,
     /// Within the project.
     pub path: String,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<FileProblem>,
 }
 
 /// A file that lies among the items and cannot be worked on.

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posse_core::audit::Hash;
+use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::{FILE, Format, LEGACY_FILE, Layer, Resolved, Whose, resolve};
-use posse_core::plan::{PlanProblems, Warning};
 use posse_term::paths::Paths;
 use posse_term::text_file;
 
@@ -26,7 +26,7 @@ pub enum PlanConfigError {
     #[error("cannot read {path}: {error}")]
     Io { path: PathBuf, error: io::Error },
     #[error("{0}")]
-    Invalid(PlanProblems),
+    Invalid(FileProblems),
     #[error("the path {0} is not valid UTF-8, which posse needs")]
     NotUtf8(PathBuf),
 }
@@ -54,7 +54,7 @@ impl ProjectFile {
         Ok(None)
     }
 
-    pub fn read(&self) -> Result<(Layer, Vec<Warning>), PlanProblems> {
+    pub fn read(&self) -> Result<(Layer, Vec<FileProblem>), FileProblems> {
         Layer::read(&self.name, &self.text, self.format, Whose::Project)
     }
 }

@@ -34,6 +34,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::edit::{Mark, write};
@@ -41,7 +42,7 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
-use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
+use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
 use posse_term::text_file;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
@@ -85,7 +86,7 @@ pub(crate) enum PlanError {
     #[error("cannot read {path}: {error}")]
     Unreadable { path: String, error: std::io::Error },
     #[error("{0}")]
-    Invalid(PlanProblems),
+    Invalid(FileProblems),
     #[error("a process in a terminal may not begin a plan with commands that you have not confirmed: gate {0}")]
     Unconfirmed(String),
     #[error("there is no task {0:?} in this plan")]

@@ -9,7 +9,9 @@ use posse_agents::manifest::BUILT_IN;
 use posse_agents::merge::merge;
 use posse_agents::profile::{BUILT_IN_PROFILES, BadProfile, Profile};
 use posse_agents::{BadManifest, Provider};
+use posse_core::file_problem::ExcerptLook;
 use posse_core::nearest::nearest;
+use posse_core::prompts::{self, PromptTemplates};
 use posse_term::text_file;
 use serde::Serialize;
 
@@ -186,6 +188,27 @@ impl WrittenProfile {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+pub enum PromptFileError {
+    /// The message is an excerpt of the template.
+    #[error("a prompt template cannot be used\n{0}")]
+    Bad(String),
+    #[error("cannot read the prompt template {path}: {error}")]
+    Unreadable { path: PathBuf, error: std::io::Error },
+}
+
+/// Reads and checks the user's prompt templates, `NAME.j2` in this directory.
+pub fn prompt_templates(directory: &Path) -> Result<PromptTemplates, PromptFileError> {
+    let mut files = Vec::new();
+    for name in names(directory, &format!(".{}", prompts::EXTENSION), &[]) {
+        let path = directory.join(&name).with_extension(prompts::EXTENSION);
+        let text = text_file::read(&path).map_err(|error| PromptFileError::Unreadable { path: path.clone(), error })?;
+        files.push((path.display().to_string(), name, text));
+    }
+    PromptTemplates::new(files)
+        .map_err(|(problems, text)| PromptFileError::Bad(problems.errors(&text, ExcerptLook::PLAIN)))
+}
+
 /// One profile in a list, and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedProfile {
@@ -276,5 +299,17 @@ mod tests {
         let unknown = profile(directory, "boss").unwrap_err().to_string();
         assert!(unknown.contains("no profile \"boss\"") && unknown.contains("writer"), "{unknown}");
         assert!(matches!(profile(directory, "../tester"), Err(ProfileError::Name(_))));
+    }
+
+    #[test]
+    fn prompt_templates_of_the_user_are_checked_when_they_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tester.j2");
+        assert_eq!(prompt_templates(&directory.path().join("none")).unwrap(), PromptTemplates::default());
+        std::fs::write(&path, "Round {{ round }}").unwrap();
+        assert_ne!(prompt_templates(directory.path()).unwrap(), PromptTemplates::default());
+        std::fs::write(&path, "Round\n{{ rund }}").unwrap();
+        let error = prompt_templates(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("tester.j2:2:4") && error.contains("{{ rund }}") && error.contains("`rund`"), "{error}");
     }
 }

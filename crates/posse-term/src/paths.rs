@@ -164,6 +164,11 @@ impl Paths {
         self.config.join("providers")
     }
 
+    /// The user's prompt templates.
+    pub fn prompts(&self) -> PathBuf {
+        self.config.join("prompts")
+    }
+
     /// The user's own profiles.
     pub fn profiles(&self) -> PathBuf {
         self.home.join("agent-store")

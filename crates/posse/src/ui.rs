@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use posse_core::file_problem::ExcerptLook;
 use posse_core::status::StatusKind;
 use posse_core::visible;
 use serde::Serialize;
@@ -168,6 +169,12 @@ impl Ui {
         if let Some(hint) = error.hint() {
             let _ = writeln!(io::stderr(), "{} {}", self.paint_err("hint:", Colour::Blue), visible::lines(&hint));
         }
+    }
+
+    /// How excerpts of files are rendered on standard output.
+    pub(crate) fn excerpt_look(&self) -> ExcerptLook {
+        let width = window().map_or(ExcerptLook::PLAIN.width, |(_, columns)| columns.clamp(40, 120).into());
+        ExcerptLook { width, colour: self.colour_out }
     }
 
     pub(crate) fn paint(&self, text: &str, colour: Colour) -> String {

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use super::read::{Parts, take_apart};
 use super::{Clarification, Ended, Item, ItemOutcome, Kind, Slug, Status, read};
+use crate::file_problem::{FileProblem, FileProblems};
 use crate::plan::edit::Edits;
 use crate::plan::fields::Found;
 use crate::plan::verdict::Verdict;
-use crate::plan::{PlanProblems, Problem};
 
 /// Titles of the sections that are ours, in small letters.
 pub(super) const LOG: &str = "verification log";
@@ -28,7 +28,7 @@ const ANSWER_MARK: &str = "**Answer:**";
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum NotEdited {
     #[error("the item cannot be read:\n{0}")]
-    Unreadable(#[source] PlanProblems),
+    Unreadable(#[source] FileProblems),
     #[error("the item is not changed: {0} would change more than itself; put its sections in order by hand")]
     WouldChangeMore(&'static str),
     #[error("nothing is asked about this item that has no answer yet")]
@@ -322,8 +322,8 @@ fn parts(text: &str) -> Result<Parts<'_>, NotEdited> {
     }
 }
 
-fn unreadable(problems: Vec<Problem>) -> NotEdited {
-    NotEdited::Unreadable(PlanProblems { file: "item".into(), problems, warnings: Vec::new() })
+fn unreadable(problems: Vec<FileProblem>) -> NotEdited {
+    NotEdited::Unreadable(FileProblems { file: "item".into(), problems, warnings: Vec::new() })
 }
 
 /// The item as it is. Its name and kind are of no interest here.

@@ -1,13 +1,13 @@
 //! As much Markdown as an item needs: lines, whether they are prose, and headings. A heading in a code fence or in a comment
 //! is an example of one, not one.
 
-use crate::plan::Place;
+use crate::file_problem::TextSpan;
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
     pub(super) text: &'t str,
-    pub(super) at: Place,
+    pub(super) at: TextSpan,
     /// Neither in a code fence nor in a comment.
     pub(super) prose: bool,
 }
@@ -34,9 +34,9 @@ impl<'t> Line<'t> {
     }
 
     /// The place of a piece of this line: the piece itself, not one that reads the same.
-    pub(super) fn place_of(&self, piece: &str) -> Place {
+    pub(super) fn place_of(&self, piece: &str) -> TextSpan {
         let from = (piece.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len());
-        Place {
+        TextSpan {
             start: self.at.start + from,
             end: self.at.start + from + piece.len(),
             line: self.at.line,
@@ -47,12 +47,12 @@ impl<'t> Line<'t> {
 
 /// What keeps lines from being prose.
 enum Inside {
-    Fence { mark: char, length: usize, at: Place },
-    Comment { at: Place },
+    Fence { mark: char, length: usize, at: TextSpan },
+    Comment { at: TextSpan },
 }
 
 /// All lines from a place on, and where a fence or comment begins that does not end. `line` is the number of the first.
-pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<Line<'_>>, Option<Place>) {
+pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<Line<'_>>, Option<TextSpan>) {
     let mut lines = Vec::new();
     let mut inside: Option<Inside> = None;
     let mut start = from;
@@ -62,7 +62,7 @@ pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<Line<'_>>, Opt
         let whole = whole.strip_suffix('\r').unwrap_or(whole);
         let text = whole.strip_prefix('\u{feff}').unwrap_or(whole);
         start += whole.len() - text.len();
-        let at = Place { start, end: start + text.len(), line: line + i, column: 1 };
+        let at = TextSpan { start, end: start + text.len(), line: line + i, column: 1 };
         let trimmed = text.trim();
         let prose = match &inside {
             None => match opening(trimmed) {

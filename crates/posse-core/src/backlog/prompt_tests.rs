@@ -5,10 +5,10 @@ use super::report::{ItemReport, TaskRow, markdown, message};
 use super::verifier::{self, VerifierBrief};
 use super::{Item, ItemOutcome, Kind, edit, read};
 use crate::plan::budget::{Line, ModelUsage, Phase, Usage};
-use crate::plan::prompt::Channel;
 use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{Plan, TaskStatus};
+use crate::prompts::PromptTemplates;
 use crate::time::Wall;
 
 const PATH: &str = "docs/defect-backlog/07-empty-export.md";
@@ -51,7 +51,7 @@ fn planner(text: &str, repair: Option<&[String]>) -> String {
     let agents = [("coder".to_owned(), "Carries out one task of a plan in code".to_owned())];
     let gates = [("tests".to_owned(), "make test".to_owned())];
     let item = item(text);
-    planner::build(&PlannerBrief {
+    let brief = PlannerBrief {
         role: "You plan work for others.\n",
         item: &item,
         item_path: PATH,
@@ -61,11 +61,12 @@ fn planner(text: &str, repair: Option<&[String]>) -> String {
         conventions: &["CLAUDE.md".to_owned()],
         agents: &agents,
         gates: &gates,
-        report: Channel::File("/state/result.json"),
+        report_file: Some("/state/result.json"),
         nonce: "01X",
         repair,
         failed: None,
-    })
+    };
+    brief.render(&PromptTemplates::default())
 }
 
 #[test]
@@ -163,18 +164,16 @@ fn a_plan_of_a_planner_brings_nothing_with_it() {
 fn the_verifier_is_told() {
     let text = format!("{TEXT}{LOGGED}");
     let gates = [("tests".to_owned(), "make test".to_owned())];
-    insta::assert_snapshot!(
-        "verifier",
-        verifier::build(&VerifierBrief {
-            role: "You check whether a defect is really gone.\n",
-            item: &item(&text),
-            item_path: PATH,
-            item_text: &text,
-            diff: "src/export.py | 12 ++--",
-            gates: &gates,
-            nonce: "01X",
-        })
-    );
+    let brief = VerifierBrief {
+        role: "You check whether a defect is really gone.\n",
+        item: &item(&text),
+        item_path: PATH,
+        item_text: &text,
+        diff: "src/export.py | 12 ++--",
+        gates: &gates,
+        nonce: "01X",
+    };
+    insta::assert_snapshot!("verifier", brief.render(&PromptTemplates::default()));
 }
 
 fn said(verdict: Option<&str>, findings: &[&str]) -> Report {

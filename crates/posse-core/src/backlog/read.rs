@@ -10,11 +10,11 @@ use super::item::{
 };
 use super::markdown::{Line, lines, list_item};
 use super::{Slug, edit};
+use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 use crate::nearest::nearest;
 use crate::plan::fields::{Fields, Found, Keys};
 use crate::plan::verdict::{self, Verdict};
 use crate::plan::yaml::{self, Node};
-use crate::plan::{Place, PlanProblems, Problem, Warning};
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
@@ -43,13 +43,13 @@ const TEXT_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) text: String,
-    pub(super) at: Place,
+    pub(super) at: TextSpan,
 }
 
 /// A text taken apart.
 pub(super) struct Parts<'t> {
     /// The YAML on top, with the `---` before it.
-    pub(super) front: Option<(Node, Place)>,
+    pub(super) front: Option<(Node, TextSpan)>,
     pub(super) lines: Vec<Line<'t>>,
     /// The line of the title.
     pub(super) title: Option<usize>,
@@ -64,7 +64,7 @@ pub(super) struct Parts<'t> {
 
 /// Reads an item. `file` is its name for messages; `kind` is what its directory is for. All problems that can be found at
 /// once are reported at once.
-pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Vec<Warning>), PlanProblems> {
+pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Vec<FileProblem>), FileProblems> {
     let mut found = Found::default();
     let item = take_apart(text, &mut found).and_then(|parts| item(slug, kind, &parts, &mut found));
     let Found { mut problems, mut warnings } = found;
@@ -72,21 +72,21 @@ pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Ve
     warnings.sort_by_key(|warning| warning.at.start);
     match item {
         Some(item) if problems.is_empty() => Ok((item, warnings)),
-        _ => Err(PlanProblems { file: file.to_owned(), problems, warnings }),
+        _ => Err(FileProblems { file: file.to_owned(), problems, warnings }),
     }
 }
 
 pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'t>> {
-    let first = Place { line: 1, column: 1, ..Place::default() };
+    let first = TextSpan { line: 1, column: 1, ..TextSpan::default() };
     if text.len() > TEXT_MAX {
         found.problems.push(
-            Problem::new(first, "it is longer than 1 MiB")
+            FileProblem::new(first, "it is longer than 1 MiB")
                 .hint("an item says what is wanted; put data into files of its own"),
         );
         return None;
     }
     if text.contains('\0') {
-        found.problems.push(Problem::new(first, "it is not a text"));
+        found.problems.push(FileProblem::new(first, "it is not a text"));
         return None;
     }
     let (front, from, line) = match front_matter(text) {
@@ -101,7 +101,7 @@ pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'
         None => None,
         // From the beginning, so that places are right: `---` begins a document.
         Some((end, from)) => match yaml::parse(&text[..end]) {
-            Ok(tree) => Some((tree.root, Place { start: end, end: from, line: line - 1, column: 1 })),
+            Ok(tree) => Some((tree.root, TextSpan { start: end, end: from, line: line - 1, column: 1 })),
             Err(problem) => {
                 found.problems.push(problem);
                 return None;
@@ -111,7 +111,7 @@ pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'
     let (lines, open) = lines(text, from, line);
     if let Some(at) = open {
         found.problems.push(
-            Problem::new(at, "this code fence or comment does not end")
+            FileProblem::new(at, "this code fence or comment does not end")
                 .hint("close it: all below counts as part of it"),
         );
     }
@@ -119,7 +119,7 @@ pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'
 }
 
 /// Where the YAML ends, where the rest begins, and its line.
-fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, Problem> {
+fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, FileProblem> {
     let mut start = 0;
     for (i, line) in text.split_inclusive('\n').enumerate() {
         let fence = line.trim_end_matches(['\n', '\r']) == "---";
@@ -134,8 +134,8 @@ fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, Problem> {
     if start == 0 {
         return Ok(None);
     }
-    let at = Place { start: 0, end: 3, line: 1, column: 1 };
-    Err(Problem::new(at, "the header that begins here does not end").hint("it ends at a line `---`"))
+    let at = TextSpan { start: 0, end: 3, line: 1, column: 1 };
+    Err(FileProblem::new(at, "the header that begins here does not end").hint("it ends at a line `---`"))
 }
 
 /// The fields that a heading can have.
@@ -148,7 +148,7 @@ fn key(words: &str) -> Option<(&'static str, &str)> {
 }
 
 /// Finds header, lead and sections.
-fn structure<'t>(front: Option<(Node, Place)>, lines: Vec<Line<'t>>, found: &mut Found) -> Parts<'t> {
+fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &mut Found) -> Parts<'t> {
     let mut parts = Parts {
         front,
         title: None,
@@ -191,9 +191,9 @@ fn structure<'t>(front: Option<(Node, Place)>, lines: Vec<Line<'t>>, found: &mut
                     _ => &mut parts.kind,
                 };
                 match (&slot, value) {
-                    (_, None) => found.warnings.push(Problem::new(line.at, format!("`{words}` says nothing"))),
+                    (_, None) => found.warnings.push(FileProblem::new(line.at, format!("`{words}` says nothing"))),
                     (Some(first), Some(value)) => found.problems.push(
-                        Problem::new(value.at, format!("the {name} is given twice"))
+                        FileProblem::new(value.at, format!("the {name} is given twice"))
                             .also(first.at, "first")
                             .hint("keep one of them"),
                     ),
@@ -202,7 +202,7 @@ fn structure<'t>(front: Option<(Node, Place)>, lines: Vec<Line<'t>>, found: &mut
             }
             Some((name, _)) if !depends && *level == 2 && name == "status" => {
                 found.warnings.push(
-                    Problem::new(lines[*i].at, "a status below the header is not read")
+                    FileProblem::new(lines[*i].at, "a status below the header is not read")
                         .hint("move it to the top, below the title"),
                 );
             }
@@ -227,7 +227,7 @@ fn structure<'t>(front: Option<(Node, Place)>, lines: Vec<Line<'t>>, found: &mut
             && let Some((name, value)) =
                 key(bare).filter(|(name, value)| matches!(*name, "status" | "priority" | "type") && !value.is_empty())
         {
-            found.problems.push(Problem::new(line.at, format!("a {name} is not read in this form")).hint(format!(
+            found.problems.push(FileProblem::new(line.at, format!("a {name} is not read in this form")).hint(format!(
                 "write it as a heading: `## {}: {}`",
                 capital(name),
                 value.trim_matches('*').trim()
@@ -257,7 +257,7 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option
             && plain_word(bare(&front.text)) != plain_word(bare(&heading.text))
         {
             found.problems.push(
-                Problem::new(heading.at, format!("the {name} is given twice, and differently"))
+                FileProblem::new(heading.at, format!("the {name} is given twice, and differently"))
                     .also(front.at, "first")
                     .hint("keep one of them"),
             );
@@ -364,7 +364,7 @@ fn status(value: &Value, found: &mut Found) -> Status {
             None => format!("one of {}", known.collect::<Vec<_>>().join(", ")),
         };
         let warning = format!("`{word}` is no status: the item is not worked on");
-        found.warnings.push(Problem::new(value.at, warning).hint(hint));
+        found.warnings.push(FileProblem::new(value.at, warning).hint(hint));
     }
     status
 }
@@ -374,7 +374,8 @@ fn priority(value: &Value, found: &mut Found) -> Priority {
     Priority::ALL.into_iter().find(|priority| priority.as_str() == word).unwrap_or_else(|| {
         let words = Priority::ALL.map(Priority::as_str).join(", ");
         found.warnings.push(
-            Problem::new(value.at, format!("`{word}` is no priority: medium is taken")).hint(format!("one of {words}")),
+            FileProblem::new(value.at, format!("`{word}` is no priority: medium is taken"))
+                .hint(format!("one of {words}")),
         );
         Priority::Medium
     })
@@ -385,7 +386,7 @@ fn kind_of(value: &Value, found: &mut Found) -> Option<Kind> {
         "defect" => Some(Kind::Defect),
         "feature" => Some(Kind::Feature),
         word => {
-            found.problems.push(Problem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
+            found.problems.push(FileProblem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
             None
         }
     }

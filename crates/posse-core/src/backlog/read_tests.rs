@@ -11,7 +11,7 @@ fn of(text: &str) -> Item {
 /// The item and what is odd about it; or what is wrong.
 fn whole(text: &str) -> Result<(Item, Vec<String>), String> {
     let read = read(&"07-empty-export".parse().unwrap(), Kind::Defect, "07.md", text);
-    let words = |problems: Vec<crate::plan::Problem>| problems.iter().map(ToString::to_string).collect();
+    let words = |problems: Vec<crate::file_problem::FileProblem>| problems.iter().map(ToString::to_string).collect();
     read.map(|(item, warnings)| (item, words(warnings))).map_err(|problems| problems.to_string())
 }
 

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use super::TaskId;
 use super::fields::Found;
 use super::file::{Plan, Task};
-use super::{Problem, TaskId};
+use crate::file_problem::FileProblem;
 
 pub(super) fn check(plan: &Plan, found: &mut Found) {
     let tasks: Vec<&Task> = plan.tasks().collect();
@@ -13,7 +14,7 @@ pub(super) fn check(plan: &Plan, found: &mut Found) {
     for (i, task) in tasks.iter().enumerate() {
         match by_id.get(task.id.as_str()) {
             Some(first) => found.problems.push(
-                Problem::new(task.at.id, format!("there are two tasks {}", task.id))
+                FileProblem::new(task.at.id, format!("there are two tasks {}", task.id))
                     .also(tasks[*first].at.id, "the first")
                     .hint("ids are unique in the whole plan"),
             ),
@@ -27,20 +28,21 @@ pub(super) fn check(plan: &Plan, found: &mut Found) {
         for (id, at) in task.depends_on.iter().zip(&task.at.depends_on) {
             match by_id.get(id.as_str()) {
                 None => {
-                    let problem = Problem::new(*at, format!("task {} depends on {id}, which does not exist", task.id));
+                    let problem =
+                        FileProblem::new(*at, format!("task {} depends on {id}, which does not exist", task.id));
                     found.problems.push(match meant(id, &tasks) {
                         Some(meant) => problem.hint(format!("did you mean {meant}?")),
                         None => problem,
                     });
                 }
                 Some(other) if *other == i => {
-                    found.problems.push(Problem::new(*at, format!("task {id} depends on itself")));
+                    found.problems.push(FileProblem::new(*at, format!("task {id} depends on itself")));
                 }
                 Some(other) => {
                     needs[i].push(*other);
                     let group = &task.parallel_group;
                     if group.is_some() && *group == tasks[*other].parallel_group {
-                        found.warnings.push(Problem::new(
+                        found.warnings.push(FileProblem::new(
                             *at,
                             format!(
                                 "{} and {id} are in one parallel group, but one needs the other: they run in turn",
@@ -55,7 +57,7 @@ pub(super) fn check(plan: &Plan, found: &mut Found) {
     for cycle in cycles(&needs) {
         let ids: Vec<&str> = cycle.iter().chain(cycle.first()).map(|i| tasks[*i].id.as_str()).collect();
         let mut problem =
-            Problem::new(tasks[cycle[0]].at.id, format!("tasks wait for each other: {}", ids.join(" -> ")))
+            FileProblem::new(tasks[cycle[0]].at.id, format!("tasks wait for each other: {}", ids.join(" -> ")))
                 .hint("remove one of these dependencies");
         for other in &cycle[1..] {
             problem = problem.also(tasks[*other].at.id, tasks[*other].id.as_str());

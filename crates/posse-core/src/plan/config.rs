@@ -24,7 +24,7 @@ use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
 use super::keep::DEFAULT_KEEP;
 use super::limits::Waits;
 use super::select::DEFAULT_WORKERS;
-use super::{Place, Problem};
+use crate::file_problem::{FileProblem, TextSpan};
 
 /// Where a project keeps its configuration.
 pub const FILE: &str = ".posse/config.toml";
@@ -309,8 +309,8 @@ fn flatten(path: &str, value: &serde_json::Value, into: &mut BTreeMap<String, St
 }
 
 /// A state directory that somebody names on the command line.
-pub fn state_dir(text: &str) -> Result<String, Problem> {
-    let node = tree::Node { at: Place::default(), value: tree::Value::Text(text.to_owned()) };
+pub fn state_dir(text: &str) -> Result<String, FileProblem> {
+    let node = tree::Node { at: TextSpan::default(), value: tree::Value::Text(text.to_owned()) };
     let value = keys::Kind::State.check(&node, "state_dir", &mut Vec::new())?;
     Ok(value.as_str().unwrap_or_default().to_owned())
 }

@@ -17,7 +17,8 @@ pub(crate) use splices::{Edits, Splice};
 use super::file::{PlanStatus, Task, section_status};
 use super::record::RECORD_KEYS;
 use super::yaml::{self, Node, Tree, Value};
-use super::{Plan, PlanProblems, Record, State, TaskId, read};
+use super::{Plan, Record, State, TaskId, read};
+use crate::file_problem::FileProblems;
 
 /// What is written on top of a plan when a run ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ const MARK_KEYS: [&str; 3] = ["status", "pause_reason", "failure_reason"];
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum NotWritten {
     #[error("the plan cannot be read:\n{0}")]
-    Unreadable(#[source] PlanProblems),
+    Unreadable(#[source] FileProblems),
     #[error("the status of {0} is not written: the file leaves no place for it; give it a line `status: pending`")]
     NoPlace(String),
     #[error(
@@ -69,8 +70,8 @@ struct Proven {
 }
 
 impl Original {
-    pub fn read(text: &str) -> Result<Self, PlanProblems> {
-        let unreadable = |problem| PlanProblems { file: "plan".into(), problems: vec![problem], warnings: Vec::new() };
+    pub fn read(text: &str) -> Result<Self, FileProblems> {
+        let unreadable = |problem| FileProblems { file: "plan".into(), problems: vec![problem], warnings: Vec::new() };
         let tree = yaml::parse(text).map_err(unreadable)?;
         let (plan, _) = read::from_tree("plan", &tree.root)?;
         let bare = without_statuses(tree.root.clone());

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use super::yaml::{Entry, Node, Value};
-use super::{Place, Problem, Warning};
+use crate::file_problem::{FileProblem, TextSpan};
 use crate::nearest::nearest;
 
 /// What was found wrong so far.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    pub(crate) problems: Vec<Problem>,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) problems: Vec<FileProblem>,
+    pub(crate) warnings: Vec<FileProblem>,
 }
 
 /// Which keys a map may have.
@@ -38,13 +38,15 @@ impl<'n, 'f> Fields<'n, 'f> {
     /// Looks at the keys first: unknown, misspelt, given twice.
     pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut Found) -> Option<Self> {
         if !matches!(node.value, Value::Map(..)) {
-            found.problems.push(Problem::new(node.at, format!("{} should be a map, this is {}", keys.of, node.kind())));
+            found
+                .problems
+                .push(FileProblem::new(node.at, format!("{} should be a map, this is {}", keys.of, node.kind())));
             return None;
         }
         let mut seen: Vec<(&str, &Entry)> = Vec::new();
         for entry in node.entries() {
             let Some(typed) = entry.name() else {
-                found.problems.push(Problem::new(entry.key.at, "a key should be a word"));
+                found.problems.push(FileProblem::new(entry.key.at, "a key should be a word"));
                 continue;
             };
             let alias = keys.aliases.iter().find(|(alias, _)| *alias == typed);
@@ -52,7 +54,7 @@ impl<'n, 'f> Fields<'n, 'f> {
             if keys.known.contains(&name) {
                 if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
                     found.problems.push(
-                        Problem::new(entry.key.at, format!("`{name}` is given twice"))
+                        FileProblem::new(entry.key.at, format!("`{name}` is given twice"))
                             .also(first.key.at, "first")
                             .hint("keep one of them"),
                     );
@@ -61,13 +63,13 @@ impl<'n, 'f> Fields<'n, 'f> {
                 continue;
             }
             let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
-            let no_effect = Problem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of));
+            let no_effect = FileProblem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of));
             match elsewhere.or_else(|| nearest(typed, keys.known.iter().copied())) {
                 Some(meant) if keys.harmless.contains(&meant) => {
                     found.warnings.push(no_effect.hint(format!("did you mean `{meant}`?")));
                 }
                 Some(meant) => found.problems.push(
-                    Problem::new(entry.key.at, format!("{} has no `{typed}`", keys.of))
+                    FileProblem::new(entry.key.at, format!("{} has no `{typed}`", keys.of))
                         .hint(format!("did you mean `{meant}`?")),
                 ),
                 None => found.warnings.push(no_effect),
@@ -76,11 +78,11 @@ impl<'n, 'f> Fields<'n, 'f> {
         Some(Self { node, keys, found })
     }
 
-    pub(crate) fn problem(&mut self, problem: Problem) {
+    pub(crate) fn problem(&mut self, problem: FileProblem) {
         self.found.problems.push(problem);
     }
 
-    pub(crate) fn at(&self) -> Place {
+    pub(crate) fn at(&self) -> TextSpan {
         self.node.at
     }
 
@@ -102,7 +104,7 @@ impl<'n, 'f> Fields<'n, 'f> {
             Value::Scalar { text, .. } => format!("`{}`", text.chars().take(40).collect::<String>()),
             _ => node.kind().to_owned(),
         };
-        self.problem(Problem::new(node.at, format!("`{key}` should be {wanted}, this is {shown}")));
+        self.problem(FileProblem::new(node.at, format!("`{key}` should be {wanted}, this is {shown}")));
         None
     }
 
@@ -110,7 +112,7 @@ impl<'n, 'f> Fields<'n, 'f> {
         self.text_at(key).map(|(text, _)| text)
     }
 
-    pub(crate) fn text_at(&mut self, key: &str) -> Option<(String, Place)> {
+    pub(crate) fn text_at(&mut self, key: &str) -> Option<(String, TextSpan)> {
         let node = self.node(key)?;
         match &node.value {
             Value::Scalar { text, .. } => Some((text.clone(), node.at)),
@@ -161,7 +163,7 @@ impl<'n, 'f> Fields<'n, 'f> {
             return Some(*choice);
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let problem = Problem::new(node.at, format!("`{text}` is no {key}"));
+        let problem = FileProblem::new(node.at, format!("`{text}` is no {key}"));
         self.problem(match nearest(text, words.iter().copied()) {
             Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
             None => problem.hint(format!("one of {}", words.join(", "))),
@@ -176,7 +178,7 @@ impl<'n, 'f> Fields<'n, 'f> {
         let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         if chosen.is_none() {
             let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            let warning = Problem::new(node.at, format!("`{key}` says `{text}`, which has no effect"));
+            let warning = FileProblem::new(node.at, format!("`{key}` says `{text}`, which has no effect"));
             self.found.warnings.push(warning.hint(format!("posse writes {}", words.join(", "))));
         }
         chosen
@@ -193,7 +195,7 @@ impl<'n, 'f> Fields<'n, 'f> {
         let (words, others): (Vec<&Node>, Vec<&Node>) =
             items.into_iter().partition(|item| matches!(item.value, Value::Scalar { .. }) && !item.is_null());
         for other in others {
-            self.problem(Problem::new(other.at, format!("`{key}` lists words, this is {}", other.kind())));
+            self.problem(FileProblem::new(other.at, format!("`{key}` lists words, this is {}", other.kind())));
         }
         Some(words)
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Place, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning, read};
+use super::{Record, TaskId, TaskStatus, read};
+use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 use crate::nearest::nearest;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -217,8 +218,8 @@ pub enum Permissions {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TaskPlaces {
-    pub(super) id: Place,
-    pub(super) depends_on: Vec<Place>,
+    pub(super) id: TextSpan,
+    pub(super) depends_on: Vec<TextSpan>,
 }
 
 /// Something that a plan names and that must exist.
@@ -226,7 +227,7 @@ pub(super) struct TaskPlaces {
 pub(super) struct Mention {
     pub(super) what: Mentioned,
     pub(super) name: String,
-    pub(super) at: Place,
+    pub(super) at: TextSpan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +248,7 @@ pub const DEFAULT_VALIDATOR: &str = "validator";
 impl Plan {
     /// Reads a plan. `file` is its name, for messages and as the plan's own name if it has no other. All problems that can
     /// be found at once are reported at once.
-    pub fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+    pub fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
         read::read(file, text)
     }
 
@@ -270,7 +271,7 @@ impl Plan {
         &self,
         agent_exists: impl Fn(&str) -> bool,
         file_exists: impl Fn(&str) -> bool,
-    ) -> (Vec<Problem>, Vec<Warning>) {
+    ) -> (Vec<FileProblem>, Vec<FileProblem>) {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
         // What is wrong with the agent of a task is said at the task.
@@ -279,17 +280,17 @@ impl Plan {
             let Mention { what, name, at } = mention;
             match what {
                 Mentioned::Agent if !agent_exists(name) => {
-                    problems.push(Problem::new(*at, format!("there is no agent `{name}`")).hint(format!(
+                    problems.push(FileProblem::new(*at, format!("there is no agent `{name}`")).hint(format!(
                         "write {name}.md into the agents directory, or name another agent; a task without a role is not run"
                     )));
                 }
                 Mentioned::RunAfter if unknown(name) => match self.not_validated_like(name) {
                     // The work of that agent would be merged without the validation that was asked for.
                     Some(meant) => problems.push(
-                        Problem::new(*at, format!("no task has the agent `{name}`"))
+                        FileProblem::new(*at, format!("no task has the agent `{name}`"))
                             .hint(format!("did you mean `{meant}`?")),
                     ),
-                    None => warnings.push(Problem::new(
+                    None => warnings.push(FileProblem::new(
                         *at,
                         format!("no task has the agent `{name}`; nothing is validated after it"),
                     )),
@@ -297,10 +298,10 @@ impl Plan {
                 Mentioned::Validator if unknown(name) => {
                     let message = format!("there is no agent `{name}`; `{DEFAULT_VALIDATOR}` validates in its place");
                     let hint = format!("write {name}.md into the agents directory, or name another agent");
-                    warnings.push(Problem::new(*at, message).hint(hint));
+                    warnings.push(FileProblem::new(*at, message).hint(hint));
                 }
                 Mentioned::File if !file_exists(name) => problems.push(
-                    Problem::new(*at, format!("{name} does not exist"))
+                    FileProblem::new(*at, format!("{name} does not exist"))
                         .hint("paths are relative to the project; create the file or remove the line"),
                 ),
                 Mentioned::Agent | Mentioned::RunAfter | Mentioned::Validator | Mentioned::File => {}

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::file::{Gate, GateWhen, Parallel, section_status};
-use super::{Plan, PlanProblems, Problem, TaskStatus, cannot_fail};
+use super::{Plan, TaskStatus, cannot_fail};
+use crate::file_problem::{FileProblem, FileProblems};
 
 /// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
 pub(super) const OLD: &str = r#"# Sample plan
@@ -92,7 +93,7 @@ fn with(tasks: &str) -> String {
     format!("meta: {{name: x}}\nsections:\n  - {{id: s, tasks: [\n{tasks}\n  ]}}\n")
 }
 
-fn problems(text: &str) -> PlanProblems {
+fn problems(text: &str) -> FileProblems {
     match Plan::read("p.yaml", text) {
         Ok((plan, _)) => panic!("accepted: {plan:?}"),
         Err(problems) => problems,
@@ -220,7 +221,7 @@ fn what_must_exist_elsewhere_is_asked_for() {
     let (plan, _) = Plan::read("p", OLD).unwrap();
     assert_eq!(plan.missing(|_| true, |_| true), (Vec::new(), Vec::new()));
     let (missing, warnings) = plan.missing(|agent| agent != "coder", |_| false);
-    let lines = |problems: &[Problem]| -> Vec<(usize, String)> {
+    let lines = |problems: &[FileProblem]| -> Vec<(usize, String)> {
         problems.iter().map(|problem| (problem.at.line, problem.message.clone())).collect()
     };
     assert_eq!(

@@ -46,7 +46,8 @@ use super::limits::{Hold, longer};
 use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
 use super::settings::Settings;
-use super::{FailureKind, Plan, PlanProblems, State, TaskId, TaskStatus};
+use super::{FailureKind, Plan, State, TaskId, TaskStatus};
+use crate::file_problem::FileProblems;
 use crate::plan::budget::Usage;
 use crate::time::Wall;
 
@@ -130,7 +131,7 @@ impl Run {
         state: State,
         settings: Settings,
         starts: &BTreeMap<TaskId, u32>,
-    ) -> Result<Self, PlanProblems> {
+    ) -> Result<Self, FileProblems> {
         let (plan, _) = Plan::read(file, text)?;
         let original = Original::read(text)?;
         let mut memory: BTreeMap<TaskId, Memory> = BTreeMap::new();

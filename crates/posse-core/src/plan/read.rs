@@ -5,7 +5,8 @@ use super::fields::{Fields, Found, Keys};
 use super::file::{Mention, Mentioned, Meta, Permissions, Plan, Section, Task, TaskPlaces};
 use super::read_meta::meta;
 use super::yaml::{self, Node, Value};
-use super::{FailureKind, PlanProblems, Problem, Record, TaskId, TaskStatus, Warning};
+use super::{FailureKind, Record, TaskId, TaskStatus};
+use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 
 const PLAN: Keys = Keys {
     of: "a plan",
@@ -97,15 +98,15 @@ const PERMISSIONS: Keys = Keys {
     harmless: &[],
 };
 
-pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
     match yaml::parse(text) {
         Ok(tree) => from_tree(file, &tree.root),
-        Err(problem) => Err(PlanProblems { file: file.to_owned(), problems: vec![problem], warnings: Vec::new() }),
+        Err(problem) => Err(FileProblems { file: file.to_owned(), problems: vec![problem], warnings: Vec::new() }),
     }
 }
 
 /// The same, from a text that was taken apart already.
-pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<Warning>), PlanProblems> {
+pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
     let mut found = Found::default();
     let plan = plan(file, root, &mut found);
     let Found { mut problems, mut warnings } = found;
@@ -113,7 +114,7 @@ pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<Warning>),
     warnings.sort_by_key(|warning| warning.at.start);
     match plan {
         Some(plan) if problems.is_empty() => Ok((plan, warnings)),
-        _ => Err(PlanProblems { file: file.to_owned(), problems, warnings }),
+        _ => Err(FileProblems { file: file.to_owned(), problems, warnings }),
     }
 }
 
@@ -125,7 +126,7 @@ fn plan(file: &str, root: &Node, found: &mut Found) -> Option<Plan> {
         Some(node) => meta(node, &mut mentions, fields.found),
         None => {
             fields.problem(
-                Problem::new(fields.at(), "the plan has no `meta`").hint("begin with `meta:` and a `name:` in it"),
+                FileProblem::new(fields.at(), "the plan has no `meta`").hint("begin with `meta:` and a `name:` in it"),
             );
             (None, Meta::default())
         }
@@ -134,7 +135,7 @@ fn plan(file: &str, root: &Node, found: &mut Found) -> Option<Plan> {
         Some(node) => sections(node, &mut mentions, fields.found),
         None => {
             fields.problem(
-                Problem::new(fields.at(), "the plan has no `sections`")
+                FileProblem::new(fields.at(), "the plan has no `sections`")
                     .hint("tasks stand in `sections: [{id, tasks}]`"),
             );
             Vec::new()
@@ -156,29 +157,31 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<
     if !matches!(node.value, Value::List(_)) || node.items().is_empty() {
         let what = if node.items().is_empty() && node.kind() == "a list" { "an empty list" } else { node.kind() };
         found.problems.push(
-            Problem::new(node.at, format!("`sections` should be a list of at least one, this is {what}"))
+            FileProblem::new(node.at, format!("`sections` should be a list of at least one, this is {what}"))
                 .hint("each section is `- id: …` with its `tasks:`"),
         );
         return Vec::new();
     }
     let mut sections: Vec<Section> = Vec::new();
-    let mut places: Vec<super::Place> = Vec::new();
+    let mut places: Vec<TextSpan> = Vec::new();
     for item in node.items() {
         let Some(mut fields) = Fields::open(item, &SECTION, found) else { continue };
         let Some((id, at)) = fields.text_at("id") else {
             fields.problem(
-                Problem::new(item.at, "the section has no `id`").hint("give it one that no other section has"),
+                FileProblem::new(item.at, "the section has no `id`").hint("give it one that no other section has"),
             );
             continue;
         };
         if let Some(first) = sections.iter().position(|section| section.id == id) {
-            fields.problem(Problem::new(at, format!("there are two sections `{id}`")).also(places[first], "the first"));
+            fields.problem(
+                FileProblem::new(at, format!("there are two sections `{id}`")).also(places[first], "the first"),
+            );
         }
         let name = fields.words("name").unwrap_or_else(|| id.clone());
         let mut tasks = Vec::new();
         if let Some(list) = fields.node("tasks") {
             if !matches!(list.value, Value::List(_)) {
-                fields.problem(Problem::new(list.at, format!("`tasks` should be a list, this is {}", list.kind())));
+                fields.problem(FileProblem::new(list.at, format!("`tasks` should be a list, this is {}", list.kind())));
             }
             tasks = list.items().iter().filter_map(|node| task(node, mentions, fields.found)).collect();
         }
@@ -199,13 +202,13 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<T
     let mut fields = Fields::open(node, &TASK, found)?;
     let Some(id_node) = fields.node("id") else {
         fields.problem(
-            Problem::new(node.at, "the task has no `id`").hint("give it one that no other task of the plan has"),
+            FileProblem::new(node.at, "the task has no `id`").hint("give it one that no other task of the plan has"),
         );
         return None;
     };
     let id = task_id(id_node, fields.found)?;
     let name = fields.words("name").unwrap_or_else(|| {
-        fields.problem(Problem::new(id_node.at, format!("task {id} has no `name`")));
+        fields.problem(FileProblem::new(id_node.at, format!("task {id} has no `name`")));
         String::new()
     });
     let mut depends_on = Vec::new();
@@ -222,7 +225,7 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<T
     });
     for key in ["execution_mode", "team_roles"] {
         if let Some(node) = fields.node(key) {
-            let warning = Problem::new(node.at, format!("`{key}` is not supported: the task runs in one session"));
+            let warning = FileProblem::new(node.at, format!("`{key}` is not supported: the task runs in one session"));
             fields.found.warnings.push(warning);
         }
     }
@@ -249,19 +252,21 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<T
 /// An id must be text. Written without quotes, `1.10` is the number 1.1 to every YAML reader but ours.
 fn task_id(node: &Node, found: &mut Found) -> Option<TaskId> {
     let Value::Scalar { text, plain } = &node.value else {
-        found.problems.push(Problem::new(node.at, format!("an id should be text, this is {}", node.kind())));
+        found.problems.push(FileProblem::new(node.at, format!("an id should be text, this is {}", node.kind())));
         return None;
     };
     let number = text.bytes().all(|b| b.is_ascii_digit() || b"._eE+-xX".contains(&b)) && text.parse::<f64>().is_ok();
     let whole = text.parse::<u64>().is_ok_and(|n| n.to_string() == *text);
     if *plain && number && !whole {
         found.problems.push(
-            Problem::new(node.at, format!("the id {text} is a number here, and 1.10 would be 1.1"))
+            FileProblem::new(node.at, format!("the id {text} is a number here, and 1.10 would be 1.1"))
                 .hint(format!("quote the id: \"{text}\"")),
         );
         return None;
     }
-    text.parse().map_err(|error: super::BadTaskId| found.problems.push(Problem::new(node.at, error.to_string()))).ok()
+    text.parse()
+        .map_err(|error: super::BadTaskId| found.problems.push(FileProblem::new(node.at, error.to_string())))
+        .ok()
 }
 
 fn notes(node: &Node) -> String {
@@ -306,16 +311,17 @@ fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
     };
     let Some(at) = fields.node("status").map(|node| node.at) else { return record };
     match record.status {
-        TaskStatus::Skipped if record.skip_reason.is_none() => fields
-            .problem(Problem::new(at, format!("task {id} is skipped and nobody says why")).hint("add `skip_reason:`")),
+        TaskStatus::Skipped if record.skip_reason.is_none() => fields.problem(
+            FileProblem::new(at, format!("task {id} is skipped and nobody says why")).hint("add `skip_reason:`"),
+        ),
         TaskStatus::Verified if record.attempts == 0 => fields.problem(
-            Problem::new(at, format!("task {id} is verified, but no session ever ran it"))
+            FileProblem::new(at, format!("task {id} is verified, but no session ever ran it"))
                 .hint("to leave it out write `status: skipped` and a `skip_reason`"),
         ),
         TaskStatus::Completed if record.attempts == 0 => fields
             .found
             .warnings
-            .push(Problem::new(at, format!("task {id} counts as completed, though no session is recorded for it"))),
+            .push(FileProblem::new(at, format!("task {id} counts as completed, though no session is recorded for it"))),
         _ => {}
     }
     record

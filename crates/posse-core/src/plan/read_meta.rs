@@ -6,7 +6,7 @@ use super::file::{
     Validation,
 };
 use super::yaml::{Node, Value};
-use super::{Place, Problem};
+use crate::file_problem::{FileProblem, TextSpan};
 
 const META: Keys = Keys {
     of: "meta",
@@ -91,7 +91,7 @@ const GATE: Keys = Keys {
 
 pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> (Option<String>, Meta) {
     let Some(mut fields) = Fields::open(node, &META, found) else { return (None, Meta::default()) };
-    let mut mention = |mentioned: Option<(String, Place)>| {
+    let mut mention = |mentioned: Option<(String, TextSpan)>| {
         let (name, at) = mentioned.filter(|(name, _)| !name.trim().is_empty())?;
         mentions.push(Mention { what: Mentioned::File, name: name.clone(), at });
         Some(name)
@@ -129,7 +129,7 @@ fn name(fields: &mut Fields<'_, '_>) -> Option<String> {
     let name = fields.words("name");
     let Some((title, at)) = fields.text_at("title") else { return name };
     let what = if name.is_some() { "`title` has no effect beside `name`" } else { "`title` is read as `name`" };
-    fields.found.warnings.push(Problem::new(at, what).hint("keep `name`"));
+    fields.found.warnings.push(FileProblem::new(at, what).hint("keep `name`"));
     name.or(Some(title).filter(|title| !title.trim().is_empty()))
 }
 
@@ -146,7 +146,7 @@ fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
     };
     if let (Some(_), Some(_), Some(node)) = (ceiling, short, fields.node("budget_limit_usd")) {
         fields.problem(
-            Problem::new(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same")
+            FileProblem::new(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same")
                 .hint("keep one of them"),
         );
     }
@@ -208,17 +208,17 @@ fn parallel(fields: &mut Fields<'_, '_>) -> Option<Parallel> {
 fn gates(fields: &mut Fields<'_, '_>) -> Vec<Gate> {
     let Some(node) = fields.node("gates") else { return Vec::new() };
     if !matches!(node.value, Value::List(_)) {
-        fields.problem(Problem::new(node.at, format!("`gates` should be a list, this is {}", node.kind())));
+        fields.problem(FileProblem::new(node.at, format!("`gates` should be a list, this is {}", node.kind())));
     }
     let mut gates = Vec::new();
     for item in node.items() {
         let Some(mut gate) = Fields::open(item, &GATE, fields.found) else { continue };
         let Some((command, at)) = gate.text_at("cmd") else {
-            gate.problem(Problem::new(item.at, "the gate has no `cmd`").hint("`cmd:` is the command line to run"));
+            gate.problem(FileProblem::new(item.at, "the gate has no `cmd`").hint("`cmd:` is the command line to run"));
             continue;
         };
         if let Some(why) = cannot_fail(&command) {
-            gate.found.warnings.push(Problem::new(at, format!("this gate cannot fail: {why}")));
+            gate.found.warnings.push(FileProblem::new(at, format!("this gate cannot fail: {why}")));
         }
         gates.push(Gate {
             name: gate.words("name").unwrap_or_else(|| command.clone()),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 
-use super::{Place, Problem};
+use crate::file_problem::{FileProblem, TextSpan};
 
 /// Aliases are copied where they stand. A text may not grow by that beyond what a person would write.
 pub(crate) const MAX_NODES: usize = 500_000;
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) at: Place,
+    pub(crate) at: TextSpan,
     pub(crate) value: Value,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Tree {
     pub(crate) nodes: usize,
 }
 
-pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
+pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
     let mut builder = Builder { text, comments: Vec::new(), anchors: HashMap::new(), nodes: 0 };
     let mut events = Parser::new_from_str(text);
     let mut root = None;
@@ -119,9 +119,8 @@ pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
         match event {
             Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd | Event::StreamEnd => {}
             _ if root.is_some() => {
-                return Err(
-                    Problem::new(at, "a second document begins here").hint("a plan is one document: remove the `---`")
-                );
+                return Err(FileProblem::new(at, "a second document begins here")
+                    .hint("a plan is one document: remove the `---`"));
             }
             event => root = Some(builder.node(event, at, &mut events, 0)?),
         }
@@ -133,7 +132,7 @@ pub(crate) fn parse(text: &str) -> Result<Tree, Problem> {
             nodes: builder.nodes,
             comments: builder.comments,
         }),
-        None => Err(Problem::new(Place { line: 1, column: 1, ..Place::default() }, "the file is empty")
+        None => Err(FileProblem::new(TextSpan { line: 1, column: 1, ..TextSpan::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
     }
 }
@@ -149,26 +148,35 @@ type Events<'t> = Parser<'t, granit_parser::StrInput<'t>>;
 
 impl<'t> Builder<'t> {
     /// The next event that is no comment.
-    fn next(&mut self, events: &mut Events<'t>) -> Result<Option<(Event<'t>, Place)>, Problem> {
+    fn next(&mut self, events: &mut Events<'t>) -> Result<Option<(Event<'t>, TextSpan)>, FileProblem> {
         loop {
             match events.next_event() {
                 None => return Ok(None),
                 Some(Ok((Event::Comment(comment, _), _))) => self.comments.push(comment.trim().to_owned()),
-                Some(Ok((event, span))) => return Ok(Some((event, Place::of(span)))),
+                Some(Ok((event, span))) => return Ok(Some((event, TextSpan::of_yaml(span)))),
                 Some(Err(error)) => {
-                    let place = Place::of(granit_parser::Span::empty(*error.marker()));
+                    let place = TextSpan::of_yaml(granit_parser::Span::empty(*error.marker()));
                     let wrong = self.text.get(place.start..).and_then(|rest| rest.chars().next());
                     let end = place.start + wrong.map_or(0, char::len_utf8);
-                    return Err(Problem::new(Place { end, ..place }, format!("not valid YAML: {}", error.info())));
+                    return Err(FileProblem::new(
+                        TextSpan { end, ..place },
+                        format!("not valid YAML: {}", error.info()),
+                    ));
                 }
             }
         }
     }
 
-    fn node(&mut self, event: Event<'t>, at: Place, events: &mut Events<'t>, depth: usize) -> Result<Node, Problem> {
+    fn node(
+        &mut self,
+        event: Event<'t>,
+        at: TextSpan,
+        events: &mut Events<'t>,
+        depth: usize,
+    ) -> Result<Node, FileProblem> {
         self.count(1, at)?;
         if depth > MAX_DEPTH {
-            return Err(Problem::new(at, format!("nested more than {MAX_DEPTH} deep")));
+            return Err(FileProblem::new(at, format!("nested more than {MAX_DEPTH} deep")));
         }
         let (value, at, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => {
@@ -187,7 +195,7 @@ impl<'t> Builder<'t> {
                     (StructureStyle::Block, Some(last)) => last.at.end,
                     _ => end.end,
                 };
-                (Value::List(items), Place { end, ..at }, anchor)
+                (Value::List(items), TextSpan { end, ..at }, anchor)
             }
             Event::MappingStart(style, anchor, _) => {
                 let mut entries: Vec<Entry> = Vec::new();
@@ -211,17 +219,17 @@ impl<'t> Builder<'t> {
                     (Notation::Block, Some(first)) => first.key.at,
                     _ => at,
                 };
-                (Value::Map(entries, notation), Place { end, ..at }, anchor)
+                (Value::Map(entries, notation), TextSpan { end, ..at }, anchor)
             }
             Event::Alias(anchor) => {
                 let Some(mut copy) = self.anchors.get(&anchor).cloned() else {
-                    return Err(Problem::new(at, "an alias inside of what it stands for"));
+                    return Err(FileProblem::new(at, "an alias inside of what it stands for"));
                 };
                 self.count(size(&copy), at)?;
                 copy.at = at;
                 return Ok(copy);
             }
-            other => return Err(Problem::new(at, format!("not expected here: {other:?}"))),
+            other => return Err(FileProblem::new(at, format!("not expected here: {other:?}"))),
         };
         let node = Node { at, value };
         if anchor != 0 {
@@ -231,14 +239,14 @@ impl<'t> Builder<'t> {
     }
 
     /// The next event of a list or map that began at `began`.
-    fn inside(&mut self, events: &mut Events<'t>, began: Place) -> Result<(Event<'t>, Place), Problem> {
-        self.next(events)?.ok_or_else(|| Problem::new(began, "the file ends in the middle of this"))
+    fn inside(&mut self, events: &mut Events<'t>, began: TextSpan) -> Result<(Event<'t>, TextSpan), FileProblem> {
+        self.next(events)?.ok_or_else(|| FileProblem::new(began, "the file ends in the middle of this"))
     }
 
-    fn count(&mut self, more: usize, at: Place) -> Result<(), Problem> {
+    fn count(&mut self, more: usize, at: TextSpan) -> Result<(), FileProblem> {
         self.nodes += more;
         if self.nodes > MAX_NODES {
-            return Err(Problem::new(at, format!("more than {MAX_NODES} values: this is no plan")));
+            return Err(FileProblem::new(at, format!("more than {MAX_NODES} values: this is no plan")));
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ pub(super) fn rules() -> Rules {
         condensation: Condensation::default(),
         project_test_cmd: String::new(),
         openspec: false,
+        prompts: PromptTemplates::default(),
     }
 }
 

@@ -8,9 +8,8 @@ use std::sync::LazyLock;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use super::config::Limits;
 use super::lines::{section, undressed, value_of};
-use super::texts;
+use super::{Key, Rules};
 
 /// What the verdict lines of a text say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,6 +259,15 @@ pub(super) enum Review {
     Programmer,
 }
 
+impl Review {
+    fn template(self) -> &'static str {
+        match self {
+            Self::Analyst => Key::AnalystReview.as_str(),
+            Self::Programmer => Key::ProgrammerReview.as_str(),
+        }
+    }
+}
+
 /// What comes of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -282,16 +290,17 @@ pub(super) enum Lack {
     Evidence { found: usize, wanted: usize },
 }
 
-pub(super) fn review_outcome(review: Review, text: &str, cycle: u32, limits: &Limits) -> Outcome {
+pub(super) fn review_outcome(review: Review, text: &str, cycle: u32, rules: &Rules) -> Outcome {
     match verdict(text, &REVIEW) {
-        Verdict::Yes => lack(review, text, cycle, limits).map_or(Outcome::Approved, Outcome::HeldBack),
+        Verdict::Yes => lack(review, text, cycle, rules).map_or(Outcome::Approved, Outcome::HeldBack),
         Verdict::No => Outcome::Revise,
         Verdict::Unclear(line) => Outcome::Unclear(line),
         Verdict::Missing => Outcome::Missing,
     }
 }
 
-fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack> {
+fn lack(review: Review, text: &str, cycle: u32, rules: &Rules) -> Option<Lack> {
+    let limits = &rules.limits;
     let min = limits.min_review_cycles_before_approval;
     if cycle < min {
         return Some(Lack::Cycles { cycle, min });
@@ -299,7 +308,7 @@ fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack>
     if !limits.require_review_evidence {
         return None;
     }
-    let notes = review_notes(review, text);
+    let notes = review_notes(rules.prompts.source(review.template()), text);
     if notes.trim().is_empty() {
         return Some(Lack::Notes);
     }
@@ -307,11 +316,10 @@ fn lack(review: Review, text: &str, cycle: u32, limits: &Limits) -> Option<Lack>
     (found < wanted).then_some(Lack::Evidence { found, wanted })
 }
 
-/// The notes of a review, without their heading, and without what is only the form handed back: our own words are no
-/// evidence.
-fn review_notes(review: Review, text: &str) -> String {
-    let form = texts::review_form(review);
-    let ours = |line: &str| form.lines().any(|known| undressed(known) == undressed(line));
+/// The notes of a review, without their heading, and without lines of the prompt: an agent that hands the form back has
+/// shown nothing.
+fn review_notes(template: &str, text: &str) -> String {
+    let ours = |line: &str| template.lines().any(|known| undressed(known) == undressed(line));
     let lines: Vec<&str> = text.split('\n').collect();
     let notes = section(&lines, &["REVIEW_NOTES"], &[]);
     let Some((first, rest)) = notes.split_first() else { return String::new() };

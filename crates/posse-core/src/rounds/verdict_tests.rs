@@ -1,3 +1,5 @@
+use super::super::config::Limits;
+use super::super::phase_tests;
 use super::*;
 
 fn unclear(line: &str) -> Verdict {
@@ -120,8 +122,12 @@ const GOOD_ANALYST_NOTES: &str = "REVIEW_NOTES:
 - Downstream: src/export.rs keeps its contract.
 - Handoff lists 5 steps.";
 
-fn limits() -> Limits {
-    Limits { min_review_cycles_before_approval: 1, ..Limits::default() }
+fn with(limits: Limits) -> Rules {
+    Rules { limits, ..phase_tests::rules() }
+}
+
+fn rules() -> Rules {
+    with(Limits { min_review_cycles_before_approval: 1, ..Limits::default() })
 }
 
 #[test]
@@ -161,9 +167,9 @@ fn evidence_is_counted_by_its_kind() {
 
 #[test]
 fn s_179_an_approval_before_its_time_is_held_back() {
-    let limits = Limits::default();
+    let rules = with(Limits::default());
     let review = format!("REVIEW_RESULT: APPROVED\n{GOOD_ANALYST_NOTES}");
-    let outcome = |cycle| review_outcome(Review::Analyst, &review, cycle, &limits);
+    let outcome = |cycle| review_outcome(Review::Analyst, &review, cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);
     assert_eq!(outcome(3), Outcome::Approved);
@@ -171,7 +177,7 @@ fn s_179_an_approval_before_its_time_is_held_back() {
 
 #[test]
 fn s_180_an_approval_without_evidence_is_held_back() {
-    let outcome = |review: &str| review_outcome(Review::Programmer, review, 1, &limits());
+    let outcome = |review: &str| review_outcome(Review::Programmer, review, 1, &rules());
     let two = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\nthe code is fine, the tests ran";
     assert_eq!(outcome(two), Outcome::HeldBack(Lack::Evidence { found: 2, wanted: 3 }));
     assert_eq!(outcome(&format!("{two}, no regression")), Outcome::Approved);
@@ -184,8 +190,8 @@ fn s_180_an_approval_without_evidence_is_held_back() {
 
 #[test]
 fn s_181_evidence_need_not_be_asked_for() {
-    let limits = Limits { require_review_evidence: false, ..Limits::default() };
-    let outcome = |cycle| review_outcome(Review::Analyst, "REVIEW_RESULT: APPROVED", cycle, &limits);
+    let rules = with(Limits { require_review_evidence: false, ..Limits::default() });
+    let outcome = |cycle| review_outcome(Review::Analyst, "REVIEW_RESULT: APPROVED", cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);
 }
@@ -206,12 +212,14 @@ fn a_review_in_the_form_that_is_asked_for_shows_its_evidence() {
 #[test]
 fn the_form_handed_back_is_no_evidence() {
     for review in [Review::Analyst, Review::Programmer] {
-        let form = texts::review_form(review);
+        let template = crate::prompts::PromptTemplates::default();
+        let form = template.source(review.template());
+        let form = form[form.find("REVIEW_RESULT").unwrap()..].split("\n\n").next().unwrap();
         for filled in [
             form.replace("APPROVED|REVISE", "APPROVED"),
             form.replace("APPROVED|REVISE", "APPROVED").replace("- ", "  * "),
         ] {
-            assert_eq!(review_outcome(review, &filled, 1, &limits()), Outcome::HeldBack(Lack::Notes), "{filled}");
+            assert_eq!(review_outcome(review, &filled, 1, &rules()), Outcome::HeldBack(Lack::Notes), "{filled}");
         }
     }
 }
@@ -224,7 +232,7 @@ fn a_line_in_a_message_is_not_endless() {
 
 #[test]
 fn what_is_no_plain_approval_is_none() {
-    let outcome = |line: &str| review_outcome(Review::Analyst, &format!("{line}\n{GOOD_ANALYST_NOTES}"), 1, &limits());
+    let outcome = |line: &str| review_outcome(Review::Analyst, &format!("{line}\n{GOOD_ANALYST_NOTES}"), 1, &rules());
     for (line, expected) in [
         ("REVIEW_RESULT: APPROVED", Outcome::Approved),
         ("- **review_result**: approved", Outcome::Approved),

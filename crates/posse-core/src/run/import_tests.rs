@@ -12,7 +12,7 @@ const TERMINAL: u32 = 0xa;
 /// A run that is known by its state file only, in which the analyst had its prompt.
 fn imported() -> Run {
     let mut spec = world::spec(false);
-    let rules = Rules::new(&spec.config, false);
+    let rules = Rules::new(&spec.config, false, Default::default());
     let rounds = Rounds::begin(rules, spec.prompt.clone(), Role::Analyst);
     let terminals = Role::ALL.into_iter().zip(TERMINAL..).map(|(role, n)| (role, TerminalId::from_random(n)));
     let in_flight = Some((Key::Analyst, TerminalId::from_random(TERMINAL)));

@@ -119,7 +119,7 @@ impl Ledger {
         let (rounds, terminals) = match &spec.imported {
             Some(imported) => (imported.rounds.clone(), imported.terminals.clone()),
             None => {
-                let rules = Rules::new(&spec.config, spec.openspec);
+                let rules = Rules::new(&spec.config, spec.openspec, spec.prompts.clone());
                 (Rounds::begin(rules, spec.prompt.clone(), spec.config.start_agent), BTreeMap::new())
             }
         };

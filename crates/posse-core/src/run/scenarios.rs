@@ -120,6 +120,7 @@ fn spec(config: &str) -> Spec {
         prompt: Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() },
         directory: "/project".into(),
         openspec: false,
+        prompts: Default::default(),
         stamp: "now".into(),
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),

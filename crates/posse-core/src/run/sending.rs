@@ -22,7 +22,8 @@ impl Run {
             return self.start(BTreeSet::from([role]), wall);
         };
         let turn = self.ledger.turns + 1;
-        let instruction = files::instruction(&self.response_file(key), &self.heredoc_word(turn, 0));
+        let prompts = &self.ledger.spec.prompts;
+        let instruction = files::instruction(prompts, &self.response_file(key), &self.heredoc_word(turn, 0));
         // An agent whose turn broke off may have done a part of it. It is told everything all the same: what it remembers of
         // it nobody knows (LOOP-27).
         let broke_off = self.ledger.failed.as_ref().filter(|failed| {

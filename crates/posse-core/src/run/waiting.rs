@@ -50,7 +50,8 @@ impl Run {
         let Some(record) = self.ledger.turn() else { return };
         let (turn, terminal) = (record.turn, record.terminal);
         // A word of its own: the agent may have used up the first one.
-        let text = files::reminder(&self.response_file(record.key), &self.heredoc_word(turn, n));
+        let text =
+            files::reminder(&self.ledger.spec.prompts, &self.response_file(record.key), &self.heredoc_word(turn, n));
         self.out.push(Effect::Remind { turn, terminal, n, text });
     }
 

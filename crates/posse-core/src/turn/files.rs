@@ -4,7 +4,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use minijinja::context;
+
 use super::Look;
+use crate::prompts::PromptTemplates;
 
 /// A file that has not changed for this long is complete. Chosen: a program that writes an answer writes it in one go; two
 /// looks 50 ms apart see whether it does not. Whoever needs longer between two writes writes a temporary file, as told.
@@ -100,27 +103,14 @@ pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What every prompt says about the response file. `path` is absolute; `word` is from `heredoc_word`.
-pub fn instruction(path: &str, word: &str) -> String {
-    format!(
-        "RESPONSE FILE (mandatory)\n\
-         Your answer counts only if it is in this file:\n  {path}\n\
-         Nothing you say in the terminal is read. Write the whole answer in one go, as your last action, with this one \
-         command (it writes a temporary file and renames it):\n\n\
-         {}\n\n\
-         If you have a tool that writes files, you may use it instead, for the same path and the whole answer at once. \
-         Do not write the file before the answer is final, and stop afterwards.",
-        command(path, word)
-    )
+/// The part of a prompt that asks for the response file. `path` is absolute; `word` is from `heredoc_word`.
+pub fn instruction(prompts: &PromptTemplates, path: &str, word: &str) -> String {
+    prompts.render("response_file", &context! { path, command => command(path, word) })
 }
 
-/// What an agent is told that became quiet without having written its file.
-pub fn reminder(path: &str, word: &str) -> String {
-    format!(
-        "Your answer is missing: the response file does not exist or is empty.\n  {path}\n\
-         Write the whole answer into it now, with this one command, and stop:\n\n{}",
-        command(path, word)
-    )
+/// The text for an agent that became idle without having written its file.
+pub fn reminder(prompts: &PromptTemplates, path: &str, word: &str) -> String {
+    prompts.render("reminder", &context! { path, command => command(path, word) })
 }
 
 fn command(path: &str, word: &str) -> String {

@@ -68,11 +68,12 @@ fn s_110_paths_are_one_word_for_a_shell() {
 #[test]
 fn s_111_the_word_that_ends_the_answer_is_random_and_not_expanded() {
     assert_ne!(heredoc_word(1), heredoc_word(2));
+    let prompts = PromptTemplates::default();
     let word = heredoc_word(0xfeed);
-    for text in [instruction("/w/a.md", &word), reminder("/w/a.md", &word)] {
+    for text in [instruction(&prompts, "/w/a.md", &word), reminder(&prompts, "/w/a.md", &word)] {
         assert!(text.contains("<<'ANSWER_000000000000feed' && mv"), "{text}");
         assert!(text.contains("\nANSWER_000000000000feed"), "{text}");
         assert!(text.contains("\n  /w/a.md\n"), "{text}");
     }
-    assert!(instruction("/w/a.md", &word).contains("mandatory"));
+    assert!(instruction(&prompts, "/w/a.md", &word).contains("mandatory"));
 }

@@ -15,6 +15,8 @@ use super::params::{Params, Run};
 use super::requester::Requester;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
+use crate::disk;
+use crate::providers::prompt_templates;
 use crate::runs::view::RunView;
 use crate::runs::{Means, RunError, RunFiles};
 
@@ -50,12 +52,14 @@ pub(super) async fn create(
         agents::find(&app, Asked { provider, profile_name, ..Asked::default() })?;
     }
     let openspec = directory.join("openspec").is_dir();
+    let files = app.paths.prompts();
+    let prompts = disk::run(move |_| prompt_templates(&files)).await.map_err(|error| invalid(error.to_string()))?;
     let id = RunId::from_random(crate::random() as u32);
     let imported = match &body.state {
         None => None,
         Some(text) => {
             let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
-            Some(import(&state, Rules::new(&body.config, openspec), &body.prompt, &directory)?)
+            Some(import(&state, Rules::new(&body.config, openspec, prompts.clone()), &body.prompt, &directory)?)
         }
     };
     if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -67,6 +71,7 @@ pub(super) async fn create(
         prompt: body.prompt,
         directory: directory.to_string_lossy().into_owned(),
         openspec,
+        prompts,
         stamp: body.stamp,
         state_file: body.state_file,
         session: Name::session(&format!("loop-{id}"))?,

@@ -27,6 +27,7 @@ use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::plans::entry::ConfigFile;
 use crate::project_files::make_directory;
+use crate::providers::prompt_templates;
 use crate::runs::Means;
 
 /// How long a daemon before us may take to be gone for good.
@@ -80,6 +81,7 @@ pub(super) fn spec(
     }
     let agents = agents(&Path::new(&directory).join(&wanted.config.agents_dir))?;
     let (program, _) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| AutoError::Wrong(error.to_string()))?;
     for name in ["planner", "verifier"] {
         briefing::agent(&agents, name).map_err(AutoError::Wrong)?;
     }
@@ -97,6 +99,7 @@ pub(super) fn spec(
         branch: wanted.branch,
         home: None,
         agents,
+        prompts,
         conventions: wanted.conventions,
         retry: wanted.retry,
         notifications: wanted.notifications,

@@ -18,7 +18,6 @@ use posse_core::ids::Name;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
-use posse_core::plan::prompt::Channel;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
 use tokio::sync::mpsc::UnboundedSender;
@@ -260,7 +259,7 @@ impl Doing {
             self.spec.conventions.iter().filter(|path| area.directory.join(path).exists()).cloned().collect();
         let prompt = |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
             let report = report.to_string_lossy();
-            planner::build(&planner::PlannerBrief {
+            let brief = planner::PlannerBrief {
                 role: &role.text,
                 item: &subject.item,
                 item_path: &subject.path,
@@ -270,11 +269,12 @@ impl Doing {
                 conventions: &conventions,
                 agents: &agents,
                 gates: &gates,
-                report: Channel::File(&report),
+                report_file: Some(&report),
                 nonce,
                 repair: problems.as_deref(),
                 failed: planning.before.as_deref(),
-            })
+            };
+            brief.render(&self.spec.prompts)
         };
         let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
         let writes = vec![full(&plan), full(&design)];
@@ -318,7 +318,7 @@ impl Doing {
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
         let prompt = |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
-            verifier::build(&verifier::VerifierBrief {
+            let brief = verifier::VerifierBrief {
                 role: &role.text,
                 item: &subject.item,
                 item_path: &subject.path,
@@ -326,7 +326,8 @@ impl Doing {
                 diff: &diff,
                 gates: &gates,
                 nonce,
-            })
+            };
+            brief.render(&self.spec.prompts)
         };
         let bounds = (timeout, pipeline.left(&id.item));
         let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;

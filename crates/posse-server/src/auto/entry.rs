@@ -8,6 +8,7 @@ use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
+use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
@@ -48,6 +49,9 @@ pub struct Spec {
     pub home: Option<String>,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
+    /// The user's prompt templates when the pipeline began.
+    #[serde(default)]
+    pub prompts: PromptTemplates,
     /// Files of the project that say how things are done there.
     pub conventions: Vec<String>,
     pub notifications: Notifications,

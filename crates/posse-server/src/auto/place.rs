@@ -338,6 +338,7 @@ mod tests {
             branch: None,
             home: None,
             agents: BTreeMap::new(),
+            prompts: Default::default(),
             conventions: Vec::new(),
             notifications: Notifications::default(),
         };

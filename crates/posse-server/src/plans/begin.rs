@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
+use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
-use posse_core::plan::{Plan, PlanProblems, Record, State, TaskId, TaskStatus};
+use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 
@@ -17,6 +18,7 @@ use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
+use crate::providers::prompt_templates;
 use crate::runs::Means;
 use crate::versions;
 
@@ -73,6 +75,7 @@ pub(super) fn spec(
     check_mentions(&file, &plan, &agents, &wanted.directory)?;
     replace_missing_validators(&plan, &mut agents);
     let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
@@ -97,6 +100,7 @@ pub(super) fn spec(
         branch: wanted.branch,
         git: GitRules { allow_dirty: wanted.allow_dirty, ..GitRules::default() },
         agents,
+        prompts,
         notifications: wanted.notifications,
         config: wanted.config,
         config_file: wanted.config_file,
@@ -154,7 +158,7 @@ fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, pr
     if problems.is_empty() {
         return Ok(());
     }
-    Err(PlanError::Invalid(PlanProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
+    Err(PlanError::Invalid(FileProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
 }
 
 /// Gives validators that no file defines the role of the usual one, so that work is not merged without a validation.

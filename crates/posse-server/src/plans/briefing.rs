@@ -13,7 +13,7 @@ use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sand
 use posse_core::plan::config::Config;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
-use posse_core::plan::prompt::{self, Before, Beside, Brief, Channel, InPlace, ValidatorBrief};
+use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
 use posse_core::plan::write_set;
 use posse_term::text_file;
 
@@ -33,7 +33,7 @@ pub(super) struct Setting<'a> {
     /// For validators: what changed.
     pub(super) stat: &'a str,
     pub(super) branch_before: Option<&'a str>,
-    pub(super) in_place: Option<InPlace<'a>>,
+    pub(super) in_place: Option<SharedCheckout<'a>>,
 }
 
 pub(super) struct Briefing {
@@ -170,7 +170,7 @@ fn prompt(
         // Work that makes none of them redder gets here; what was red before may still be.
         let result = |gate: &Gate| (gate.name.clone(), "passed, or fails just as it did before the task".to_owned());
         let gates: Vec<(String, String)> = of_task.map(result).collect();
-        return prompt::build_validation(&ValidatorBrief {
+        let brief = ValidatorBrief {
             role: &role.text,
             plan,
             task,
@@ -178,7 +178,8 @@ fn prompt(
             diff: setting.stat,
             gates: &gates,
             nonce: &briefing.nonce,
-        });
+        };
+        return brief.render(&setting.spec.prompts);
     }
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
     // Somebody may have checked something else out meanwhile, where it is not.
@@ -187,20 +188,20 @@ fn prompt(
     let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
     let report = briefing.report_file.to_string_lossy();
     let copy = briefing.copy.to_string_lossy();
-    prompt::build(&Brief {
+    let brief = TaskBrief {
         role: &role.text,
         plan,
         plan_path: &copy,
         task,
         record: &record,
         attempt: launch.attempt,
-        before: launch.before.as_ref().map(|failure| Before {
-            failed: failure.kind,
+        before: launch.before.as_ref().map(|failure| EarlierAttempt {
+            failed: Some(failure.kind),
             message: &failure.message,
             output: failure.output.as_deref(),
             branch: setting.branch_before,
         }),
-        beside: (!launch.siblings.is_empty()).then(|| Beside {
+        beside: (!launch.siblings.is_empty()).then(|| ParallelWork {
             worker: 1 + launch.siblings.iter().filter(|sibling| **sibling < id.task).count() as u32,
             area: &area,
             group: task.parallel_group.as_deref().unwrap_or_default(),
@@ -210,10 +211,11 @@ fn prompt(
         in_place: setting.in_place,
         item: item.as_deref(),
         gates: &gates,
-        report: if briefing.reports_in_file { Channel::File(&report) } else { Channel::LastMessage },
+        report_file: briefing.reports_in_file.then_some(&*report),
         nonce: &briefing.nonce,
         rejected: &launch.rejected,
-    })
+    };
+    brief.render(&setting.spec.prompts)
 }
 
 fn item(path: &Path) -> Option<String> {

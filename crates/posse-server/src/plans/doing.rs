@@ -15,7 +15,7 @@ use posse_core::plan::gates::GateVerdict;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
 use posse_core::plan::names::CommitWords;
 use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Failure, Outcome, decide};
-use posse_core::plan::prompt::InPlace;
+use posse_core::plan::prompt::SharedCheckout;
 use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
 use posse_core::turn::Level;
@@ -247,7 +247,7 @@ impl Doing {
             files: &files,
             stat: &stat,
             branch_before: branch_before.as_deref(),
-            in_place: in_place.then_some(InPlace { branch: &area.branch, not_yours: &not_its_own }),
+            in_place: in_place.then_some(SharedCheckout { branch: &area.branch, not_yours: &not_its_own }),
         };
         let briefing = briefing::write(&setting, id, launch, run)?;
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;

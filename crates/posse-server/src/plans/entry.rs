@@ -10,6 +10,7 @@ use posse_core::plan::machine::{self, Event, Left};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{Plan, State, TaskId};
+use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::secrets::mask_json;
 use posse_core::time::Wall;
@@ -48,6 +49,9 @@ pub struct Spec {
     pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
+    /// The user's prompt templates when the run began.
+    #[serde(default)]
+    pub prompts: PromptTemplates,
     pub notifications: Notifications,
     /// What the user and the project had configured.
     #[serde(default)]
@@ -197,6 +201,7 @@ mod tests {
             branch: None,
             git: GitRules::default(),
             agents: BTreeMap::new(),
+            prompts: Default::default(),
             notifications: Notifications::default(),
             config,
             config_file: None,

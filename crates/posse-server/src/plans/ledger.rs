@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use posse_core::file_problem::FileProblems;
+use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::machine::{self, Effect, Event, Part, Run, RunOutcome};
 use posse_core::plan::outcome::{Denial, Outcome};
 use posse_core::plan::verdict::Verdict;
-use posse_core::plan::{PlanProblems, TaskId};
 use posse_core::time::Wall;
 
 use super::entry::{Entry, Spec};
@@ -46,7 +47,7 @@ pub(crate) struct Launched {
 }
 
 impl Ledger {
-    pub(crate) fn new(spec: Spec, at: Wall) -> Result<Self, PlanProblems> {
+    pub(crate) fn new(spec: Spec, at: Wall) -> Result<Self, FileProblems> {
         let mut run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
         run.take_over(&spec.left);
         Ok(Self {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::Key;
 use posse_core::turn::files;
 use serde_json::{Value, json};
@@ -188,7 +189,11 @@ fn one_polled(bench: &Bench) -> Result<Times, BenchError> {
             }
         };
         let file = responses.join(key.file_name());
-        let instruction = files::instruction(&file.to_string_lossy(), &files::heredoc_word(number as u64));
+        let instruction = files::instruction(
+            &PromptTemplates::default(),
+            &file.to_string_lossy(),
+            &files::heredoc_word(number as u64),
+        );
         let message = json!({ "message": format!("You are the {role}. Turn {number}.\n\n{instruction}") });
         let what = "type into a terminal";
         let sent = http.post(&format!("/terminals/{id}/input"), &message).map_err(BenchError::io(what))?;

@@ -22,11 +22,12 @@ pub(super) use run::{amount, exit};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
+use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::Config;
 use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, select};
 use posse_core::plan::settings::{Given, Settings};
-use posse_core::plan::{Plan, PlanProblems, Problem, State, Warning};
+use posse_core::plan::{Plan, State};
 use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
 use posse_server::plan_config::ProjectFile;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
@@ -264,13 +265,12 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
         .map(|file| json!({ "file": file.name, "problems": config_problems, "warnings": config_warnings }));
     let answer = json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks, "configuration": configuration });
     ui.answer(&answer, || {
-        let mut shown: String =
-            problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect();
-        shown.extend(warnings.iter().map(|warning| draw::problem(&name, &text, warning, "warning", ui)));
+        let look = ui.excerpt_look();
+        let mut shown: String = problems.iter().map(|problem| problem.error(&name, &text, look)).collect();
+        shown.extend(warnings.iter().map(|warning| warning.warning(&name, &text, look)));
         if let Some(file) = &configured {
-            let draw = |problem, word| draw::problem(&file.name, &file.text, problem, word, ui);
-            shown.extend(config_problems.iter().map(|problem| draw(problem, "error")));
-            shown.extend(config_warnings.iter().map(|warning| draw(warning, "warning")));
+            shown.extend(config_problems.iter().map(|problem| problem.error(&file.name, &file.text, look)));
+            shown.extend(config_warnings.iter().map(|warning| warning.warning(&file.name, &file.text, look)));
         }
         if in_order && !ui.quiet() {
             shown.push_str(&format!("{name} is in order: {tasks} tasks\n"));
@@ -287,9 +287,9 @@ fn problems(
     project: &Path,
     config: &Config,
     strict: bool,
-) -> (Vec<Problem>, Vec<Warning>, usize) {
+) -> (Vec<FileProblem>, Vec<FileProblem>, usize) {
     let (mut problems, mut warnings, tasks) = match Plan::read(name, text) {
-        Err(PlanProblems { problems, warnings, .. }) => (problems, warnings, 0),
+        Err(FileProblems { problems, warnings, .. }) => (problems, warnings, 0),
         Ok((plan, mut warnings)) => {
             let agent_exists = |name: &str| {
                 project.join(&config.agents_dir).join(format!("{name}.md")).exists()
@@ -320,7 +320,7 @@ fn shows_problems(file: &Path, project: &Path, config: &Config, strict: bool, ui
         return Ok(false);
     }
     ui.answer(&json!({ "file": name, "problems": problems }), || {
-        problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect()
+        problems.iter().map(|problem| problem.error(&name, &text, ui.excerpt_look())).collect()
     });
     Ok(true)
 }
@@ -331,10 +331,10 @@ fn with_plan(file: &Path, ui: &Ui, then: impl FnOnce(&Plan, &State) -> Result<Ex
     let name = file.display().to_string();
     match Plan::read(&name, &text) {
         Ok((plan, _)) => then(&plan, &State::recorded(&plan)),
-        Err(PlanProblems { problems, .. }) => {
-            let invalid: &[Problem] = &problems;
+        Err(FileProblems { problems, .. }) => {
+            let invalid: &[FileProblem] = &problems;
             ui.answer(&json!({ "file": name, "problems": invalid }), || {
-                problems.iter().map(|problem| draw::problem(&name, &text, problem, "error", ui)).collect()
+                problems.iter().map(|problem| problem.error(&name, &text, ui.excerpt_look())).collect()
             });
             Ok(Exit::Invalid)
         }

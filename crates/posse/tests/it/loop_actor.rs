@@ -98,7 +98,7 @@ fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
 
 fn prompt(file: &Path) -> String {
     let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
-    let instruction = files::instruction(file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
+    let instruction = files::instruction(&Default::default(), file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
     format!("You are one of five agents. Round 1, cycle 1.\n\n{background}\n{instruction}")
 }
 

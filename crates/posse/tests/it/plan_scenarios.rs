@@ -25,7 +25,7 @@ fn a_plan_that_is_not_valid() {
     let task = |fields: &str| format!("      - {{{fields}}}\n");
     let two = |a: &str, b: &str| tasks("", &(task(a) + &task(b)));
     for (plan, says) in [
-        (two("id: a, name: A", "id: a, name: B"), vec!["two tasks a", "5:14", "6:14"]),
+        (two("id: a, name: A", "id: a, name: B"), vec!["two tasks a", "6:14", " 5 │", "the first"]),
         (two("id: a, name: A", "id: b, name: B, depends_on: [nobody]"), vec!["nobody, which does not exist"]),
         (two("id: a, name: A, depends_on: [b]", "id: b, name: B, depends_on: [a]"), vec!["a -> b -> a"]),
         (two("id: a, name: A", "id: b, name: B, depend_on: [a]"), vec!["did you mean `depends_on`"]),

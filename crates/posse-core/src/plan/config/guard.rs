@@ -4,15 +4,16 @@ use serde_json::Value as Json;
 
 use super::keys::{Key, Who};
 use super::tree::Node;
-use crate::plan::Problem;
+use crate::file_problem::FileProblem;
 
 /// The profile that every other one is wider than.
 const NARROWEST: &str = "READ_ONLY";
 
 /// Why this may not stand in a project's file, if so.
-pub(super) fn refused(key: &Key, value: &Json, node: &Node) -> Option<Problem> {
+pub(super) fn refused(key: &Key, value: &Json, node: &Node) -> Option<FileProblem> {
     let loosens = |what: &str| {
-        let problem = Problem::new(node.at, format!("{what}: a project's file cannot say that, agents can write it"));
+        let problem =
+            FileProblem::new(node.at, format!("{what}: a project's file cannot say that, agents can write it"));
         let (section, name) = key.path.rsplit_once('.').map_or(("", key.path), |(section, name)| (section, name));
         let dot = if section.is_empty() { "" } else { "." };
         let hint = format!("say it in your own config.toml, as `{name}` in [plans{dot}{section}]");

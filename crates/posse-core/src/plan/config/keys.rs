@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::tree::{Node, Value};
+use crate::file_problem::FileProblem;
 use crate::nearest::nearest;
-use crate::plan::{Problem, cannot_fail, duration};
+use crate::plan::{cannot_fail, duration};
 
 /// One key.
 pub struct Key {
@@ -140,15 +141,15 @@ const POLICIES: [&str; 3] = ["none", "read_only", "full"];
 
 impl Kind {
     /// The value in the form in which it is kept.
-    pub(super) fn check(self, node: &Node, path: &str, warnings: &mut Vec<Problem>) -> Result<Json, Problem> {
+    pub(super) fn check(self, node: &Node, path: &str, warnings: &mut Vec<FileProblem>) -> Result<Json, FileProblem> {
         let wrong =
-            |wanted: &str| Problem::new(node.at, format!("`{path}` should be {wanted}, this is {}", node.kind()));
+            |wanted: &str| FileProblem::new(node.at, format!("`{path}` should be {wanted}, this is {}", node.kind()));
         match (self, &node.value) {
             (Kind::Text, Value::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
             (Kind::Text, _) => Err(wrong("a text")),
             (Kind::Command, Value::Text(text)) if !text.trim().is_empty() => {
                 if let Some(why) = cannot_fail(text) {
-                    warnings.push(Problem::new(node.at, format!("this gate cannot fail: {why}")));
+                    warnings.push(FileProblem::new(node.at, format!("this gate cannot fail: {why}")));
                 }
                 Ok(json!(text))
             }
@@ -197,23 +198,23 @@ impl Kind {
         }
     }
 
-    fn directory(self, node: &Node, path: &str, text: &str) -> Result<Json, Problem> {
+    fn directory(self, node: &Node, path: &str, text: &str) -> Result<Json, FileProblem> {
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if text.starts_with('/') || text.starts_with('~') || parts.contains(&"..") || parts.is_empty() {
             let message = format!("`{path}` should be a directory below the project, this is {text:?}");
-            return Err(Problem::new(node.at, message).hint("write it relative to the project, without `..`"));
+            return Err(FileProblem::new(node.at, message).hint("write it relative to the project, without `..`"));
         }
         if self == Kind::State && parts.first() == Some(&".claude") {
             let message = format!("`{path}` must not be under .claude/: Claude Code guards that directory");
-            return Err(Problem::new(node.at, message).hint("leave it out; the default is .posse/state"));
+            return Err(FileProblem::new(node.at, message).hint("leave it out; the default is .posse/state"));
         }
         Ok(json!(parts.join("/")))
     }
 }
 
-fn words(node: &Node, path: &str) -> Result<Vec<String>, Problem> {
+fn words(node: &Node, path: &str) -> Result<Vec<String>, FileProblem> {
     let wrong =
-        |node: &Node| Problem::new(node.at, format!("`{path}` should be a list of words, this is {}", node.kind()));
+        |node: &Node| FileProblem::new(node.at, format!("`{path}` should be a list of words, this is {}", node.kind()));
     let Value::List(items) = &node.value else { return Err(wrong(node)) };
     let word = |item: &Node| match &item.value {
         Value::Text(text) if !text.trim().is_empty() => Ok(text.clone()),
@@ -222,10 +223,10 @@ fn words(node: &Node, path: &str) -> Result<Vec<String>, Problem> {
     items.iter().map(word).collect()
 }
 
-fn profile(node: &Node, path: &str) -> Result<Json, Problem> {
+fn profile(node: &Node, path: &str) -> Result<Json, FileProblem> {
     let (mut tools, mut bash) = (None, json!("none"));
     if !matches!(node.value, Value::Table(_)) {
-        return Err(Problem::new(node.at, format!("`{path}` should be a table, this is {}", node.kind())));
+        return Err(FileProblem::new(node.at, format!("`{path}` should be a table, this is {}", node.kind())));
     }
     for (name, at, value) in node.entries() {
         match (name.as_str(), &value.value) {
@@ -238,21 +239,21 @@ fn profile(node: &Node, path: &str) -> Result<Json, Problem> {
                     Value::Text(text) => nearest(text, POLICIES),
                     _ => None,
                 };
-                let problem = Problem::new(value.at, message);
+                let problem = FileProblem::new(value.at, message);
                 return Err(match meant {
                     Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
                     None => problem,
                 });
             }
             (other, _) => {
-                let problem = Problem::new(*at, format!("a profile has no `{other}`"));
+                let problem = FileProblem::new(*at, format!("a profile has no `{other}`"));
                 return Err(problem.hint("it has `tools` and `bash`"));
             }
         }
     }
     match tools {
         Some(tools) if !tools.is_empty() => Ok(json!({ "tools": tools, "bash": bash })),
-        _ => Err(Problem::new(node.at, format!("`{path}` has no `tools`"))
+        _ => Err(FileProblem::new(node.at, format!("`{path}` has no `tools`"))
             .hint("list what sessions may use, like tools = [\"Read\", \"Grep\"]")),
     }
 }

@@ -9,9 +9,9 @@ use super::guard::refused;
 use super::keys::{Both, ELSEWHERE, KEYS};
 use super::tree::{self, Node, Value};
 use super::{Config, Window, window_limit};
+use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 use crate::nearest::nearest;
 use crate::plan::file::BudgetMeta;
-use crate::plan::{Place, PlanProblems, Problem, Warning};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,12 @@ pub struct Resolved {
 
 impl Layer {
     /// Reads a file. `file` is its name, for messages.
-    pub fn read(file: &str, text: &str, format: Format, whose: Whose) -> Result<(Self, Vec<Warning>), PlanProblems> {
+    pub fn read(
+        file: &str,
+        text: &str,
+        format: Format,
+        whose: Whose,
+    ) -> Result<(Self, Vec<FileProblem>), FileProblems> {
         let mut reader = Reader { format, whose, layer: Self::default(), problems: Vec::new(), warnings: Vec::new() };
         let parsed = match format {
             Format::Toml => tree::from_toml(text),
@@ -74,7 +79,7 @@ impl Layer {
         let Reader { layer, problems, warnings, .. } = reader;
         match problems.is_empty() {
             true => Ok((layer, warnings)),
-            false => Err(PlanProblems { file: file.to_owned(), problems, warnings }),
+            false => Err(FileProblems { file: file.to_owned(), problems, warnings }),
         }
     }
 
@@ -100,20 +105,22 @@ struct Reader {
     format: Format,
     whose: Whose,
     layer: Layer,
-    problems: Vec<Problem>,
-    warnings: Vec<Warning>,
+    problems: Vec<FileProblem>,
+    warnings: Vec<FileProblem>,
 }
 
 impl Reader {
     fn file(&mut self, root: &Node) {
         match root.value {
             Value::Table(_) => self.table(root, ""),
-            _ => self.problems.push(Problem::new(root.at, format!("this should be a table, it is {}", root.kind()))),
+            _ => {
+                self.problems.push(FileProblem::new(root.at, format!("this should be a table, it is {}", root.kind())))
+            }
         }
         let said = |path| self.layer.values.contains_key(path);
         if said("budget.window") && !said("budget.quota_ceiling_usd") {
             let at = place(root, &["budget", "window"]).unwrap_or_default();
-            let problem = Problem::new(at, "`budget.window` limits nothing without a ceiling");
+            let problem = FileProblem::new(at, "`budget.window` limits nothing without a ceiling");
             self.problems.push(problem.hint("add `quota_ceiling_usd`, what may be spent within it"));
         }
     }
@@ -133,7 +140,7 @@ impl Reader {
                     Value::Nothing => {}
                     _ => {
                         let message = format!("`{path}` should be a table, this is {}", value.kind());
-                        self.problems.push(Problem::new(value.at, message));
+                        self.problems.push(FileProblem::new(value.at, message));
                     }
                 }
             } else {
@@ -156,23 +163,23 @@ impl Reader {
     }
 
     /// A name nobody knows. What looks like a slip is always an error: it would be a default that nobody chose.
-    fn unknown(&mut self, at: Place, path: &str, hint: Option<String>) {
+    fn unknown(&mut self, at: TextSpan, path: &str, hint: Option<String>) {
         let is_slip = hint.is_some();
-        let problem = Problem::new(at, format!("there is no `{path}`"));
+        let problem = FileProblem::new(at, format!("there is no `{path}`"));
         let problem = match hint {
             Some(hint) => problem.hint(hint),
             None => problem.hint("`posse plan config --default` shows all there are"),
         };
         match self.format {
             Format::Yaml if !is_slip => {
-                self.warnings.push(Problem::new(at, format!("there is no `{path}`; it has no effect")));
+                self.warnings.push(FileProblem::new(at, format!("there is no `{path}`; it has no effect")));
             }
             Format::Toml | Format::Yaml => self.problems.push(problem),
         }
     }
 }
 
-fn place(node: &Node, path: &[&str]) -> Option<Place> {
+fn place(node: &Node, path: &[&str]) -> Option<TextSpan> {
     let (first, rest) = path.split_first()?;
     let (_, at, value) = node.entries().iter().find(|(name, ..)| name == first)?;
     if rest.is_empty() { Some(*at) } else { place(value, rest) }

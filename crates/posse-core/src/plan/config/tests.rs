@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::keys::KEYS;
 use super::*;
-use crate::plan::PlanProblems;
+use crate::file_problem::FileProblems;
 
-fn read(text: &str, whose: Whose) -> Result<Layer, PlanProblems> {
+fn read(text: &str, whose: Whose) -> Result<Layer, FileProblems> {
     Layer::read("config.toml", text, Format::Toml, whose).map(|(layer, _)| layer)
 }
 

@@ -2,11 +2,12 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::plan::{Place, Problem, yaml};
+use crate::file_problem::{FileProblem, TextSpan};
+use crate::plan::yaml;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    pub(super) at: Place,
+    pub(super) at: TextSpan,
     pub(super) value: Value,
 }
 
@@ -21,7 +22,7 @@ pub(super) enum Value {
     /// Of a kind that no key has: a date, a number beyond all sense.
     Other(&'static str),
     List(Vec<Node>),
-    Table(Vec<(String, Place, Node)>),
+    Table(Vec<(String, TextSpan, Node)>),
 }
 
 impl Node {
@@ -39,7 +40,7 @@ impl Node {
         }
     }
 
-    pub(super) fn entries(&self) -> &[(String, Place, Node)] {
+    pub(super) fn entries(&self) -> &[(String, TextSpan, Node)] {
         match &self.value {
             Value::Table(entries) => entries,
             _ => &[],
@@ -47,11 +48,11 @@ impl Node {
     }
 }
 
-pub(super) fn from_toml(text: &str) -> Result<Node, Problem> {
+pub(super) fn from_toml(text: &str) -> Result<Node, FileProblem> {
     let places = Places { text };
     let table = DeTable::parse(text).map_err(|error| {
         let at = places.of(error.span().unwrap_or(0..0));
-        Problem::new(at, format!("not valid TOML: {}", error.message().lines().collect::<Vec<_>>().join(", ")))
+        FileProblem::new(at, format!("not valid TOML: {}", error.message().lines().collect::<Vec<_>>().join(", ")))
     })?;
     let at = places.of(table.span());
     Ok(Node { at, value: places.table(table.get_ref()) })
@@ -62,15 +63,15 @@ struct Places<'t> {
 }
 
 impl Places<'_> {
-    fn of(&self, bytes: std::ops::Range<usize>) -> Place {
+    fn of(&self, bytes: std::ops::Range<usize>) -> TextSpan {
         let before = self.text.get(..bytes.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Place { start: bytes.start, end: bytes.end, line, column }
+        TextSpan { start: bytes.start, end: bytes.end, line, column }
     }
 
     fn table(&self, table: &DeTable<'_>) -> Value {
-        let mut entries: Vec<(String, Place, Node)> = table
+        let mut entries: Vec<(String, TextSpan, Node)> = table
             .iter()
             .map(|(key, value)| {
                 let node = Node { at: self.of(value.span()), value: self.value(value.get_ref()) };
@@ -106,10 +107,10 @@ impl Places<'_> {
     }
 }
 
-pub(super) fn from_yaml(text: &str) -> Result<Node, Problem> {
+pub(super) fn from_yaml(text: &str) -> Result<Node, FileProblem> {
     // A file of nothing but comments says nothing.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Node { at: Place::default(), value: Value::Table(Vec::new()) });
+        return Ok(Node { at: TextSpan::default(), value: Value::Table(Vec::new()) });
     }
     Ok(yaml_node(&yaml::parse(text)?.root))
 }

@@ -526,6 +526,7 @@ pub(in crate::run) fn spec(cleanup: bool) -> Spec {
         prompt: Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() },
         directory: "/project".into(),
         openspec: false,
+        prompts: Default::default(),
         stamp: "now".into(),
         state_file: "/project/.tmp/state.json".into(),
         session: Name::session("loop-test").unwrap(),

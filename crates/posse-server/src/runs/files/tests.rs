@@ -40,7 +40,7 @@ impl Project {
 fn state(round: u32) -> StateFile {
     let (config, _) = Config::resolve(None, &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
     let prompt = Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() };
-    let rounds = Rounds::begin(Rules::new(&config, false), prompt, Role::Analyst);
+    let rounds = Rounds::begin(Rules::new(&config, false, Default::default()), prompt, Role::Analyst);
     StateFile { current_round: round, ..rounds.to_state() }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posse_core::auto;
 use posse_core::backlog::queue::{Queue, Standing};
 use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
-use posse_core::plan::Warning;
+use posse_core::file_problem::FileProblem;
 use posse_server::backlog::{Found, Other, Scan, scan};
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub(super) struct Row<'a> {
     /// What will be asked about it when it is begun.
     pub(super) question: Option<String>,
     pub(super) waits_for: Vec<&'a Dependency>,
-    pub(super) warnings: &'a [Warning],
+    pub(super) warnings: &'a [FileProblem],
 }
 
 #[derive(Serialize)]

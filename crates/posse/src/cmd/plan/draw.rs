@@ -2,7 +2,7 @@
 
 use posse_core::plan::file::{Task, section_status};
 use posse_core::plan::select::{Selection, Standing, Why};
-use posse_core::plan::{Plan, Problem, State, TaskStatus};
+use posse_core::plan::{Plan, State, TaskStatus};
 
 use posse_server::plans::view::PlanView;
 
@@ -10,31 +10,6 @@ use crate::ui::{Colour, Ui, age, plain};
 
 /// How wide bars are.
 const BAR: usize = 10;
-
-/// A problem, with the line it is about.
-pub(super) fn problem(file: &str, text: &str, problem: &Problem, word: &str, ui: &Ui) -> String {
-    let colour = if word == "error" { Colour::Red } else { Colour::Yellow };
-    let mut shown = format!("{} {}\n", ui.paint(&format!("{word}:"), colour), plain(&problem.message));
-    let mut quote = |line: usize, column: usize, width: usize, why: &str| {
-        let row = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        let margin = line.to_string();
-        let blank = " ".repeat(margin.len());
-        shown.push_str(&format!("  {}{file}:{line}:{column}\n", ui.paint(&format!("{blank}─ "), Colour::Dim)));
-        shown.push_str(&format!("  {} {}\n", ui.paint(&format!("{margin} │"), Colour::Dim), plain(row)));
-        let mark = "^".repeat(width.clamp(1, row.chars().count().saturating_sub(column - 1).max(1)));
-        let mark = format!("{}{} {why}", " ".repeat(column.saturating_sub(1)), ui.paint(&mark, colour));
-        shown.push_str(&format!("  {} {}\n", ui.paint(&format!("{blank} │"), Colour::Dim), mark.trim_end()));
-    };
-    quote(problem.at.line.max(1), problem.at.column.max(1), problem.at.end.saturating_sub(problem.at.start), "");
-    for (at, why) in &problem.also {
-        quote(at.line.max(1), at.column.max(1), at.end.saturating_sub(at.start), why);
-    }
-    if let Some(hint) = &problem.hint {
-        shown.push_str(&format!("  {} {}\n", ui.paint("hint:", Colour::Blue), plain(hint)));
-    }
-    shown.push('\n');
-    shown
-}
 
 pub(super) fn mark(status: TaskStatus) -> (&'static str, Option<Colour>) {
     match status {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_core::plan::Problem;
+use posse_core::file_problem::FileProblem;
 use posse_core::plan::config::state_dir;
 use posse_core::plan::machine::RunOutcome;
 use posse_core::rounds::config::Config as LoopConfig;
@@ -128,7 +128,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let asked = Timestamp::now();
     let mut configured = configuration::load(&args.directory)?;
     if let Some(state) = &args.state {
-        let wrong = |problem: Problem| Error::Usage(format!("--state: {}", problem.message));
+        let wrong = |problem: FileProblem| Error::Usage(format!("--state: {}", problem.message));
         configured.resolved.config.state_dir = state_dir(state).map_err(wrong)?;
     }
     let sandbox = configured.sandbox(args.no_sandbox, ui)?;

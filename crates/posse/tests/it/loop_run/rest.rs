@@ -34,7 +34,7 @@ impl Client {
         let prompt = format!(
             "You are one of five.\n{}\n{}",
             "Read, and don't guess.\n".repeat(40),
-            files::instruction(file.to_str().unwrap(), &files::heredoc_word(7))
+            files::instruction(&Default::default(), file.to_str().unwrap(), &files::heredoc_word(7))
         );
         self.http.ok("POST", &format!("/terminals/{terminal}/input"), &[("message", &prompt)]);
         let answer = when(&format!("the answer of {key}"), || {
