@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 pub use home::AgentHome;
 pub use install::{InstallError, or_skip};
-pub use posse_models::agents::{Maker, Options, Permissions};
+use posse_sim::ModelServer;
+pub use posse_sim::home::{HomeOptions, Maker, PermissionMode};
 
-use crate::models::ModelServer;
 use install::Package;
 use turn::Turn;
 
@@ -82,14 +82,14 @@ impl Agent {
 
     /// A new home, in which the agent talks to this server.
     #[track_caller]
-    pub fn home(&self, server: &ModelServer, options: &Options) -> AgentHome {
+    pub fn home(&self, server: &ModelServer, options: &HomeOptions) -> AgentHome {
         let home = self.maker.home(&self.program, &self.version, server, options);
         AgentHome::new(home.unwrap_or_else(|error| panic!("no home for an agent: {error}")), &self.program)
     }
 
     /// One home for both, started by their providers with one environment.
     #[track_caller]
-    pub fn home_with(&self, other: &Agent, server: &ModelServer, options: &Options) -> AgentHome {
+    pub fn home_with(&self, other: &Agent, server: &ModelServer, options: &HomeOptions) -> AgentHome {
         let mut home = self.home(server, options);
         home.add(other.maker, &other.version, &other.program, server, options);
         home

@@ -3,7 +3,7 @@
 //! [`TestEnv`] is a home of its own in a temporary directory, with a keeper and a daemon of its own, that is gone,
 //! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
 //! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
-//! [`agents`] are the real ones, and [`models`] (a crate of its own) what they talk to; see this crate's README. [`headless`] runs them without a
+//! [`agents`] are the real ones; the crate `posse-sim` has the scripted models they talk to; see this crate's README. [`headless`] runs them without a
 //! terminal.
 
 pub mod agents;
@@ -26,4 +26,3 @@ pub mod watch;
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 pub use env::TestEnv;
-pub use posse_models as models;

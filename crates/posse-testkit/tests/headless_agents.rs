@@ -6,10 +6,10 @@
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::event::{Event, Reason};
 use posse_agents::headless::{Dialect, Sandbox};
+use posse_sim::ModelServer;
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, or_skip};
 use posse_testkit::headless::{Heard, Session, Wanted, spawn};
-use posse_testkit::models::ModelServer;
 
 const PROMPT: &str = "--help me with this task";
 
@@ -43,13 +43,13 @@ fn ended_well(home: &AgentHome, heard: &Heard, events: &[Event]) {
 /// T01, T07, T10: an edit in the scope needs nobody, one outside is refused and reported, and it goes on.
 fn works_in_its_scope(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
-        "[[turn]]\nsteps = [{ write = { path = 'made.txt', content = 'made' } }]
-         [[turn]]\nsteps = [{ write = { path = '../home/outside.txt', content = 'no' } }]
+        "[[turn]]\nsteps = [{ write = { path = 'made.txt', text = 'made' } }]
+         [[turn]]\nsteps = [{ write = { path = '../home/outside.txt', text = 'no' } }]
          [[turn]]\nsteps = [{ run = { command = 'echo no > ../home/outside.txt' } }]
          [[turn]]\nsteps = [{ run = { command = 'echo yes > ../home/results/result.json' } }]
-         [[turn]]\nsteps = [{ text = 'Done.' }, { wait_for = 'a look' }]",
+         [[turn]]\nsteps = [{ say = 'Done.' }, { wait_for = 'a look' }]",
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let session = Session::start(&home, &spawn(&home, &wanted(dialect, "coder")));
     server.wait_for(|log| log.waits_at("a look"), PATIENCE);
     let stdin = std::fs::read_link(format!("/proc/{}/fd/0", session.pid())).unwrap();
@@ -71,10 +71,10 @@ fn works_in_its_scope(agent: &Agent, dialect: Dialect) {
 /// A link in the scope does not lead out of it.
 fn a_link_leads_nowhere(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
-        "[[turn]]\nsteps = [{ write = { path = 'link/outside.txt', content = 'no' } }]
-         [[turn]]\nsteps = [{ text = 'Done.' }]",
+        "[[turn]]\nsteps = [{ write = { path = 'link/outside.txt', text = 'no' } }]
+         [[turn]]\nsteps = [{ say = 'Done.' }]",
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     std::os::unix::fs::symlink(home.home(), home.directory.join("link")).unwrap();
     let heard = Session::start(&home, &spawn(&home, &wanted(dialect, "coder"))).hear(PATIENCE);
     ended_well(&home, &heard, &events(dialect, &heard));
@@ -84,13 +84,13 @@ fn a_link_leads_nowhere(agent: &Agent, dialect: Dialect) {
 /// T02: the leak of the original, whose readers could write by edits, by `touch` and by redirection.
 fn who_reads_writes_nothing(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
-        "[[turn]]\nsteps = [{ write = { path = 'made.txt', content = 'no' } }]
+        "[[turn]]\nsteps = [{ write = { path = 'made.txt', text = 'no' } }]
          [[turn]]\nsteps = [{ run = { command = 'touch made.txt' } }]
          [[turn]]\nsteps = [{ run = { command = 'ls > made.txt' } }]
          [[turn]]\nsteps = [{ run = { command = 'ls README.md' } }]
-         [[turn]]\nsteps = [{ text = 'Done.' }]",
+         [[turn]]\nsteps = [{ say = 'Done.' }]",
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let heard = Session::start(&home, &spawn(&home, &wanted(dialect, "code-reviewer"))).hear(PATIENCE);
     let events = events(dialect, &heard);
     ended_well(&home, &heard, &events);
@@ -157,9 +157,9 @@ fn reading_commands_pass_and_attacks_are_refused(agent: &Agent, dialect: Dialect
             let command = toml::Value::from(*command);
             script.push_str(&format!("[[turn]]\nsteps = [{{ run = {{ command = {command} }} }}]\n"));
         }
-        script.push_str("[[turn]]\nsteps = [{ text = 'Done.' }]");
+        script.push_str("[[turn]]\nsteps = [{ say = 'Done.' }]");
         let server = ModelServer::script(&script);
-        let home = agent.home(&server, &Options::default());
+        let home = agent.home(&server, &HomeOptions::default());
         let git = |arguments: &[&str]| {
             let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
             let run =
@@ -200,9 +200,9 @@ fn reading_commands_pass_and_attacks_are_refused(agent: &Agent, dialect: Dialect
 fn a_projects_settings_loosen_nothing(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
         "[[turn]]\nsteps = [{ run = { command = 'python3 -c \"open(\\\"made.txt\\\", \\\"w\\\")\"' } }]
-         [[turn]]\nsteps = [{ text = 'Done.' }]",
+         [[turn]]\nsteps = [{ say = 'Done.' }]",
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let marker = home.directory.join("ran.txt");
     let hook =
         serde_json::json!([{ "hooks": [{ "type": "command", "command": format!("touch {}", marker.display()) }] }]);
@@ -227,8 +227,8 @@ fn a_projects_settings_loosen_nothing(agent: &Agent, dialect: Dialect) {
 /// The project's instructions are text. They also reach sessions that do not load its settings.
 fn instructions_of_the_project_reach_every_session(agent: &Agent, dialect: Dialect) {
     for role in ["code-reviewer", "validator", "planner", "coder"] {
-        let server = ModelServer::script("[[turn]]\nsteps = [{ text = 'Done.' }]");
-        let home = agent.home(&server, &Options::default());
+        let server = ModelServer::script("[[turn]]\nsteps = [{ say = 'Done.' }]");
+        let home = agent.home(&server, &HomeOptions::default());
         std::fs::write(home.directory.join("CLAUDE.md"), "Write haikus only.\n@docs/style.md\n").unwrap();
         std::fs::create_dir_all(home.directory.join("docs")).unwrap();
         std::fs::write(home.directory.join("docs/style.md"), "Five, seven, five.\n").unwrap();
@@ -245,10 +245,10 @@ fn instructions_of_the_project_reach_every_session(agent: &Agent, dialect: Diale
 /// T03: what is off is off.
 fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
     let server = ModelServer::script(
-        "[[turn]]\nsteps = [{ write = { path = '../home/outside.txt', content = 'yes' } }]
-         [[turn]]\nsteps = [{ text = 'Done.' }]",
+        "[[turn]]\nsteps = [{ write = { path = '../home/outside.txt', text = 'yes' } }]
+         [[turn]]\nsteps = [{ say = 'Done.' }]",
     );
-    let mut home = agent.home(&server, &Options::default());
+    let mut home = agent.home(&server, &HomeOptions::default());
     // Claude Code refuses this to root otherwise.
     home.env.insert("IS_SANDBOX".into(), "1".into());
     let wanted = Wanted { sandbox: Sandbox::Off, ..wanted(dialect, "coder") };

@@ -5,39 +5,46 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use posse_core::ids::TerminalId;
-use posse_models::ModelServer;
-use posse_models::agents::{Home, MARK, Maker, Options};
+use posse_sim::ModelServer;
+use posse_sim::home::{HomeOptions, MARK, Maker, ScriptedHome};
 
 use crate::env::{self, Ran};
 use crate::{TestEnv, process};
 
 /// A home for one agent, or for several. It and the processes in it are gone when this value is.
 pub struct AgentHome {
-    home: Home,
+    home: ScriptedHome,
     /// Where their programs are.
     programs: Vec<PathBuf>,
 }
 
 impl Deref for AgentHome {
-    type Target = Home;
-    fn deref(&self) -> &Home {
+    type Target = ScriptedHome;
+    fn deref(&self) -> &ScriptedHome {
         &self.home
     }
 }
 
 impl DerefMut for AgentHome {
-    fn deref_mut(&mut self) -> &mut Home {
+    fn deref_mut(&mut self) -> &mut ScriptedHome {
         &mut self.home
     }
 }
 
 impl AgentHome {
-    pub(super) fn new(home: Home, program: &Path) -> Self {
+    pub(super) fn new(home: ScriptedHome, program: &Path) -> Self {
         Self { home, programs: vec![program.to_owned()] }
     }
 
     #[track_caller]
-    pub(super) fn add(&mut self, maker: Maker, version: &str, program: &Path, server: &ModelServer, options: &Options) {
+    pub(super) fn add(
+        &mut self,
+        maker: Maker,
+        version: &str,
+        program: &Path,
+        server: &ModelServer,
+        options: &HomeOptions,
+    ) {
         let moved_in = maker.move_in(&mut self.home, version, server, options);
         moved_in.unwrap_or_else(|error| panic!("no room for another agent: {error}"));
         self.programs.push(program.to_owned());

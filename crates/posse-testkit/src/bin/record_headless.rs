@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Dialect, Sandbox};
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, Options};
+use posse_sim::ModelServer;
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions};
 use posse_testkit::headless::{CASES, Case, MAX_TURNS, Session, Wanted, spawn};
-use posse_testkit::models::ModelServer;
 use serde_json::Value;
 
 /// Retries wait in between, and Claude Code likes to wait.
@@ -48,7 +48,7 @@ fn agents() -> Vec<Named> {
 #[allow(clippy::unwrap_used)]
 fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &Case) -> bool {
     let server = ModelServer::script(case.scenario);
-    let mut home = agent.home(&server, &Options { retries: Some(case.retries), ..Options::default() });
+    let mut home = agent.home(&server, &HomeOptions { retries: Some(case.retries), ..HomeOptions::default() });
     if case.subscribed && dialect == Dialect::Claude {
         home.env.remove("ANTHROPIC_API_KEY");
         home.env.insert("CLAUDE_CODE_OAUTH_TOKEN".into(), "sk-ant-oat01-dummy".into());

@@ -16,9 +16,9 @@ use super::score::{Score, Told, score};
 use super::subject::Subject;
 use super::truth::{self, Fact, Interval, Millis, What};
 use super::witness::{Markers, Witness, now};
-use crate::agents::{AgentHome, Options};
-use crate::models::ModelServer;
+use crate::agents::{AgentHome, HomeOptions};
 use crate::{TestEnv, env, process};
+use posse_sim::ModelServer;
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -132,7 +132,7 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
     };
     let server = ModelServer::script(&scenario.script);
     let zero = now() - server.started().elapsed().as_millis() as Millis;
-    let home = agent.home(&server, &Options { retries: scenario.retries, ..Options::default() });
+    let home = agent.home(&server, &HomeOptions { retries: scenario.retries, ..HomeOptions::default() });
     let env = TestEnv::new(setup.posse);
     let launched = match launch(&env, &home, setup, scenario) {
         Ok(launched) => launched,
@@ -355,7 +355,7 @@ impl Player<'_> {
                     self.note(What::Cut);
                     return Ok(());
                 }
-                let lost = |log: &crate::models::Log| log.words().contains(&"connection_lost");
+                let lost = |log: &posse_sim::model::ModelLog| log.words().contains(&"connection_lost");
                 let came = self.server.comes_within(PATIENCE, lost);
                 self.came("the end of the connection", came)?;
             }

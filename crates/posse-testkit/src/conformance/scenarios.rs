@@ -118,8 +118,8 @@ fn idle() -> Scenario {
 
 fn answer() -> Scenario {
     let script = turn(
-        r#"{ think = "A greeting." }, { text = "Good morning" }, { wait_for = "sunrise" }, { text = " to everyone." }"#,
-    ) + &turn(r#"{ text = "And good night." }"#);
+        r#"{ think = { text = "A greeting." } }, { say = "Good morning" }, { wait_for = "sunrise" }, { say = " to everyone." }"#,
+    ) + &turn(r#"{ say = "And good night." }"#);
     let acts = vec![
         prompt("say good morning"),
         Act::Gate("sunrise"),
@@ -135,8 +135,9 @@ fn answer() -> Scenario {
 }
 
 fn thinking() -> Scenario {
-    let script =
-        turn(r#""open", { think = "This needs some thought. " }, { wait_for = "thought" }, { text = "Yes." }"#);
+    let script = turn(
+        r#"{ think = {} }, { think = { text = "This needs some thought. " } }, { wait_for = "thought" }, { say = "Yes." }"#,
+    );
     let acts = vec![
         prompt("is that so?"),
         Act::Gate("thought"),
@@ -151,7 +152,7 @@ fn thinking() -> Scenario {
 /// Words that come one after the other for a few seconds.
 fn streaming() -> Scenario {
     let words = "Every word of this answer comes a moment after the one before. ".repeat(6);
-    let script = turn(&format!("{{ chunk_ms = 120 }}, {{ text = {words:?} }}"));
+    let script = turn(&format!("{{ say = {{ text = {words:?}, rate = 200 }} }}"));
     let acts = vec![prompt("tell me something long"), Act::TurnOver(0), Act::Dwell(2_000)];
     Scenario { smoke: true, ..scenario("streaming", script, acts) }
 }
@@ -159,7 +160,7 @@ fn streaming() -> Scenario {
 /// An answer that stops in the middle for longer than any screen takes to settle.
 fn stalled() -> Scenario {
     let script = turn(
-        r#"{ text = "This is the first half of the answer, and the second half will come.\n\nA second paragraph, " }, { wait_for = "stall" }, { text = "and its end." }"#,
+        r#"{ say = "This is the first half of the answer, and the second half will come.\n\nA second paragraph, " }, { wait_for = "stall" }, { say = "and its end." }"#,
     );
     let acts = vec![
         prompt("take your time"),
@@ -175,7 +176,7 @@ fn stalled() -> Scenario {
 /// An answer that shows everything our rules look for.
 fn narrative() -> Scenario {
     let quotes = r"What you may see:\n\n```\n✻ Pondering… (12s · ↑ 3 tokens · esc to interrupt)\n• Working (3s • esc to interrupt)\n```\n\nand then\n\n```\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel\n\n  Would you like to run the following command?\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel\n```\n\nor API Error: 500, or ■ stream error, or\n\n```\n  Worked for 5s • 19:49\n✻ Worked for 5s\n```\n\n";
-    let script = turn(&format!("{{ text = \"{quotes}\" }}, {{ wait_for = \"more\" }}, {{ text = \"That is all.\" }}"));
+    let script = turn(&format!("{{ say = \"{quotes}\" }}, {{ wait_for = \"more\" }}, {{ say = \"That is all.\" }}"));
     let acts = vec![
         prompt("what do agents draw?"),
         Act::Gate("more"),
@@ -189,7 +190,7 @@ fn narrative() -> Scenario {
 
 fn long_prompt() -> Scenario {
     let text = "Read every line of this carefully, it goes on for a while.\n".repeat(625);
-    let script = turn(r#"{ text = "I have read" }, { wait_for = "read" }, { text = " it." }"#);
+    let script = turn(r#"{ say = "I have read" }, { wait_for = "read" }, { say = " it." }"#);
     let acts = vec![
         Act::Prompt(text),
         Act::Gate("read"),
@@ -202,8 +203,8 @@ fn long_prompt() -> Scenario {
 }
 
 fn queued() -> Scenario {
-    let script = turn(r#"{ text = "The first" }, { wait_for = "first" }, { text = " answer." }"#)
-        + &turn(r#"{ text = "The second" }, { wait_for = "second" }, { text = " answer." }"#);
+    let script = turn(r#"{ say = "The first" }, { wait_for = "first" }, { say = " answer." }"#)
+        + &turn(r#"{ say = "The second" }, { wait_for = "second" }, { say = " answer." }"#);
     let acts = vec![
         prompt("answer first"),
         Act::Gate("first"),
@@ -221,19 +222,19 @@ fn queued() -> Scenario {
 }
 
 fn interrupt() -> Scenario {
-    let script = turn(r#"{ text = "I will go on and on" }, { wait_for = "never" }"#);
+    let script = turn(r#"{ say = "I will go on and on" }, { wait_for = "never" }"#);
     let acts = vec![prompt("go on"), Act::Gate("never"), Act::Dwell(2_000), Act::Interrupt, Act::Dwell(3_000)];
     Scenario { smoke: true, ..scenario("interrupt", script, acts) }
 }
 
 fn killed() -> Scenario {
-    let script = turn(r#"{ text = "I will go on and on" }, { wait_for = "never" }"#);
+    let script = turn(r#"{ say = "I will go on and on" }, { wait_for = "never" }"#);
     let acts = vec![prompt("go on"), Act::Gate("never"), Act::Dwell(1_500), Act::Kill, Act::Dwell(2_500)];
     scenario("kill_9", script, acts)
 }
 
 fn exit() -> Scenario {
-    let script = turn(r#"{ text = "Goodbye." }"#);
+    let script = turn(r#"{ say = "Goodbye." }"#);
     let acts = vec![prompt("goodbye"), Act::TurnOver(0), Act::Dwell(1_500), Act::Exit, Act::Dwell(1_500)];
     scenario("exit", script, acts)
 }
@@ -245,22 +246,22 @@ fn failures(maker: Maker) -> Vec<Scenario> {
     };
     // opencode cannot be told how often to ask again. It is told not to wait in between.
     let error = |status: u16| match maker {
-        Maker::Opencode => format!(r#"{{ error = {{ status = {status}, headers = {{ retry-after = "0" }} }} }}"#),
-        _ => format!("{{ error = {{ status = {status} }} }}"),
+        Maker::Opencode => format!(r#"{{ fail = {{ status = {status}, headers = {{ retry-after = "0" }} }} }}"#),
+        _ => format!("{{ fail = {{ status = {status} }} }}"),
     };
     let limit = match maker {
         Maker::Opencode => {
-            r#"{ error = { status = 429, kind = "usage_limit_reached", message = "The usage limit has been reached", headers = { retry-after = "0" } } }"#
+            r#"{ fail = { status = 429, kind = "usage_limit_reached", message = "The usage limit has been reached", headers = { retry-after = "0" } } }"#
         }
         Maker::Claude => {
-            r#"{ error = { status = 429, headers = { anthropic-ratelimit-unified-status = "rejected", anthropic-ratelimit-unified-reset = "now+3600", anthropic-ratelimit-unified-representative-claim = "five_hour", x-should-retry = "false" } } }"#
+            r#"{ fail = { status = 429, headers = { anthropic-ratelimit-unified-status = "rejected", anthropic-ratelimit-unified-reset = "now+3600", anthropic-ratelimit-unified-representative-claim = "five_hour", x-should-retry = "false" } } }"#
         }
         _ => {
-            r#"{ error = { status = 429, kind = "usage_limit_reached", message = "The usage limit has been reached", fields = { plan_type = "plus", resets_at = "now+7200" } } }"#
+            r#"{ fail = { status = 429, kind = "usage_limit_reached", message = "The usage limit has been reached", fields = { plan_type = "plus", resets_at = "now+7200" } } }"#
         }
     };
     let again = turn(
-        r#"{ error = { status = 529, headers = { retry-after = "0" }, times = 1 } }, { text = "Half an answ" }, { drop = { times = 2 } }, { text = "er and " }, { wait_for = "rest" }, { text = "the rest." }"#,
+        r#"{ fail = { status = 529, headers = { retry-after = "0" }, times = 1 } }, { say = "Half an answ" }, { fail = { dropped = true, times = 2 } }, { say = "er and " }, { wait_for = "rest" }, { say = "the rest." }"#,
     );
     let acts = vec![
         prompt("try hard"),
@@ -275,18 +276,15 @@ fn failures(maker: Maker) -> Vec<Scenario> {
         failing("api_429_limit", limit),
         Scenario { retries: Some(2), ..failing("api_500_retries", &error(500)) },
         failing("api_529", &error(529)),
-        failing(
-            "dropped_stream",
-            r#"{ text = "Half an answ" }, "drop_here""#.replace("\"drop_here\"", "{ drop = {} }").as_str(),
-        ),
+        failing("dropped_stream", r#"{ say = "Half an answ" }, { fail = "dropped" }"#),
         Scenario { retries: Some(4), ..scenario("recovered", again, acts) },
     ]
 }
 
 fn tool(maker: Maker) -> Option<Scenario> {
     Ask::Command.marker(maker)?;
-    let run = format!("{{ text = \"I run it.\" }}, {{ run = {{ command = {SLOW_COMMAND:?}, escalated = true }} }}");
-    let script = turn(&run) + &turn(r#"{ text = "It ran." }"#);
+    let run = format!("{{ say = \"I run it.\" }}, {{ run = {{ command = {SLOW_COMMAND:?}, escalated = true }} }}");
+    let script = turn(&run) + &turn(r#"{ say = "It ran." }"#);
     let acts = vec![
         prompt("run it"),
         Act::Dialog(Ask::Command),
@@ -303,7 +301,7 @@ fn tool(maker: Maker) -> Option<Scenario> {
 
 fn denied(maker: Maker) -> Option<Scenario> {
     Ask::Command.marker(maker)?;
-    let script = turn(r#"{ text = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }"#);
+    let script = turn(r#"{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }"#);
     let acts = vec![prompt("make it"), Act::Dialog(Ask::Command), Act::Dwell(1_200), Act::Deny, Act::Dwell(3_000)];
     Some(Scenario { smoke: true, ..scenario("deny", script, acts) })
 }
@@ -311,7 +309,7 @@ fn denied(maker: Maker) -> Option<Scenario> {
 /// Nobody answers for a while.
 fn wait_at_dialog(maker: Maker) -> Option<Scenario> {
     Ask::Command.marker(maker)?;
-    let script = turn(r#"{ text = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }"#);
+    let script = turn(r#"{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }"#);
     let acts = vec![prompt("make it"), Act::Dialog(Ask::Command), Act::Dwell(8_000)];
     Some(scenario("unanswered", script, acts))
 }
@@ -319,8 +317,8 @@ fn wait_at_dialog(maker: Maker) -> Option<Scenario> {
 /// Two tools in one answer, each with its question.
 fn two_dialogs(maker: Maker) -> Option<Scenario> {
     (Ask::Command.marker(maker)? != Ask::Write.marker(maker)?).then_some(())?;
-    let both = r#"{ text = "I do both." }, { write = { path = "made.txt", content = "made\n" } }, { run = { command = "echo other > other.txt", escalated = true } }"#;
-    let script = turn(both) + &turn(r#"{ text = "Both are done." }"#);
+    let both = r#"{ say = "I do both." }, { write = { path = "made.txt", text = "made\n" } }, { run = { command = "echo other > other.txt", escalated = true } }"#;
+    let script = turn(both) + &turn(r#"{ say = "Both are done." }"#);
     let acts = vec![
         prompt("do both"),
         Act::Dialog(Ask::Write),

@@ -3,7 +3,7 @@
 
 use posse_core::status::{StatusKind, WaitingKind};
 
-use crate::models::{Event, Log, Role};
+use posse_sim::model::{ModelEvent, ModelLog, RequestRole};
 
 /// Milliseconds on the wall clock. All sources are converted to it.
 pub type Millis = i64;
@@ -66,29 +66,29 @@ use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waitin
 
 /// What the model server saw, as facts. `zero` is when its clock stood at zero; so many tools are `free` at first, the
 /// later ones need a permission.
-pub fn of_log(log: &Log, zero: Millis, free: usize) -> Vec<Fact> {
+pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut tools = 0;
     // A turn's requests, and whether they asked for a tool.
     let mut requests: Vec<(u64, bool)> = Vec::new();
     for entry in &log.entries {
         let Some(request) = entry.request else { continue };
-        if let Event::Opened(opened) = &entry.event
-            && matches!(opened.role, Role::Turn { .. })
+        if let ModelEvent::Opened(opened) = &entry.event
+            && matches!(opened.role, RequestRole::Turn { .. })
         {
             requests.push((request, false));
         }
         let Some((_, wants_tool)) = requests.iter_mut().find(|(number, _)| *number == request) else { continue };
         let what = match &entry.event {
-            Event::Opened(_) => What::Asked,
-            Event::ToolAsked { .. } => {
+            ModelEvent::Opened(_) => What::Asked,
+            ModelEvent::ToolAsked { .. } => {
                 *wants_tool = true;
                 tools += 1;
                 What::WantsTool { asks: tools > free }
             }
-            Event::Ended { .. } if !*wants_tool => What::Over,
-            Event::Failed { .. } | Event::Dropped => What::Failed,
-            Event::ConnectionLost => What::Cut,
+            ModelEvent::Ended { .. } if !*wants_tool => What::Over,
+            ModelEvent::Failed { .. } | ModelEvent::Dropped => What::Failed,
+            ModelEvent::ConnectionLost => What::Cut,
             _ => continue,
         };
         facts.push(Fact { at: zero + entry.at.as_millis() as Millis, what });

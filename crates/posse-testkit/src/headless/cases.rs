@@ -24,62 +24,62 @@ const USUAL: Case =
 pub const CASES: [Case; 15] = [
     Case {
         name: "answer",
-        scenario: "[[turn]]\nsteps = [{ think = 'Hm.' }, { text = 'All is well.' }]",
+        scenario: "[[turn]]\nsteps = [{ think = { text = 'Hm.' } }, { say = 'All is well.' }]",
         ..USUAL
     },
     Case {
         name: "answer_subscribed",
-        scenario: "[[turn]]\nsteps = [{ text = 'You have hit your limit · resets 3pm, says the item.' }]",
+        scenario: "[[turn]]\nsteps = [{ say = 'You have hit your limit · resets 3pm, says the item.' }]",
         subscribed: true,
         ..USUAL
     },
     Case {
         name: "edit_inside",
-        scenario: "[[turn]]\nsteps = [{ text = 'I write it.' }, { write = { path = 'made.txt', content = 'made' } }]
+        scenario: "[[turn]]\nsteps = [{ say = 'I write it.' }, { write = { path = 'made.txt', text = 'made' } }]
                    [[turn]]\nsteps = [{ run = { command = 'cat made.txt' } }]
-                   [[turn]]\nsteps = [{ text = 'It is there.' }]",
+                   [[turn]]\nsteps = [{ say = 'It is there.' }]",
         ..USUAL
     },
     Case {
         name: "edit_outside",
-        scenario: "[[turn]]\nsteps = [{ write = { path = '../home/outside.txt', content = 'no' } }]
-                   [[turn]]\nsteps = [{ text = 'It was refused.' }]",
+        scenario: "[[turn]]\nsteps = [{ write = { path = '../home/outside.txt', text = 'no' } }]
+                   [[turn]]\nsteps = [{ say = 'It was refused.' }]",
         ..USUAL
     },
     Case {
         name: "command_outside",
         scenario: "[[turn]]\nsteps = [{ run = { command = 'echo no > ../home/outside.txt' } }]
                    [[turn]]\nsteps = [{ run = { command = 'exit 3' } }]
-                   [[turn]]\nsteps = [{ text = 'One was refused, one failed.' }]",
+                   [[turn]]\nsteps = [{ say = 'One was refused, one failed.' }]",
         ..USUAL
     },
     Case {
         name: "reader_writes",
         agent: "code-reviewer",
-        scenario: "[[turn]]\nsteps = [{ write = { path = 'made.txt', content = 'no' } }]
+        scenario: "[[turn]]\nsteps = [{ write = { path = 'made.txt', text = 'no' } }]
                    [[turn]]\nsteps = [{ run = { command = 'touch made.txt' } }]
-                   [[turn]]\nsteps = [{ text = 'Both were refused.' }]",
+                   [[turn]]\nsteps = [{ say = 'Both were refused.' }]",
         ..USUAL
     },
     Case {
         name: "escalation",
         scenario: "[[turn]]\nsteps = [{ run = { command = 'git push origin main', escalated = true } }]
-                   [[turn]]\nsteps = [{ text = 'It was refused.' }]",
+                   [[turn]]\nsteps = [{ say = 'It was refused.' }]",
         ..USUAL
     },
     Case {
         name: "error_401",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 401 } }]",
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 401 } }]",
         ..USUAL
     },
     Case {
         name: "error_400",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 400 } }]",
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 400 } }]",
         ..USUAL
     },
     Case {
         name: "limit",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 429, kind = 'usage_limit_reached',
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 429, kind = 'usage_limit_reached',
                    message = 'The usage limit has been reached', fields = { plan_type = 'plus', resets_at = 'now+7200' },
                    headers = { anthropic-ratelimit-unified-status = 'rejected',
                    anthropic-ratelimit-unified-reset = 'now+3600', x-should-retry = 'false',
@@ -89,29 +89,29 @@ pub const CASES: [Case; 15] = [
     },
     Case {
         name: "error_429",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 429 } }]",
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 429 } }]",
         ..USUAL
     },
     Case {
         name: "retry_500",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 500, times = 1 } }, { text = 'At the second time.' }]",
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 500, times = 1 } }, { say = 'At the second time.' }]",
         retries: 2,
         ..USUAL
     },
     Case {
         name: "error_500",
-        scenario: "[[turn]]\nsteps = [{ error = { status = 500 } }]",
+        scenario: "[[turn]]\nsteps = [{ fail = { status = 500 } }]",
         ..USUAL
     },
     Case {
         name: "dropped",
-        scenario: "[[turn]]\nsteps = [{ text = 'Half of' }, { drop = {} }]",
+        scenario: "[[turn]]\nsteps = [{ say = 'Half of' }, { fail = 'dropped' }]",
         ..USUAL
     },
     Case {
         name: "killed",
-        scenario: "[[turn]]\nsteps = [{ text = 'I look.' }, { run = { command = 'cat README.md' } }]
-                   [[turn]]\nsteps = [{ text = 'And then' }, { wait_for = 'the end' }]",
+        scenario: "[[turn]]\nsteps = [{ say = 'I look.' }, { run = { command = 'cat README.md' } }]
+                   [[turn]]\nsteps = [{ say = 'And then' }, { wait_for = 'the end' }]",
         killed_at: Some("the end"),
         ..USUAL
     },
@@ -122,7 +122,7 @@ pub const MAX_TURNS: Case = Case {
     name: "max_turns",
     scenario: "[[turn]]\nsteps = [{ run = { command = 'cat README.md' } }]
                [[turn]]\nsteps = [{ run = { command = 'cat README.md' } }]
-               [[turn]]\nsteps = [{ text = 'Never said.' }]",
+               [[turn]]\nsteps = [{ say = 'Never said.' }]",
     max_turns: Some(1),
     ..USUAL
 };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use posse_actor::Scenario;
+use posse_sim::Scenario;
 use posse_term::text_file;
 
 use crate::error::{Error, Exit};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Error> {
     let shown = args.scenario.display();
     let text = text_file::read_argument(&args.scenario).map_err(Error::io(format!("cannot read {shown}")))?;
     let scenario = Scenario::parse(&text).map_err(|error| Error::Usage(format!("{shown}: {error}")))?;
-    let code = posse_actor::run(scenario).map_err(|error| Error::failed(error.to_string()))?;
+    let code = posse_sim::agent::run(scenario).map_err(|error| Error::failed(error.to_string()))?;
     // The script decides the exit code, any of them.
     std::process::exit(code);
 }

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::time::Instant;
 
 use posse_core::screen::Screen;
+use posse_sim::scenario::ToolUse;
+use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, Options, or_skip};
-use posse_testkit::models::{ModelServer, Scenario, Step, ToolCall, Turn};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, HomeOptions, or_skip};
 use serde_json::{Value, json};
 
 use crate::{PATIENCE, env};
@@ -22,11 +23,11 @@ struct Stage {
 impl Stage {
     fn open(agent: &Agent, calls: &[(&str, Value)]) -> Self {
         let call = |(name, input): &(&str, Value)| {
-            let call = ToolCall { name: (*name).into(), input: input.clone() };
-            [Turn::of([Step::Tool(call)]), Turn::of([Step::text("It is done.")])]
+            let call = ToolUse::new(name, input.clone());
+            [ScriptTurn::of([ScriptStep::Tool(call)]), ScriptTurn::of([ScriptStep::say("It is done.")])]
         };
         let server = ModelServer::start([Scenario::of(calls.iter().flat_map(call))]).unwrap();
-        let home = agent.home(&server, &Options::default());
+        let home = agent.home(&server, &HomeOptions::default());
         let env = env();
         let launched = home.launch_as(&env, "claude_code", &["--mode", "ask"]);
         let id = launched["id"].as_str().unwrap().to_owned();

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use posse_testkit::agents::{Agent, CLAUDE, Options, or_skip};
-use posse_testkit::models::ModelServer;
+use posse_sim::ModelServer;
+use posse_testkit::agents::{Agent, CLAUDE, HomeOptions, or_skip};
 
 use crate::env;
 use crate::plan_run::{copy, report, session, text, write};
@@ -50,7 +50,7 @@ fn run(command: &str) -> String {
 /// Who verifies wants to mend and is not let; who plans wants to write elsewhere and is not let.
 fn works_through_the_example(agent: &Agent) {
     let server = ModelServer::start([]).unwrap();
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &home.directory);
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
@@ -65,43 +65,45 @@ fn works_through_the_example(agent: &Agent) {
     fs::write(home.directory.join("USAGE.md"), "mine\n").unwrap();
     let design = format!("docs/plans/{}-1-line-break-design.md", jiff::Timestamp::now().strftime("%F"));
     let [elsewhere, mended] = ["elsewhere.txt", "mended.txt"].map(|name| home.home().join(name));
-    server.add([
-        session(
-            "Write the plan .posse/plans/1-line-break.yaml",
-            &[
-                tool("Read", &[("file_path", "commands/add.sh")]),
-                run("git log --oneline"),
-                write(elsewhere.to_str().unwrap(), "no"),
-                write(&design, "# Line breaks\n\nBlanks take their place.\n"),
-                write(".posse/plans/1-line-break.yaml", &plan(&design)),
-                report("plan"),
-            ],
-        ),
-        session(
-            "sessions/1.1-1/result/result.json",
-            &[
-                tool("Read", &[("file_path", "commands/add.sh")]),
-                tool(
-                    "Edit",
-                    &[("file_path", "commands/add.sh"), ("old_string", AS_IT_WAS), ("new_string", ON_ONE_LINE)],
-                ),
-                write("tests/line_break.test", TEST),
-                run("sh tests/run"),
-                report("1.1"),
-            ],
-        ),
-        session("1.1-1-v0-1", &[run("sh tests/run"), text("[PASS] sh tests/run passes\n**Verdict: PASS**")]),
-        session(
-            "Verify this: a defect of the backlog",
-            &[
-                run("sh tests/run"),
-                tool("Write", &[("file_path", mended.to_str().unwrap()), ("content", "no")]),
-                run(&format!("touch {}", mended.display())),
-                run("touch mended-here.txt"),
-                text(FOUND),
-            ],
-        ),
-    ]);
+    server
+        .add([
+            session(
+                "Write the plan .posse/plans/1-line-break.yaml",
+                &[
+                    tool("Read", &[("file_path", "commands/add.sh")]),
+                    run("git log --oneline"),
+                    write(elsewhere.to_str().unwrap(), "no"),
+                    write(&design, "# Line breaks\n\nBlanks take their place.\n"),
+                    write(".posse/plans/1-line-break.yaml", &plan(&design)),
+                    report("plan"),
+                ],
+            ),
+            session(
+                "sessions/1.1-1/result/result.json",
+                &[
+                    tool("Read", &[("file_path", "commands/add.sh")]),
+                    tool(
+                        "Edit",
+                        &[("file_path", "commands/add.sh"), ("old_string", AS_IT_WAS), ("new_string", ON_ONE_LINE)],
+                    ),
+                    write("tests/line_break.test", TEST),
+                    run("sh tests/run"),
+                    report("1.1"),
+                ],
+            ),
+            session("1.1-1-v0-1", &[run("sh tests/run"), text("[PASS] sh tests/run passes\n**Verdict: PASS**")]),
+            session(
+                "Verify this: a defect of the backlog",
+                &[
+                    run("sh tests/run"),
+                    tool("Write", &[("file_path", mended.to_str().unwrap()), ("content", "no")]),
+                    run(&format!("touch {}", mended.display())),
+                    run("touch mended-here.txt"),
+                    text(FOUND),
+                ],
+            ),
+        ])
+        .unwrap();
     let env = env();
     let posse = |words: &[&str]| {
         let mut command = env.command(words);

@@ -6,11 +6,12 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use posse_core::rounds::Role;
+use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry, ModelRequest};
+use posse_sim::scenario::{CommandUse, FileWrite, WriteMode};
+use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, Options, or_skip};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, or_skip};
 use posse_testkit::env::kill;
-use posse_testkit::models::scenario::{Command, NewFile};
-use posse_testkit::models::{Entry, Event, Log, ModelServer, Opened, Scenario, Step, Turn};
 use posse_testkit::{TestEnv, process};
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ struct Stage {
 impl Stage {
     fn open(claude: &Agent, codex: &Agent) -> Self {
         let server = ModelServer::start([]).unwrap();
-        let home = claude.home_with(codex, &server, &Options::default());
+        let home = claude.home_with(codex, &server, &HomeOptions::default());
         fs::write(home.directory.join("task.md"), PROMPT).unwrap();
         let env = env();
         // Starts the daemon, so that it can be asked before the run is there.
@@ -103,19 +104,20 @@ impl Stage {
     }
 
     /// A role does all it has to: `before`, then its answer, then a last word.
-    fn plays(&self, role: &str, by: By, before: impl IntoIterator<Item = Turn>) {
-        let turns = before.into_iter().chain([Turn::of([self.answers(role, by)]), last_word()]).collect();
-        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns }]);
+    fn plays(&self, role: &str, by: By, before: impl IntoIterator<Item = ScriptTurn>) {
+        let turns = before.into_iter().chain([ScriptTurn::of([self.answers(role, by)]), last_word()]).collect();
+        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns, ..Scenario::default() }]).unwrap();
     }
 
     /// The same, but it has begun its answer before it waits.
     fn plays_after(&self, gate: &str, role: &str, by: By) {
-        let held = Turn::of([Step::text("I think about it."), Step::gate(gate), self.answers(role, by)]);
+        let held =
+            ScriptTurn::of([ScriptStep::say("I think about it."), ScriptStep::wait_for(gate), self.answers(role, by)]);
         let turns = vec![held, last_word()];
-        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns }]);
+        self.server.add([Scenario { opening: Some(part(role).opening.into()), turns, ..Scenario::default() }]).unwrap();
     }
 
-    fn answers(&self, role: &str, by: By) -> Step {
+    fn answers(&self, role: &str, by: By) -> ScriptStep {
         let part = part(role);
         let path = self.home.directory.join(".tmp/agent-responses").join(part.file).display().to_string();
         match by {
@@ -123,9 +125,11 @@ impl Stage {
                 let part_file = format!("{path}.part");
                 let command =
                     format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
-                Step::Run(Command { command, escalated: true })
+                ScriptStep::Run(CommandUse { command, escalated: true, ..CommandUse::default() })
             }
-            By::Tool => Step::Write(NewFile { path, content: format!("{}\n", part.answer) }),
+            By::Tool => {
+                ScriptStep::Write(FileWrite { path, text: format!("{}\n", part.answer), how: WriteMode::default() })
+            }
         }
     }
 
@@ -238,22 +242,23 @@ impl Stage {
 }
 
 /// Prompts that the model has seen, in order, without the requests that brought tools' results.
-fn prompts(log: &Log) -> Vec<(Duration, &str)> {
-    let is_prompt = |opened: &Opened| opened.tool_results.is_empty();
+fn prompts(log: &ModelLog) -> Vec<(Duration, &str)> {
+    let is_prompt = |opened: &ModelRequest| opened.tool_results.is_empty();
     log.turns().filter(|(_, opened)| is_prompt(opened)).map(|(entry, o)| (entry.at, o.user_text.as_str())).collect()
 }
 
 /// What lies between the last byte of a turn's last answer and the next turn's prompt at the model.
-fn between_turns(log: &Log) -> Vec<Duration> {
-    let ends = |entry: &&Entry| matches!(entry.event, Event::Ended { .. });
+fn between_turns(log: &ModelLog) -> Vec<Duration> {
+    let ends = |entry: &&ModelLogEntry| matches!(entry.event, ModelEvent::Ended { .. });
     let of_turns: Vec<Option<u64>> = log.turns().map(|(entry, _)| entry.request).collect();
-    let answers: Vec<&Entry> = log.entries.iter().filter(ends).filter(|e| of_turns.contains(&e.request)).collect();
+    let answers: Vec<&ModelLogEntry> =
+        log.entries.iter().filter(ends).filter(|e| of_turns.contains(&e.request)).collect();
     let since_last = |(at, _): &(Duration, &str)| answers.iter().rev().find(|end| end.at < *at).map(|end| *at - end.at);
     prompts(log).iter().filter_map(since_last).collect()
 }
 
-fn last_word() -> Turn {
-    Turn::of([Step::text("My answer is in its file.")])
+fn last_word() -> ScriptTurn {
+    ScriptTurn::of([ScriptStep::say("My answer is in its file.")])
 }
 
 fn part(role: &str) -> &'static Part {
@@ -323,8 +328,12 @@ fn agents(which: usize) -> Option<(Agent, Agent)> {
 }
 
 /// Something to be asked about before the answer.
-fn makes_greeting() -> Turn {
-    Turn::of([Step::Run(Command { command: "echo hello > greeting.txt".into(), escalated: true })])
+fn makes_greeting() -> ScriptTurn {
+    ScriptTurn::of([ScriptStep::Run(CommandUse {
+        command: "echo hello > greeting.txt".into(),
+        escalated: true,
+        ..CommandUse::default()
+    })])
 }
 
 #[test]
@@ -394,7 +403,7 @@ fn an_agent_that_is_killed_is_replaced_at_resume() {
     for role in ["analyst", "peer_analyst", "peer_programmer", "tester"] {
         stage.plays(role, By::Tool, []);
     }
-    stage.plays("programmer", By::Tool, [Turn::of([Step::text("I begin."), Step::gate("never")])]);
+    stage.plays("programmer", By::Tool, [ScriptTurn::of([ScriptStep::say("I begin."), ScriptStep::wait_for("never")])]);
     let mut run = stage.begin(&mixed("edits"), Dialogs::LeftOpen);
     stage.server.wait_for(|log| log.waits_at("never"), PATIENCE);
     let before = stage.terminal("programmer");
@@ -427,7 +436,7 @@ fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
     stage.server.release("analysis");
     // The first question is accepted; the second one waits for the cooldown.
     let asked_twice =
-        |log: &Log| log.turns().filter(|(_, o)| o.user_text.contains(part("programmer").opening)).count() == 2;
+        |log: &ModelLog| log.turns().filter(|(_, o)| o.user_text.contains(part("programmer").opening)).count() == 2;
     stage.server.wait_for(asked_twice, PATIENCE);
     stage.asks("programmer");
     stage.env.kill_daemon();

@@ -13,9 +13,10 @@ mod seen;
 
 use std::time::Duration;
 
+use posse_sim::ModelServer;
+use posse_sim::model::{ModelLog, RequestRole};
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, OPENCODE, Options, QWEN, or_skip};
-use posse_testkit::models::{Log, ModelServer, Role};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, OPENCODE, QWEN, or_skip};
 use posse_testkit::watch::Watch;
 use posse_testkit::{TestEnv, agents::AgentHome};
 
@@ -78,10 +79,10 @@ fn answers_a_prompt(agent: &Agent, looks: &Looks) {
     let server = ModelServer::script(
         r#"
         [[turn]]
-        steps = [{ think = "A greeting." }, { text = "Good morning" }, { wait_for = "sunrise" }, { text = " to everyone." }]
+        steps = [{ think = { text = "A greeting." } }, { say = "Good morning" }, { wait_for = "sunrise" }, { say = " to everyone." }]
         "#,
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let env = env();
     let mut session = Session::start(&env, &home, &server, looks);
     session.prompt("say good morning");
@@ -98,12 +99,12 @@ fn asks_before_a_tool(agent: &Agent, looks: &Looks) {
     let server = ModelServer::script(
         r#"
         [[turn]]
-        steps = [{ text = "I make the file." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }]
+        steps = [{ say = "I make the file." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }]
         [[turn]]
-        steps = [{ text = "The file is there." }]
+        steps = [{ say = "The file is there." }]
         "#,
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let env = env();
     let mut session = Session::start(&env, &home, &server, looks);
     session.prompt("make a file");
@@ -120,8 +121,8 @@ fn asks_before_a_tool(agent: &Agent, looks: &Looks) {
 }
 
 fn shows_a_refused_key(agent: &Agent, looks: &Looks) {
-    let server = ModelServer::script("[[turn]]\nsteps = [{ error = { status = 401 } }]");
-    let home = agent.home(&server, &Options { retries: Some(1), ..Options::default() });
+    let server = ModelServer::script("[[turn]]\nsteps = [{ fail = { status = 401 } }]");
+    let home = agent.home(&server, &HomeOptions { retries: Some(1), ..HomeOptions::default() });
     let env = env();
     let mut session = Session::start(&env, &home, &server, looks);
     session.prompt("is my key good?");
@@ -130,7 +131,7 @@ fn shows_a_refused_key(agent: &Agent, looks: &Looks) {
     assert!(log.words().chunks(2).all(|pair| pair == ["opened", "failed"]), "{log}");
     let attempts = log.turns().map(|(_, opened)| opened.role.clone()).enumerate();
     for (number, role) in attempts {
-        assert_eq!(role, Role::Turn { scenario: 0, turn: Some(0), attempt: number as u32 + 1 }, "{log}");
+        assert_eq!(role, RequestRole::Turn { scenario: 0, turn: Some(0), attempt: number as u32 + 1 }, "{log}");
     }
 }
 
@@ -153,12 +154,12 @@ fn asks_again_after_failures(agent: &Agent, looks: &Looks) {
         r#"
         [[turn]]
         steps = [
-          { error = { status = 529, headers = { retry-after = "0" }, times = 1 } },
-          { text = "Half an answ" }, { drop = { times = 2 } }, { text = "er and the rest." },
+          { fail = { status = 529, headers = { retry-after = "0" }, times = 1 } },
+          { say = "Half an answ" }, { fail = { dropped = true, times = 2 } }, { say = "er and the rest." },
         ]
         "#,
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let env = env();
     let mut session = Session::start(&env, &home, &server, looks);
     session.prompt("try hard");
@@ -169,8 +170,8 @@ fn asks_again_after_failures(agent: &Agent, looks: &Looks) {
 }
 
 /// Turns that were asked for when there were none left.
-fn over_scripted(log: &Log) -> usize {
-    log.turns().filter(|(_, opened)| matches!(opened.role, Role::Turn { turn: None, .. })).count()
+fn over_scripted(log: &ModelLog) -> usize {
+    log.turns().filter(|(_, opened)| matches!(opened.role, RequestRole::Turn { turn: None, .. })).count()
 }
 
 /// One module per agent and version, one test per claim; all of them unless some are named.

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, Options, or_skip};
-use posse_testkit::models::{ModelServer, Scenario};
+use posse_sim::{ModelServer, Scenario};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, or_skip};
 
 use crate::env;
 
@@ -20,14 +20,14 @@ sections:
 fn carries_out_a_task(agent: &Agent, provider: &str) {
     let server = ModelServer::script(
         r#"[[turn]]
-           steps = [{ text = 'I write it.' }, { write = { path = 'greeting.txt', content = 'hello' } }]
+           steps = [{ say = 'I write it.' }, { write = { path = 'greeting.txt', text = 'hello' } }]
            [[turn]]
-           steps = [{ text = """It is there.
+           steps = [{ say = """It is there.
 ```json
 {"task_id": "t", "status": "completed", "message": "the greeting is there"}
 ```""" }]"#,
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -89,11 +89,11 @@ pub(crate) fn session(opening: &str, turns: &[String]) -> Scenario {
 }
 
 pub(crate) fn write(path: &str, content: &str) -> String {
-    format!("{{ write = {{ path = {path:?}, content = {content:?} }} }}")
+    format!("{{ write = {{ path = {path:?}, text = {content:?} }} }}")
 }
 
 pub(crate) fn text(text: &str) -> String {
-    format!("{{ text = {text:?} }}")
+    format!("{{ say = {text:?} }}")
 }
 
 pub(crate) fn report(task: &str) -> String {
@@ -106,31 +106,33 @@ pub(crate) fn report(task: &str) -> String {
 /// tree: that is refused and reported, and the run goes on.
 fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
     let server = ModelServer::start([]).unwrap();
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let outside = home.home().join("outside.txt");
     let pass = text("[PASS] sh tests/run passes\n**Verdict: PASS**");
     // Where it is to report is told to this session only; a validator has a word of its own.
     let work = |task: &str| format!("sessions/{task}-1/result/result.json");
     let mut documented: Vec<String> = documents.iter().map(|steps| (*steps).to_owned()).collect();
     documented.push(report("2.1"));
-    server.add([
-        session(
-            &work("1.1"),
-            &[write("commands/search.sh", SEARCH), write("tests/search.test", SEARCH_TEST), report("1.1")],
-        ),
-        session(
-            &work("1.2"),
-            &[
-                write(outside.to_str().unwrap(), "no"),
-                write("commands/count.sh", COUNT),
-                write("tests/count.test", COUNT_TEST),
-                report("1.2"),
-            ],
-        ),
-        session("1.1-1-v0-1", std::slice::from_ref(&pass)),
-        session("1.2-1-v0-1", std::slice::from_ref(&pass)),
-        session(&work("2.1"), &documented),
-    ]);
+    server
+        .add([
+            session(
+                &work("1.1"),
+                &[write("commands/search.sh", SEARCH), write("tests/search.test", SEARCH_TEST), report("1.1")],
+            ),
+            session(
+                &work("1.2"),
+                &[
+                    write(outside.to_str().unwrap(), "no"),
+                    write("commands/count.sh", COUNT),
+                    write("tests/count.test", COUNT_TEST),
+                    report("1.2"),
+                ],
+            ),
+            session("1.1-1-v0-1", std::slice::from_ref(&pass)),
+            session("1.2-1-v0-1", std::slice::from_ref(&pass)),
+            session(&work("2.1"), &documented),
+        ])
+        .unwrap();
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &home.directory);
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use posse_sim::ModelServer;
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, OPENCODE, Options, QWEN, or_skip};
-use posse_testkit::models::ModelServer;
+use posse_testkit::agents::{Agent, HomeOptions, OPENCODE, QWEN, or_skip};
 use serde_json::Value;
 
 use crate::env;
@@ -19,16 +19,16 @@ fn a_turn(agent: &Agent, provider: &str) {
     let server = ModelServer::script(
         r#"
         [[turn]]
-        steps = [{ text = "Good morning" }, { wait_for = "sunrise" }, { text = " to everyone." }]
+        steps = [{ say = "Good morning" }, { wait_for = "sunrise" }, { say = " to everyone." }]
         [[turn]]
-        steps = [{ text = "I make the file." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }]
+        steps = [{ say = "I make the file." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }]
         [[turn]]
-        steps = [{ text = "The file is there." }]
+        steps = [{ say = "The file is there." }]
         [[turn]]
         steps = [{ run = { command = "echo other > other.txt", escalated = true } }]
         "#,
     );
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let env = env();
     let launched = home.launch_as(&env, provider, &[]);
     assert_eq!(launched["status"], "idle", "{launched}");
@@ -62,8 +62,8 @@ fn a_turn(agent: &Agent, provider: &str) {
 }
 
 fn trust(agent: &Agent, provider: &str) {
-    let server = ModelServer::script("[[turn]]\nsteps = [{ text = \"Hello.\" }]");
-    let home = agent.home(&server, &Options { trusted: false, ..Options::default() });
+    let server = ModelServer::script("[[turn]]\nsteps = [{ say = \"Hello.\" }]");
+    let home = agent.home(&server, &HomeOptions { trusted: false, ..HomeOptions::default() });
     let env = env();
     let launched = home.launch_as(&env, provider, &["--name", "asks"]);
     assert_eq!(
@@ -90,12 +90,12 @@ const QUESTION: &str = r#"{ tool = { name = "AskUserQuestion", input = { questio
 #[test]
 fn claude_questions_are_answered_and_refusals_explained() {
     let Some(agent) = or_skip(Agent::claude("2.1.325")) else { return };
-    let say = |text: &str| format!("[[turn]]\nsteps = [{{ text = \"{text}\" }}]\n");
+    let say = |text: &str| format!("[[turn]]\nsteps = [{{ say = \"{text}\" }}]\n");
     let ask = format!("[[turn]]\nsteps = [{QUESTION}]\n");
     let run = "[[turn]]\nsteps = [{ run = { command = \"echo other > other.txt\", escalated = true } }]\n";
     let script = [ask.clone(), say("First."), ask, say("Second."), run.to_owned(), say("Third.")].concat();
     let server = ModelServer::script(&script);
-    let home = agent.home(&server, &Options::default());
+    let home = agent.home(&server, &HomeOptions::default());
     let env = env();
     let launched = home.launch_as(&env, "claude_code", &["--trust"]);
     let id = launched["id"].as_str().unwrap();
@@ -142,8 +142,8 @@ mod opencode {
     #[ignore = "./test --full"]
     fn it_reports_itself() {
         let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
-        let server = ModelServer::script("[[turn]]\nsteps = [{ text = \"Good\" }, { wait_for = \"never\" }]");
-        let home = agent.home(&server, &Options::default());
+        let server = ModelServer::script("[[turn]]\nsteps = [{ say = \"Good\" }, { wait_for = \"never\" }]");
+        let home = agent.home(&server, &HomeOptions::default());
         let env = env();
         let launched = home.launch_as(&env, "opencode", &[]);
         let id = launched["id"].as_str().unwrap();

@@ -2,7 +2,7 @@
 //! tests' business but posse's.
 
 use posse_core::screen::Screen;
-use posse_testkit::agents::{Options, Permissions};
+use posse_testkit::agents::{HomeOptions, PermissionMode};
 
 pub(crate) struct Looks {
     /// It takes prompts.
@@ -14,7 +14,7 @@ pub(crate) struct Looks {
     /// The request failed for good.
     pub(crate) error: fn(&Screen) -> bool,
     /// What it can be made to ask at the start: words of the question, and how.
-    pub(crate) questions: fn() -> Vec<(&'static str, Options)>,
+    pub(crate) questions: fn() -> Vec<(&'static str, HomeOptions)>,
 }
 
 fn row(screen: &Screen, fits: impl Fn(&str) -> bool) -> bool {
@@ -28,10 +28,10 @@ pub(crate) const CLAUDE: Looks = Looks {
     allow: "1",
     error: |screen| row(screen, |row| row.contains("API Error") || row.contains("Invalid API key")),
     questions: || {
-        let bypass = Options { permissions: Permissions::Bypass, bypass_dialog: true, ..Options::default() };
+        let bypass = HomeOptions { permissions: PermissionMode::Bypass, bypass_dialog: true, ..HomeOptions::default() };
         vec![
-            ("trust", Options { trusted: false, ..Options::default() }),
-            ("API key", Options { api_key_dialog: true, ..Options::default() }),
+            ("trust", HomeOptions { trusted: false, ..HomeOptions::default() }),
+            ("API key", HomeOptions { api_key_dialog: true, ..HomeOptions::default() }),
             ("Bypass Permissions", bypass),
         ]
     },
@@ -43,7 +43,7 @@ pub(crate) const CODEX: Looks = Looks {
     dialog: |screen| row(screen, |row| row.starts_with("  Press enter to confirm or")),
     allow: "y",
     error: |screen| row(screen, |row| row.starts_with("■ ")),
-    questions: || vec![("trust", Options { trusted: false, ..Options::default() })],
+    questions: || vec![("trust", HomeOptions { trusted: false, ..HomeOptions::default() })],
 };
 
 fn is_host(title: &str) -> bool {

@@ -54,7 +54,7 @@ pub(crate) fn question(env: &TestEnv, name: &str) -> Value {
 
 pub(crate) const CLAUDE: &str = r#"
     look = "claude"
-    dialog_deaf_ms = 200
+    dialog_deaf = "200ms"
     [[turn]]
     on = "danger"
     steps = [
@@ -65,14 +65,14 @@ pub(crate) const CLAUDE: &str = r#"
     ]
     [[turn]]
     on = "fail"
-    steps = [{ think = "200ms" }, { error = "API Error: 529 overloaded" }]
+    steps = [{ think = "200ms" }, { fail = { message = "API Error: 529 overloaded" } }]
     [[turn]]
-    steps = [{ think = "300ms" }, { stream = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
+    steps = [{ think = "300ms" }, { say = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
 "#;
 
 const CODEX: &str = r#"
     look = "codex"
-    burst_guard_ms = 100
+    burst_guard = "100ms"
     [[turn]]
     on = "danger"
     steps = [
@@ -82,7 +82,7 @@ const CODEX: &str = r#"
       { say = "All clean." },
     ]
     [[turn]]
-    steps = [{ think = "300ms" }, { stream = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
+    steps = [{ think = "300ms" }, { say = { text = "Here is the answer, bit by bit, for everyone.", rate = 60 } }]
 "#;
 
 fn a_turn(provider: &str, scenario: &str) {

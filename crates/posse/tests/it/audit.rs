@@ -12,7 +12,7 @@ use crate::env;
 /// An agent whose dialogs take no key for longer than any test lasts.
 const DEAF: &str = r#"
     look = "claude"
-    dialog_deaf_ms = 600000
+    dialog_deaf = "600000ms"
     [[turn]]
     steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
 "#;
@@ -242,7 +242,7 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
     const ROUNDS: usize = 12;
     let scenario = r#"
         look = "claude"
-        dialog_deaf_ms = 200
+        dialog_deaf = "200ms"
         [[turn]]
         steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
     "#;

@@ -125,7 +125,7 @@ fn a_turn_is_seen_working_and_then_completed_with_its_answer() {
         let answer = fs::read_to_string(scene.answer_file("test_result.md")).unwrap();
         assert!(answer.starts_with("RESULT: PASS\nEVIDENCE:\n"), "{answer}");
         let asked = scene.records("asked", 1);
-        assert_eq!(asked[0]["hash"], posse_actor::hash(&prompt), "it came as it was sent");
+        assert_eq!(asked[0]["hash"], posse_sim::agent::hash(&prompt), "it came as it was sent");
         assert_eq!((&asked[0]["key"], &asked[0]["length"]), (&json!("tester"), &json!(prompt.len())));
         assert_eq!(asked[0]["terminal"], scene.id);
     }
@@ -145,7 +145,7 @@ fn s_163_two_inputs_at_once_are_never_mixed() {
         });
         let mut taken: Vec<Value> = (prompts.iter().zip(&sent))
             .filter(|(_, sent)| **sent)
-            .map(|(prompt, _)| json!(posse_actor::hash(prompt)))
+            .map(|(prompt, _)| json!(posse_sim::agent::hash(prompt)))
             .collect();
         assert!(!taken.is_empty(), "{provider}: one of them is the first");
         let mut asked: Vec<Value> =
@@ -166,7 +166,7 @@ fn s_167_a_long_prompt_arrives_whole() {
         let answer = scene.send(&long);
         assert_eq!(answer.status, 200, "{provider}: {answer:?}");
         scene.until("completed");
-        assert_eq!(scene.records("asked", 1)[0]["hash"], posse_actor::hash(&long), "{provider}");
+        assert_eq!(scene.records("asked", 1)[0]["hash"], posse_sim::agent::hash(&long), "{provider}");
     }
 }
 

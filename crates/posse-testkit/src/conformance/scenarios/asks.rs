@@ -31,7 +31,7 @@ for line in sys.stdin:
 
 /// Codex asks about a plan when the turn is over, and does so only in a mode of its own.
 fn codex_plan() -> Scenario {
-    let script = turn(r#"{ text = "<proposed_plan>\n# It\n\n1. Read it\n2. Write it\n</proposed_plan>" }"#);
+    let script = turn(r#"{ say = "<proposed_plan>\n# It\n\n1. Read it\n2. Write it\n</proposed_plan>" }"#);
     let acts = vec![prompt("/plan make it"), Act::Dialog(Ask::Plan), Act::Dwell(2_000), Act::Deny, Act::Dwell(2_000)];
     scenario("dialog_plan", script, acts)
 }
@@ -44,7 +44,7 @@ pub(super) fn accepted(maker: Maker, ask: Ask) -> Option<Scenario> {
     }
     let steps = steps(maker, ask)?;
     let script: String = steps.iter().map(|steps| turn(steps)).collect();
-    let script = script + &turn(r#"{ text = "It is done." }"#);
+    let script = script + &turn(r#"{ say = "It is done." }"#);
     let answer = match ask {
         // It has no option that only says yes.
         Ask::Question => Act::Approve(Some(1)),
@@ -82,10 +82,10 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
     Some(match (maker, ask) {
         (_, Ask::Command) => {
             vec![
-                r#"{ text = "I run it." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }"#,
+                r#"{ say = "I run it." }, { run = { command = "echo made > made.txt && cat made.txt", escalated = true } }"#,
             ]
         }
-        (_, Ask::Write) => vec![r#"{ text = "I write it." }, { write = { path = "made.txt", content = "made\n" } }"#],
+        (_, Ask::Write) => vec![r#"{ say = "I write it." }, { write = { path = "made.txt", text = "made\n" } }"#],
         (Maker::Claude, Ask::Edit) => vec![
             // It edits only what it has read.
             r#"{ tool = { name = "Read", input = { file_path = "README.md" } } }"#,
@@ -97,9 +97,9 @@ fn steps(maker: Maker, ask: Ask) -> Option<Vec<&'static str>> {
         (Maker::Claude, Ask::Outside) => {
             vec![r#"{ tool = { name = "Read", input = { file_path = "/etc/hostname" } } }"#]
         }
-        (Maker::Codex, Ask::Outside) => vec![r#"{ write = { path = "../outside.txt", content = "made\n" } }"#],
+        (Maker::Codex, Ask::Outside) => vec![r#"{ write = { path = "../outside.txt", text = "made\n" } }"#],
         (Maker::Claude | Maker::Codex | Maker::Qwen, Ask::Mcp) => {
-            vec![r#"{ text = "I note it." }, { tool = { name = "mcp__scripted__note", input = { text = "it" } } }"#]
+            vec![r#"{ say = "I note it." }, { tool = { name = "mcp__scripted__note", input = { text = "it" } } }"#]
         }
         (Maker::Claude, Ask::Question) => vec![
             r#"{ tool = { name = "AskUserQuestion", input = { questions = [{ question = "Which colour do you like?", header = "Colour", multiSelect = false, options = [{ label = "Red", description = "Warm" }, { label = "Blue", description = "Cold" }] }] } } }"#,

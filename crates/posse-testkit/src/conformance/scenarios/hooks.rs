@@ -44,8 +44,8 @@ fn install(home: &AgentHome, seconds: u32, blocks: bool) -> Vec<String> {
 
 /// The hook sends the agent back to work; the second answer ends the turn.
 fn blocking() -> Scenario {
-    let script = turn(r#"{ text = "It is " }, { wait_for = "half" }, { text = "half done." }"#)
-        + &turn(r#"{ wait_for = "rest" }, { text = "Now it is " }, { wait_for = "more" }, { text = "done." }"#);
+    let script = turn(r#"{ say = "It is " }, { wait_for = "half" }, { say = "half done." }"#)
+        + &turn(r#"{ wait_for = "rest" }, { say = "Now it is " }, { wait_for = "more" }, { say = "done." }"#);
     let acts = vec![
         prompt("do it"),
         Act::Gate("half"),
@@ -66,7 +66,7 @@ fn blocking() -> Scenario {
 
 /// The hook takes five seconds and lets the turn end.
 fn slow() -> Scenario {
-    let script = turn(r#"{ text = "It is " }, { wait_for = "half" }, { text = "done." }"#);
+    let script = turn(r#"{ say = "It is " }, { wait_for = "half" }, { say = "done." }"#);
     let acts = vec![
         prompt("do it"),
         Act::Gate("half"),
@@ -81,7 +81,7 @@ fn slow() -> Scenario {
 
 /// The hook takes three seconds, and blocks the first time.
 fn slow_and_blocking() -> Scenario {
-    let script = turn(r#"{ text = "It is half done." }"#) + &turn(r#"{ text = "Now it is done." }"#);
+    let script = turn(r#"{ say = "It is half done." }"#) + &turn(r#"{ say = "Now it is done." }"#);
     // The last line of the log comes three seconds after the second answer.
     let acts = vec![prompt("do it"), Act::TurnOver(1), Act::Dwell(6_000)];
     Scenario { arguments: |home| install(home, 3, true), ..scenario("stop_hook_slow_blocks", script, acts) }
@@ -90,7 +90,7 @@ fn slow_and_blocking() -> Scenario {
 /// The same after a tool, whose hook says that the agent works.
 fn slow_after_tool() -> Scenario {
     let script = turn(r#"{ tool = { name = "Read", input = { file_path = "README.md" } } }"#)
-        + &turn(r#"{ text = "It is read." }"#);
+        + &turn(r#"{ say = "It is read." }"#);
     let acts = vec![prompt("read it"), Act::TurnOver(1), Act::File(LOG), Act::Dwell(2_500)];
     let arguments = |home: &AgentHome| install(home, 2, false);
     Scenario { arguments, free_tools: 1, ..scenario("stop_hook_after_tool", script, acts) }

@@ -37,7 +37,7 @@ fn menu(command: &'static str, text: &'static str) -> Vec<Act> {
 
 /// What opens while something is typed into the input field.
 fn popups() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#);
     let mut acts = vec![Act::Dwell(500)];
     let popups = || {
         let typed =
@@ -60,7 +60,7 @@ fn fresh_menus() -> Scenario {
 
 /// Menus between two turns, and a turn after them.
 fn menus() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#) + &turn(r#"{ text = "Good night." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#) + &turn(r#"{ say = "Good night." }"#);
     let mut acts = vec![prompt("good morning"), Act::TurnOver(0), Act::Dwell(1_200)];
     for (command, text) in [
         ("/permissions", "Add a new rule"),
@@ -86,7 +86,7 @@ fn menus() -> Scenario {
 }
 
 fn transcript() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#) + &turn(r#"{ text = "Good night." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#) + &turn(r#"{ say = "Good night." }"#);
     let acts = vec![
         prompt("good morning"),
         Act::TurnOver(0),
@@ -106,7 +106,7 @@ fn transcript() -> Scenario {
 
 /// The view is opened in the middle of a turn, which ends behind it.
 fn transcript_while_busy() -> Scenario {
-    let script = turn(r#"{ text = "Good" }, { wait_for = "sunrise" }, { text = " morning." }"#);
+    let script = turn(r#"{ say = "Good" }, { wait_for = "sunrise" }, { say = " morning." }"#);
     let acts = vec![
         prompt("good morning"),
         Act::Gate("sunrise"),
@@ -126,7 +126,7 @@ fn transcript_while_busy() -> Scenario {
 
 /// A panel that may be opened in the middle of a turn, which ends behind it.
 fn menu_while_busy() -> Scenario {
-    let script = turn(r#"{ text = "Good" }, { wait_for = "sunrise" }, { text = " morning." }"#);
+    let script = turn(r#"{ say = "Good" }, { wait_for = "sunrise" }, { say = " morning." }"#);
     let mut acts = vec![prompt("good morning"), Act::Gate("sunrise"), Act::Dwell(800)];
     acts.extend([Act::Keys("/model"), Act::Dwell(700), Act::Keys("\r"), Act::Dwell(2_000), Act::Release("sunrise")]);
     acts.extend([Act::TurnOver(0), Act::Dwell(2_500), Act::Keys(ESC), Act::Dwell(1_200)]);

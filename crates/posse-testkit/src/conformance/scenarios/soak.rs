@@ -28,16 +28,20 @@ fn conversation(name: &str, asks: bool) -> Scenario {
     for n in 0..TURNS {
         acts.push(prompt(&format!("task {n}")));
         let steps = match n % 5 {
-            0 => format!(r#"{{ text = "Answer {n}." }}"#),
-            1 => format!(r#"{{ think = "Let me see." }}, {{ pause_ms = 500 }}, {{ text = "Answer {n}." }}"#),
-            2 => format!(r#"{{ chunk_ms = 20 }}, {{ text = "{QUOTES}" }}, {{ pause_ms = 900 }}, {{ text = "{n}." }}"#),
+            0 => format!(r#"{{ say = "Answer {n}." }}"#),
+            1 => {
+                format!(r#"{{ think = {{ text = "Let me see." }} }}, {{ pause = "500ms" }}, {{ say = "Answer {n}." }}"#)
+            }
+            2 => format!(
+                r#"{{ say = {{ text = "{QUOTES}", rate = 1200 }} }}, {{ pause = "900ms" }}, {{ say = "{n}." }}"#
+            ),
             3 if asks => {
                 script += &turn(&format!(r#"{{ run = {{ command = "echo {n} > {n}.txt", escalated = true }} }}"#));
                 answers += 1;
                 acts.extend([Act::Dialog(Ask::Command), Act::Dwell(400), Act::Approve(None)]);
-                format!(r#"{{ pause_ms = 400 }}, {{ text = "It ran {n}." }}"#)
+                format!(r#"{{ pause = "400ms" }}, {{ say = "It ran {n}." }}"#)
             }
-            _ => format!(r#""open", {{ pause_ms = 1200 }}, {{ text = "Answer {n}." }}"#),
+            _ => format!(r#"{{ think = "1200ms" }}, {{ say = "Answer {n}." }}"#),
         };
         script += &turn(&steps);
         acts.extend([Act::TurnOver(answers), Act::Dwell(600)]);

@@ -158,7 +158,7 @@ mod tests {
             for beat in [Beat::CALM, Beat::FAST] {
                 let scenario = beat.set(scenario);
                 assert!(!scenario.contains("beats\""), "{provider}: {scenario}");
-                posse_actor::Scenario::parse(&scenario).unwrap_or_else(|error| panic!("{provider}: {error}"));
+                posse_sim::Scenario::parse(&scenario).unwrap_or_else(|error| panic!("{provider}: {error}"));
             }
         }
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use posse_agents::Manifest;
 use posse_agents::version::Version;
-use posse_models::agents::Maker;
 use posse_server::providers::{Listed, Providers};
 use posse_server::versions;
+use posse_sim::home::Maker;
 
 use crate::client;
 use crate::error::{Error, Exit};

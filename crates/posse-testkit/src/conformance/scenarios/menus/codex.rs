@@ -38,7 +38,7 @@ fn menu(command: &'static str) -> Vec<Act> {
 
 /// Before the first turn, and after it.
 fn lists() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#) + &turn(r#"{ text = "Good night." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#) + &turn(r#"{ say = "Good night." }"#);
     let all = || ["/", "@", "$", "/mo", "see @p", "!"].into_iter().flat_map(list);
     let mut acts = vec![Act::Dwell(500)];
     acts.extend(all());
@@ -56,7 +56,7 @@ fn menus_fresh() -> Scenario {
 }
 
 fn menus() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#) + &turn(r#"{ text = "Good night." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#) + &turn(r#"{ say = "Good night." }"#);
     let mut acts = vec![prompt("good morning"), Act::TurnOver(0), Act::Dwell(1_200)];
     let commands = [
         "/model",
@@ -76,7 +76,7 @@ fn menus() -> Scenario {
 
 /// In the middle of a turn, which ends after they are closed.
 fn while_busy() -> Scenario {
-    let script = turn(r#"{ text = "Good" }, { wait_for = "sunrise" }, { text = " morning." }"#);
+    let script = turn(r#"{ say = "Good" }, { wait_for = "sunrise" }, { say = " morning." }"#);
     let mut acts = vec![prompt("good morning"), Act::Gate("sunrise"), Act::Dwell(800)];
     acts.extend(["/", "@", "$"].into_iter().flat_map(list));
     acts.extend([Act::Keys(CTRL_T), Act::Dwell(1_500), Act::Keys("q"), Act::Dwell(500), Act::Keys(CLEAR_LINE)]);
@@ -86,7 +86,7 @@ fn while_busy() -> Scenario {
 
 /// Opened and closed between two turns.
 fn transcript() -> Scenario {
-    let script = turn(r#"{ text = "Good morning." }"#) + &turn(r#"{ text = "Good night." }"#);
+    let script = turn(r#"{ say = "Good morning." }"#) + &turn(r#"{ say = "Good night." }"#);
     let acts = vec![
         prompt("good morning"),
         Act::TurnOver(0),
@@ -106,7 +106,7 @@ fn transcript() -> Scenario {
 
 /// The turn ends while a list is open.
 fn list_at_the_end() -> Scenario {
-    let script = turn(r#"{ text = "Good" }, { wait_for = "sunrise" }, { text = " morning." }"#);
+    let script = turn(r#"{ say = "Good" }, { wait_for = "sunrise" }, { say = " morning." }"#);
     let acts = vec![
         prompt("good morning"),
         Act::Gate("sunrise"),
@@ -125,7 +125,7 @@ fn list_at_the_end() -> Scenario {
 
 /// The turn ends, or fails to be noticed, behind the transcript.
 fn menu_at_the_end() -> Scenario {
-    let script = turn(r#"{ text = "Good" }, { wait_for = "sunrise" }, { text = " morning." }"#);
+    let script = turn(r#"{ say = "Good" }, { wait_for = "sunrise" }, { say = " morning." }"#);
     let acts = vec![
         prompt("good morning"),
         Act::Gate("sunrise"),

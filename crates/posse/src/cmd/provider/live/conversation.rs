@@ -46,26 +46,26 @@ impl Conversation {
                 r#"
                 [[turn]]
                 steps = [
-                  "open", { think = "A greeting, then." }, { wait_for = "thought" },
-                  { text = "Good morning to everyone" }, { wait_for = "half" }, { text = " who reads this." },
+                  { think = {} }, { think = { text = "A greeting, then." } }, { wait_for = "thought" },
+                  { say = "Good morning to everyone" }, { wait_for = "half" }, { say = " who reads this." },
                 ]
                 "#
             }
             Self::Accept => {
                 r#"
                 [[turn]]
-                steps = [{ text = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
+                steps = [{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
                 [[turn]]
-                steps = [{ text = "It is made." }]
+                steps = [{ say = "It is made." }]
                 "#
             }
             Self::Deny => {
                 r#"
                 [[turn]]
-                steps = [{ text = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
+                steps = [{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
                 "#
             }
-            Self::Failure => "[[turn]]\nsteps = [{ error = { status = 401 } }]",
+            Self::Failure => "[[turn]]\nsteps = [{ fail = { status = 401 } }]",
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn every_script_can_be_played() {
         for conversation in Conversation::ALL {
-            posse_models::Scenario::parse(conversation.script()).unwrap();
+            posse_sim::Scenario::parse(conversation.script()).unwrap();
         }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_models::agents::{Home, Maker, Options};
-use posse_models::{ModelServer, Scenario};
 use posse_server::api::types::Create;
+use posse_sim::home::{HomeOptions, Maker, ScriptedHome};
+use posse_sim::{ModelServer, Scenario};
 use posse_term::paths::Paths;
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ pub(super) struct Scratch {
     paths: Paths,
     played: Vec<Played>,
     /// Processes live in them, so they go last.
-    homes: Vec<Home>,
+    homes: Vec<ScriptedHome>,
     home: TempDir,
 }
 
@@ -78,7 +78,7 @@ impl Scratch {
         let scenario = Scenario::parse(conversation.script()).map_err(|error| Error::failed(error.to_string()))?;
         let server = ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))?;
         // Errors are to be seen soon.
-        let options = Options { retries: Some(1), ..Options::default() };
+        let options = HomeOptions { retries: Some(1), ..HomeOptions::default() };
         let home = agent.maker.home(agent.program, agent.version, &server, &options);
         let home = home.map_err(Error::io("cannot make a home for the agent"))?;
         let (create, directory) = (create(agent, &home)?, home.directory.clone());
@@ -124,7 +124,7 @@ impl Scratch {
     }
 }
 
-fn create(agent: &Agent<'_>, home: &Home) -> Result<Create, Error> {
+fn create(agent: &Agent<'_>, home: &ScriptedHome) -> Result<Create, Error> {
     let mut environment = agent.environment.clone();
     environment.extend(home.env.clone());
     Ok(Create {

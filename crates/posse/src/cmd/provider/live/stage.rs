@@ -10,8 +10,9 @@ use posse_core::detect::Dialog;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_core::status::{StatusKind, WaitingKind};
-use posse_models::{Log, ModelServer};
 use posse_server::api::types::{AnswerIn, Create, ExplanationView, Input, Output, Question, Success, Terminal};
+use posse_sim::ModelServer;
+use posse_sim::model::ModelLog;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
@@ -121,7 +122,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn log(&self) -> Log {
+    pub(super) fn log(&self) -> ModelLog {
         self.server.log()
     }
 
@@ -130,14 +131,14 @@ impl Stage {
     }
 
     /// Waits until the model has seen this.
-    pub(super) async fn model_comes(&self, fits: impl Fn(&Log) -> bool + Send + 'static) -> bool {
+    pub(super) async fn model_comes(&self, fits: impl Fn(&ModelLog) -> bool + Send + 'static) -> bool {
         self.model_comes_within(super::GOES_ON, fits).await
     }
 
     pub(super) async fn model_comes_within(
         &self,
         time: Duration,
-        fits: impl Fn(&Log) -> bool + Send + 'static,
+        fits: impl Fn(&ModelLog) -> bool + Send + 'static,
     ) -> bool {
         let server = Arc::clone(&self.server);
         let waits = tokio::task::spawn_blocking(move || server.comes_within(time, fits));

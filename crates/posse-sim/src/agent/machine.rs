@@ -1,0 +1,331 @@
+//! The scripted agent as a value: input and time go in, effects come out. It has no terminal, file or clock.
+//!
+//! `play` goes through the steps of a turn, `input` handles keys, and this file holds the state and draws it. After
+//! every input the whole picture is made again and the painter finds the difference, so no transition can forget to
+//! update the screen.
+
+mod draft;
+mod input;
+mod play;
+mod report;
+mod review_loop;
+mod template;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use posse_core::time::Mono;
+
+use crate::agent::keys::{Decoder, ESCAPE_WAIT};
+use crate::agent::look::{AgentView, DialogView, Mood, Spinner};
+use crate::agent::paint::{Painter, ScreenMode};
+use crate::agent::record::AgentRecord;
+use crate::agent::review_loop::Tally;
+use crate::agent::rows::ScreenSize;
+use crate::agent::transcript::Transcript;
+use crate::scenario::{Scenario, WriteMode};
+
+use draft::{PromptDraft, PromptMessage};
+use play::{ActiveStep, PlayPart, TurnPlay};
+use report::Reporter;
+use review_loop::{DelayedEffect, LoopMemory};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentInput<'a> {
+    /// Bytes from the terminal, cut anywhere.
+    Bytes(&'a [u8]),
+    Resize(ScreenSize),
+    /// Time has passed. Late or extra ticks are harmless.
+    Tick,
+    WriteFailed {
+        path: String,
+        error: String,
+    },
+    /// The process got a signal, or its terminal is gone (1).
+    Signal(i32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentEffect {
+    /// The escape bytes that draw a frame.
+    Paint(String),
+    Title(String),
+    /// An OSC with this payload.
+    Osc(String),
+    /// The text of a `print` step.
+    Raw(String),
+    Write {
+        path: PathBuf,
+        bytes: Vec<u8>,
+        how: WriteMode,
+    },
+    /// A piece of a file that is written in place. The first piece empties the file. The file stays open until the
+    /// last piece, even if someone moves it.
+    Piece {
+        path: PathBuf,
+        bytes: Vec<u8>,
+        last: bool,
+    },
+    /// Appends a line to a file that counts.
+    Count(PathBuf),
+    Log(AgentRecord),
+    /// Exits. No effect follows this one or `Kill`.
+    Exit(i32),
+    Kill(i32),
+}
+
+impl AgentEffect {
+    /// Returns the bytes to write to the terminal, if this effect has any.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            AgentEffect::Paint(text) | AgentEffect::Raw(text) => Some(text.clone().into_bytes()),
+            AgentEffect::Title(title) => {
+                let title: String = title.chars().filter(|c| !c.is_control()).collect();
+                Some(format!("\x1b]0;{title}\x07").into_bytes())
+            }
+            AgentEffect::Osc(payload) => Some(format!("\x1b]{payload}\x1b\\").into_bytes()),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AgentEnding {
+    Exit(i32),
+    Kill(i32),
+}
+
+/// The first press of a key that needs two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ArmedKey {
+    action: ArmedAction,
+    until: Mono,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArmedAction {
+    /// Ctrl-C or Ctrl-D on an empty draft.
+    Exit,
+    /// Esc on a draft.
+    ClearDraft,
+}
+
+/// The time for the second press. The real limits were not measured; a second suits people and tests.
+const DOUBLE_PRESS: Duration = Duration::from_secs(1);
+/// The time between two frames of spinners and titles, as in the agents we imitate.
+const FRAME_TIME: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub struct ScriptedAgent {
+    scenario: Scenario,
+    size: ScreenSize,
+    opened: Mono,
+    keys: Decoder,
+    escape_due: Option<Mono>,
+    transcript: Transcript,
+    painter: Painter,
+    reporter: Reporter,
+    draft: PromptDraft,
+    queue: Vec<PromptMessage>,
+    mood: Mood,
+    /// `None` while the agent waits for a prompt.
+    play: Option<TurnPlay>,
+    /// Whether the input box is shown.
+    ready: bool,
+    typed: Option<Mono>,
+    armed: Option<ArmedKey>,
+    turns_started: u32,
+    turns_in_order: usize,
+    memory: LoopMemory,
+    later: Vec<DelayedEffect>,
+    /// Whether more steps are due at once, after a look at the input.
+    busy_now: bool,
+    ending: Option<AgentEnding>,
+    over: bool,
+    records: Vec<AgentRecord>,
+    effects: Vec<AgentEffect>,
+    wake: Option<Mono>,
+}
+
+impl ScriptedAgent {
+    /// Starts the agent. `tally` counts the turns that its predecessors of the review loop played.
+    pub fn open(scenario: Scenario, tally: Tally, size: ScreenSize, now: Mono) -> (ScriptedAgent, Vec<AgentEffect>) {
+        let screen = if scenario.alternate { ScreenMode::Alternate } else { ScreenMode::Main };
+        let mut agent = ScriptedAgent {
+            size,
+            opened: now,
+            keys: Decoder::default(),
+            escape_due: None,
+            transcript: Transcript::new(scenario.look, size),
+            painter: Painter::new(screen),
+            reporter: Reporter::new(&scenario),
+            draft: PromptDraft::default(),
+            queue: Vec::new(),
+            mood: Mood::Starting,
+            play: Some(TurnPlay::new(PlayPart::Start, scenario.start.clone(), now)),
+            ready: false,
+            typed: None,
+            armed: None,
+            turns_started: 0,
+            turns_in_order: 0,
+            memory: LoopMemory::new(tally),
+            later: Vec::new(),
+            busy_now: false,
+            ending: None,
+            over: false,
+            records: Vec::new(),
+            effects: Vec::new(),
+            wake: None,
+            scenario,
+        };
+        let alternate = if agent.scenario.alternate { "\x1b[?1049h" } else { "" };
+        agent.effects.push(AgentEffect::Paint(format!("{alternate}\x1b[?2004h")));
+        let effects = agent.conclude(now);
+        (agent, effects)
+    }
+
+    /// Handles an input. The caller carries out the effects in order.
+    pub fn handle(&mut self, input: AgentInput<'_>, now: Mono) -> Vec<AgentEffect> {
+        if self.over {
+            return Vec::new();
+        }
+        if self.escape_due.is_some_and(|due| due <= now) {
+            self.escape_due = None;
+            let keys = self.keys.flush();
+            self.take_keys(keys, now);
+        }
+        if self.armed.is_some_and(|armed| armed.until <= now) {
+            self.armed = None;
+        }
+        self.run_due_effects(now);
+        match input {
+            AgentInput::Bytes(bytes) => {
+                self.effects.push(AgentEffect::Log(AgentRecord::keys(bytes)));
+                let keys = self.keys.feed(bytes);
+                self.escape_due = self.keys.is_waiting().then_some(now + ESCAPE_WAIT);
+                self.take_keys(keys, now);
+            }
+            AgentInput::Resize(size) => {
+                if size != self.size {
+                    self.size = size;
+                    self.transcript.resize(size);
+                    self.painter.clear();
+                    self.records.push(AgentRecord::Resized { columns: size.columns, rows: size.rows });
+                }
+            }
+            AgentInput::Tick => {}
+            AgentInput::WriteFailed { path, error } => {
+                let text = format!("cannot write {path}: {error}");
+                self.records.push(AgentRecord::WriteFailed { path, error });
+                self.fail_turn(text, now);
+            }
+            AgentInput::Signal(signal) => self.ending = Some(AgentEnding::Exit(128 + signal)),
+        }
+        self.conclude(now)
+    }
+
+    /// Returns when the agent needs a tick. `None` while nothing moves.
+    pub fn deadline(&self) -> Option<Mono> {
+        self.wake
+    }
+
+    fn conclude(&mut self, now: Mono) -> Vec<AgentEffect> {
+        if self.ending.is_none() {
+            self.advance(now);
+        }
+        self.show(now);
+        match self.ending {
+            Some(AgentEnding::Exit(code)) => {
+                self.effects.extend(self.reporter.farewell());
+                self.effects.push(AgentEffect::Paint(format!("{}\x1b[?2004l", self.painter.leave())));
+                self.effects.push(AgentEffect::Log(AgentRecord::Exit { code }));
+                self.effects.push(AgentEffect::Exit(code));
+                self.over = true;
+            }
+            Some(AgentEnding::Kill(signal)) => {
+                self.effects.push(AgentEffect::Log(AgentRecord::Crash { signal }));
+                self.effects.push(AgentEffect::Kill(signal));
+                self.over = true;
+            }
+            None => {}
+        }
+        self.wake = self.next_wake(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn next_wake(&self, now: Mono) -> Option<Mono> {
+        if self.over {
+            return None;
+        }
+        let step = self.play.as_ref().and_then(|play| play.act.due(now));
+        let at_once = self.busy_now.then_some(now);
+        let later = self.later.iter().map(|later| later.due).min();
+        [step, at_once, self.escape_due, later, self.armed.map(|armed| armed.until)].into_iter().flatten().min()
+    }
+
+    /// Draws the state, reports changes out of band, then logs: a record describes what is already visible.
+    fn show(&mut self, now: Mono) {
+        let live = self.scenario.look.live(&self.view(now, &self.draft.message().shown));
+        let bytes = self.painter.paint(&live.over(self.transcript.rows()), self.size);
+        if !bytes.is_empty() {
+            self.effects.push(AgentEffect::Paint(bytes));
+        }
+        self.effects.extend(self.reporter.update(self.mood, frame_number(self.opened, now)));
+        self.effects.extend(self.records.drain(..).map(AgentEffect::Log));
+    }
+
+    fn view<'a>(&'a self, now: Mono, draft: &'a str) -> AgentView<'a> {
+        let mut view = AgentView {
+            size: self.size,
+            partial: None,
+            tool: None,
+            spinner: None,
+            dialog: None,
+            draft: self.ready.then_some(draft),
+            busy: self.play.is_some(),
+            queue: self.queue.iter().map(|message| message.shown.as_str()).collect(),
+            hint: self.armed.map(|armed| match armed.action {
+                ArmedAction::Exit => "Press Ctrl-C again to exit",
+                ArmedAction::ClearDraft => "Press Esc again to clear",
+            }),
+        };
+        let Some(play) = &self.play else {
+            return view;
+        };
+        let spinner = |since: Mono| Spinner {
+            frame: frame_number(since, now),
+            verb: play::verb(self.turns_started),
+            elapsed: now.since(play.since),
+        };
+        match &play.act {
+            ActiveStep::Think { since, .. } | ActiveStep::Announce { since, .. } => {
+                view.spinner = Some(spinner(*since));
+            }
+            ActiveStep::Tool { name, input, since, .. } => {
+                view.tool = Some((name, input));
+                view.spinner = Some(spinner(*since));
+            }
+            ActiveStep::Stream { text, shown, .. } => view.partial = Some(&text[..*shown]),
+            ActiveStep::Ask(dialog) => {
+                view.dialog = Some(DialogView { ask: &dialog.ask, options: &dialog.options, cursor: dialog.cursor });
+            }
+            ActiveStep::Next | ActiveStep::Pause { .. } => {}
+        }
+        view
+    }
+}
+
+/// Returns the number of frames since a time.
+fn frame_number(since: Mono, now: Mono) -> u64 {
+    u64::try_from(now.since(since).as_nanos() / FRAME_TIME.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns the time of the first frame after `now`. Animations take their phase from the clock, so that a late tick
+/// skips frames instead of delaying them.
+fn next_frame(since: Mono, now: Mono) -> Mono {
+    let frames = u32::try_from(frame_number(since, now)).unwrap_or(u32::MAX).saturating_add(1);
+    since + FRAME_TIME * frames
+}
+
+#[cfg(test)]
+mod tests;

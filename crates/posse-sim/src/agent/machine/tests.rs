@@ -1,0 +1,381 @@
+//! Tables of inputs and their effects.
+
+use std::time::Duration;
+
+use super::*;
+use crate::agent::record::{IgnoredInput, SubmittedBy, TurnOutcome};
+use crate::agent::theatre::Theatre;
+use crate::scenario::QuestionKind;
+
+mod properties;
+mod quirks;
+mod review_loop;
+
+fn open(scenario: &str) -> Theatre {
+    Theatre::open(scenario, 60, 20)
+}
+
+fn with_steps(head: &str, steps: &str) -> Theatre {
+    open(&format!("{head}\n[[turn]]\nsteps = [{steps}]"))
+}
+
+fn log(record: AgentRecord) -> AgentEffect {
+    AgentEffect::Log(record)
+}
+
+fn submitted(prompt: &str) -> AgentRecord {
+    AgentRecord::Submitted { prompt: prompt.into(), by: SubmittedBy::Keys }
+}
+
+fn started(turn: u32, prompt: &str) -> AgentRecord {
+    AgentRecord::TurnStarted { turn, prompt: prompt.into() }
+}
+
+fn ended(turn: u32, outcome: TurnOutcome) -> AgentRecord {
+    AgentRecord::TurnEnded { turn, outcome }
+}
+
+fn title(text: &str) -> AgentEffect {
+    AgentEffect::Title(text.into())
+}
+
+fn osc(text: &str) -> AgentEffect {
+    AgentEffect::Osc(text.into())
+}
+
+const ALL: &str = "osc = [\"7501\", \"9;4\", \"title\"]";
+const ASK: &str = r#"{ ask = { kind = "permission", command = "make" } }"#;
+
+#[test]
+fn turn_is_reported_from_prompt_to_end() {
+    let mut theatre = with_steps("look = \"claude\"", r#"{ think = "2s" }, { say = "ok" }"#);
+    assert_eq!(theatre.happened(), [title("✳ Claude Code"), log(AgentRecord::Ready)]);
+    theatre.keys("do it\r");
+    assert_eq!(theatre.happened(), [title("⠂ Claude Code"), log(submitted("do it")), log(started(1, "do it"))]);
+    theatre.wait(Duration::from_secs(2));
+    assert_eq!(theatre.happened(), [title("⠐ Claude Code"), title("✳ Claude Code"), log(ended(1, TurnOutcome::Done))]);
+    assert_eq!(theatre.agent.deadline(), None);
+}
+
+#[test]
+fn waiting_agent_needs_no_ticks() {
+    for (scenario, ticks) in [
+        (with_steps("look = \"claude\"", ""), 0),
+        (with_steps("look = \"codex\"", ""), 0),
+        (with_steps("look = \"claude\"\nauto_prompt = \"x\"", ASK), 0),
+        (with_steps("look = \"codex\"\nauto_prompt = \"x\"", ASK), 0),
+        (with_steps("look = \"claude\"\nauto_prompt = \"x\"", r#"{ pause = "50s" }"#), 1),
+    ] {
+        let mut theatre = scenario;
+        theatre.wait(Duration::from_secs(100));
+        assert_eq!(theatre.ticks, ticks, "{}", theatre.screen());
+    }
+}
+
+#[test]
+fn spinner_wakes_ten_times_a_second_and_paints_one_frame_each_time() {
+    let mut theatre = with_steps("look = \"claude\"\nauto_prompt = \"x\"", r#"{ think = "forever" }"#);
+    let before = theatre.frames;
+    theatre.wait(Duration::from_secs(10));
+    assert_eq!(theatre.ticks, 100);
+    assert!((90..=100).contains(&(theatre.frames - before)));
+}
+
+#[test]
+fn self_reports_follow_the_turn() {
+    let mut codex = with_steps(&format!("look = \"codex\"\n{ALL}"), &format!(r#"{{ think = "1s" }}, {ASK}"#));
+    assert_eq!(
+        codex.happened(),
+        [osc("7501;state=idle:app=codex"), osc("9;4;0"), title("project"), log(AgentRecord::Ready)]
+    );
+    codex.keys("x\r");
+    assert_eq!(codex.happened()[..3], [osc("7501;state=working:app=codex"), osc("9;4;3"), title("⠋ project")]);
+    codex.wait_ms(950);
+    codex.happened();
+    codex.wait_ms(50);
+    assert_eq!(
+        codex.happened()[..2],
+        [osc("7501;state=blocked:app=codex:kind=permission"), title("[ ! ] Action Required | project")]
+    );
+    codex.keys("y");
+    assert_eq!(codex.happened()[..3], [osc("7501;state=done:app=codex"), osc("9;4;0"), title("project")]);
+    codex.keys("\x03");
+    assert_eq!(
+        codex.happened(),
+        [osc("7501;state=clear"), title(""), log(AgentRecord::Exit { code: 0 }), AgentEffect::Exit(0)]
+    );
+
+    // Claude's title has no glyph where its states are understood.
+    let mut claude = with_steps(&format!("look = \"claude\"\n{ALL}"), r#"{ fail = { message = "API Error: 400" } }"#);
+    assert_eq!(claude.happened()[..3], [osc("7501;state=idle:app=claude-code"), osc("9;4;0"), title("Claude Code")]);
+    claude.keys("x\r");
+    let mut reports = claude.happened();
+    reports.retain(|effect| matches!(effect, AgentEffect::Osc(_)));
+    let (working, error) = (osc("7501;state=working:app=claude-code"), osc("7501;state=error:app=claude-code"));
+    assert_eq!(reports, [working, osc("9;4;3"), error, osc("9;4;0")], "short as it was, it was heard");
+
+    let mut silent = with_steps("look = \"codex\"\nosc = []\nauto_prompt = \"x\"", r#"{ say = "mine" }"#);
+    assert!(silent.happened().iter().all(|effect| effect.bytes().is_none()));
+}
+
+#[test]
+fn dialog_is_answered_by_the_keys_of_its_look() {
+    let closed = |choice: usize, label: &str, accepted, pressed: &str| AgentRecord::DialogClosed {
+        choice: Some(choice),
+        label: Some(label.into()),
+        accepted,
+        pressed: pressed.into(),
+    };
+    let cancelled = |pressed: &str| AgentRecord::DialogClosed {
+        choice: None,
+        label: None,
+        accepted: false,
+        pressed: pressed.into(),
+    };
+    let (yes, done) = (|pressed| closed(1, "Yes", true, pressed), || ended(1, TurnOutcome::Done));
+    let codex_yes = |pressed| closed(1, "Yes, proceed (y)", true, pressed);
+    let interrupted = || ended(1, TurnOutcome::Interrupted);
+    let cases: Vec<(&str, &str, Vec<AgentRecord>)> = vec![
+        ("claude", "1", vec![yes("1"), done()]),
+        ("claude", "\r", vec![yes("enter"), done()]),
+        ("claude", "\x1b[13u", vec![yes("enter"), done()]),
+        ("claude", "2", vec![closed(2, "Yes, and don't ask again this session", true, "2"), done()]),
+        ("claude", "3", vec![closed(3, "No", false, "3"), interrupted()]),
+        ("claude", "\x1b[B\x1b[B\x1b[B\r", vec![closed(3, "No", false, "enter"), interrupted()]),
+        ("claude", "\x1b[B\x1b[A\r", vec![yes("enter"), done()]),
+        ("claude", "\x1b", vec![cancelled("esc"), interrupted()]),
+        ("claude", "\x03", vec![cancelled("ctrl-c"), interrupted()]),
+        ("claude", "y", vec![]),
+        ("claude", "n7\t ", vec![]),
+        // A prompt pasted into a dialog is lost, and its Enter accepts.
+        (
+            "claude",
+            "\x1b[200~do\x1b[201~\r",
+            vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }, yes("enter"), done()],
+        ),
+        ("claude", "\x1b[200~1\x1b[201~", vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }]),
+        ("codex", "y", vec![codex_yes("y"), done()]),
+        ("codex", "1", vec![codex_yes("1"), done()]),
+        ("codex", "\r", vec![codex_yes("enter"), done()]),
+        ("codex", "n", vec![cancelled("n"), interrupted()]),
+        ("codex", "\x1b[200~y\x1b[201~", vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }]),
+    ];
+    for (look, keys, expected) in cases {
+        let mut theatre = with_steps(&format!("look = \"{look}\"\nauto_prompt = \"x\""), ASK);
+        theatre.records();
+        theatre.keys(keys);
+        theatre.wait_ms(100);
+        assert_eq!(theatre.records(), expected, "{look} {keys:?}");
+    }
+}
+
+#[test]
+fn dialog_is_logged_after_it_is_drawn() {
+    let mut theatre = with_steps("look = \"claude\"\nauto_prompt = \"x\"", ASK);
+    let drawn = theatre.happened();
+    assert_eq!(
+        drawn.last(),
+        Some(&log(AgentRecord::DialogDrawn {
+            kind: QuestionKind::Permission,
+            options: ["Yes", "Yes, and don't ask again this session", "No"].map(String::from).into(),
+            cursor: 1
+        }))
+    );
+    let (_, effects) = ScriptedAgent::open(
+        theatre.agent.scenario.clone(),
+        Tally::default(),
+        ScreenSize::new(60, 20),
+        Mono(Duration::ZERO),
+    );
+    let at = |wanted: fn(&AgentEffect) -> bool| effects.iter().rposition(wanted).unwrap();
+    assert!(
+        at(|e| matches!(e, AgentEffect::Paint(_)))
+            < at(|e| matches!(e, AgentEffect::Log(AgentRecord::DialogDrawn { .. }))),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn prompt_while_busy_is_queued_by_claude_and_steers_codex() {
+    let mut claude = with_steps("look = \"claude\"\nauto_prompt = \"one\"", r#"{ pause = "1s" }"#);
+    claude.records();
+    claude.keys("two\rthree\r");
+    let queued = |prompt: &str| AgentRecord::Queued { prompt: prompt.into() };
+    assert_eq!(claude.records(), [submitted("two"), queued("two"), submitted("three"), queued("three")]);
+    claude.wait(Duration::from_secs(9));
+    let one_by_one = [
+        ended(1, TurnOutcome::Done),
+        started(2, "two"),
+        ended(2, TurnOutcome::Done),
+        started(3, "three"),
+        ended(3, TurnOutcome::Done),
+    ];
+    assert_eq!(claude.records(), one_by_one);
+
+    let mut codex = with_steps("look = \"codex\"\nauto_prompt = \"one\"", r#"{ pause = "1s" }"#);
+    codex.records();
+    codex.keys("two\rthree\t");
+    let steered = AgentRecord::Steered { prompt: "two".into() };
+    assert_eq!(codex.records(), [submitted("two"), steered, submitted("three"), queued("three")]);
+    codex.wait(Duration::from_secs(9));
+    assert_eq!(codex.records(), [ended(1, TurnOutcome::Done), started(2, "three"), ended(2, TurnOutcome::Done)]);
+}
+
+#[test]
+fn queued_prompts_can_be_taken_back() {
+    let mut theatre = with_steps("look = \"claude\"\nauto_prompt = \"one\"", r#"{ pause = "1s" }"#);
+    theatre.keys("two\rthree\r\x1b[A");
+    assert!(theatre.screen().contains("❯␣two\n  three\n"), "{}", theatre.screen());
+    theatre.wait(Duration::from_secs(5));
+    assert!(theatre.records().contains(&ended(1, TurnOutcome::Done)));
+    assert_eq!(theatre.agent.turns_started, 1);
+}
+
+#[test]
+fn turn_can_be_interrupted() {
+    let think = r#"{ think = "forever" }"#;
+    let said = r#"{ say = "hm" }, { think = "forever" }"#;
+    let tool = r#"{ tool = { input = "make", for = "forever" } }"#;
+    for (look, steps, key, on_screen) in [
+        // Before its first word Claude gives the prompt back.
+        ("claude", think, "\x1b", "❯␣one\n"),
+        ("claude", think, "\x03", "❯␣one\n"),
+        ("claude", said, "\x1b", "● hm\n  ⎿  Interrupted"),
+        ("claude", tool, "\x1b", "● Bash(make)\n  ⎿  (interrupted)\n  ⎿  Interrupted"),
+        ("codex", think, "\x1b", "■ Conversation interrupted"),
+        ("codex", think, "\x03", "■ Conversation interrupted"),
+    ] {
+        let mut theatre = with_steps(&format!("look = \"{look}\"\nauto_prompt = \"one\""), steps);
+        theatre.wait_ms(300);
+        theatre.records();
+        theatre.keys(key);
+        theatre.wait_ms(60);
+        assert_eq!(theatre.records(), [ended(1, TurnOutcome::Interrupted)], "{look} {steps}");
+        assert!(theatre.screen().contains(on_screen), "{look} {steps}\n{}", theatre.screen());
+        assert!(!theatre.screen().contains("esc to interrupt"));
+    }
+}
+
+#[test]
+fn agent_exits_by_its_keys() {
+    let exit = |code| vec![log(AgentRecord::Exit { code }), AgentEffect::Exit(code)];
+    let cases: Vec<(&str, &str, &[&str], Vec<AgentEffect>)> = vec![
+        ("claude", "", &["\x03"], vec![]),
+        ("claude", "", &["\x03\x03"], exit(0)),
+        ("claude", "", &["\x03", "wait", "\x03"], vec![]),
+        ("claude", "", &["text\x03\x03"], vec![]),
+        ("claude", "", &["text\x03\x03\x03"], exit(0)),
+        ("claude", "", &["\x04\x04"], exit(0)),
+        ("codex", "", &["\x03"], exit(0)),
+        ("codex", "", &["text\x03"], vec![]),
+        ("codex", "", &["/quit\r"], [vec![log(submitted("/quit"))], exit(0)].concat()),
+        ("claude", "start = [{ pause = \"9s\" }]", &["\x03"], exit(130)),
+        (
+            "claude",
+            "start = [{ ask = { kind = \"startup\" } }]",
+            &["2"],
+            [
+                vec![log(AgentRecord::DialogClosed {
+                    choice: Some(2),
+                    label: Some("No, exit".into()),
+                    accepted: false,
+                    pressed: "2".into(),
+                })],
+                exit(1),
+            ]
+            .concat(),
+        ),
+    ];
+    for (look, head, keys, expected) in cases {
+        let mut theatre = open(&format!("look = \"{look}\"\nosc = []\n{head}"));
+        theatre.happened();
+        for key in keys {
+            if *key == "wait" { theatre.wait_ms(1500) } else { theatre.keys(key) }
+        }
+        assert_eq!(theatre.happened(), expected, "{look} {head} {keys:?}");
+    }
+    let mut theatre = open("look = \"claude\"\nosc = []");
+    theatre.happened();
+    theatre.event(AgentInput::Signal(15));
+    assert_eq!(theatre.happened(), exit(143));
+    assert_eq!(theatre.agent.deadline(), None);
+    theatre.keys("anything\r");
+    assert_eq!(theatre.happened(), [], "nothing happens after the end");
+}
+
+#[test]
+fn effects_are_in_the_order_of_the_steps() {
+    let steps = r#"
+        { write = { path = "{path}", text = "{turn}: {prompt}" } }, { osc = "777;notify;a;b" },
+        { print = "\u001b[c" }, { exit = 7 }"#;
+    let mut theatre = with_steps("look = \"codex\"\nosc = []", steps);
+    theatre.happened();
+    theatre.keys("write to '/tmp/out.md'.\r");
+    let prompt = "write to '/tmp/out.md'.";
+    assert_eq!(
+        theatre.happened(),
+        [
+            log(submitted(prompt)),
+            log(started(1, prompt)),
+            AgentEffect::Write {
+                path: "/tmp/out.md".into(),
+                bytes: format!("1: {prompt}").into_bytes(),
+                how: WriteMode::Rename
+            },
+            osc("777;notify;a;b"),
+            AgentEffect::Raw("\u{1b}[c".into()),
+            log(AgentRecord::Exit { code: 7 }),
+            AgentEffect::Exit(7),
+        ]
+    );
+}
+
+#[test]
+fn crash_leaves_the_screen_as_it_is() {
+    let steps = r#"{ think = "1s" }, { crash = 9 }"#;
+    let mut theatre = with_steps("look = \"claude\"\nalternate = true\nauto_prompt = \"x\"", steps);
+    theatre.wait_ms(900);
+    theatre.happened();
+    theatre.wait_ms(100);
+    assert_eq!(theatre.happened()[1..], [log(AgentRecord::Crash { signal: 9 }), AgentEffect::Kill(9)]);
+    assert!(theatre.terminal().alternate_screen() && theatre.screen().contains("… (1s · esc to interrupt)"));
+}
+
+#[test]
+fn failed_write_fails_the_turn() {
+    let mut theatre = with_steps(
+        "look = \"claude\"\nauto_prompt = \"x\"",
+        r#"{ write = { path = "/p/x", text = "" } }, { pause = "1s" }"#,
+    );
+    theatre.records();
+    theatre.event(AgentInput::WriteFailed { path: "/p/x".into(), error: "denied".into() });
+    let failed = AgentRecord::WriteFailed { path: "/p/x".into(), error: "denied".into() };
+    assert_eq!(theatre.records(), [failed, ended(1, TurnOutcome::Error)]);
+    assert!(theatre.screen().contains("● cannot write /p/x: denied"));
+
+    let mut theatre =
+        with_steps("look = \"claude\"\nauto_prompt = \"x\"", r#"{ write = { path = "{path}", text = "" } }"#);
+    assert!(theatre.records().contains(&ended(1, TurnOutcome::Error)));
+}
+
+#[test]
+fn many_steps_at_once_leave_room_for_input() {
+    let steps = r#"{ osc = "777" }, "#.repeat(1000);
+    let mut theatre = with_steps("look = \"codex\"\nosc = []\nauto_prompt = \"x\"", &steps);
+    let sent = |theatre: &mut Theatre| theatre.happened().iter().filter(|e| **e == osc("777")).count();
+    let first = sent(&mut theatre);
+    assert!((1..1000).contains(&first), "{first}");
+    theatre.wait_ms(0);
+    assert_eq!(first + sent(&mut theatre), 1000);
+}
+
+#[test]
+fn escalated_command_asks_before_it_runs() {
+    let steps = r#"{ run = { command = "make", escalated = true, output = "made" } }, { run = { command = "ls" } }"#;
+    let mut theatre = with_steps("look = \"claude\"\nauto_prompt = \"x\"", steps);
+    assert!(matches!(theatre.records().last(), Some(AgentRecord::DialogDrawn { .. })));
+    assert!(!theatre.screen().contains("made"));
+    theatre.keys("1");
+    assert_eq!(theatre.records().last(), Some(&ended(1, TurnOutcome::Done)));
+    assert!(theatre.screen().contains("● Bash(make)\n  ⎿  made\n\n● Bash(ls)"), "{}", theatre.screen());
+}

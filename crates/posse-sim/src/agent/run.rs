@@ -1,0 +1,261 @@
+//! Runs a scripted agent on a terminal: one `poll`, one write per batch of effects, no decisions.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Stdin, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use posse_core::time::Mono;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
+use signal_hook::{flag, low_level};
+
+use crate::agent::machine::{AgentEffect, AgentInput, ScriptedAgent};
+use crate::agent::record::{AgentRecord, RecordSource};
+use crate::agent::review_loop::{Tally, tally_file};
+use crate::agent::rows::ScreenSize;
+use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer, WriteMode};
+
+/// Why a scenario could not be played to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentRunError {
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error("cannot open the log {}: {source}", path.display())]
+    Log { path: PathBuf, source: io::Error },
+    #[error("cannot read the count {}: {source}", path.display())]
+    Tally { path: PathBuf, source: io::Error },
+    #[error("cannot use the terminal: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Plays a scenario on stdin and stdout until it exits, and returns the exit code for the process. A `crash` step does
+/// not return. Signal handlers stay registered, so the process should exit afterwards.
+///
+/// # Errors
+/// If a step needs a model, or the terminal, the log or the signals cannot be set up.
+pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
+    scenario.check_for(ScenarioPlayer::Agent)?;
+    let stdin = io::stdin();
+    let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let log = scenario.log.as_deref().map(open_log).transpose()?;
+    let tally = scenario.review_loop.state_dir.as_deref().map(read_tally).transpose()?.unwrap_or_default();
+    let source = RecordSource { pid: std::process::id(), terminal: std::env::var("POSSE_TERMINAL_ID").ok() };
+    let (signalled, writer) = UnixStream::pair()?;
+    signalled.set_nonblocking(true)?;
+    let terminated = Arc::<AtomicBool>::default();
+    let hung_up = Arc::<AtomicBool>::default();
+    // Flags are set before the pipe wakes the loop: handlers run in the order of registration.
+    flag::register(SIGTERM, terminated.clone())?;
+    flag::register(SIGHUP, hung_up.clone())?;
+    for signal in [SIGWINCH, SIGTERM, SIGHUP] {
+        low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    let _raw = RawMode::enter(io::stdin())?;
+    let mut shell = Shell { out, log, source, open: HashMap::new(), failures: Vec::new() };
+
+    let (mut agent, mut effects) = ScriptedAgent::open(scenario, tally, size(&shell.out), now());
+    loop {
+        if let Some(code) = shell.perform(&effects) {
+            return Ok(code);
+        }
+        if let Some((path, error)) = shell.failures.pop() {
+            effects = agent.handle(AgentInput::WriteFailed { path, error }, now());
+            continue;
+        }
+        effects.clear();
+        let timeout = agent.deadline().map(|due| due.since(now()));
+        let timeout = timeout.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&signalled, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        let [input, woken] = fds.map(|fd| !fd.revents().is_empty());
+        let mut buffer = [0; 16 * 1024];
+        if woken {
+            while rustix::io::read(&signalled, &mut buffer).is_ok_and(|length| length > 0) {}
+            effects.extend(agent.handle(AgentInput::Resize(size(&shell.out)), now()));
+        }
+        if terminated.load(Ordering::Relaxed) {
+            effects.extend(agent.handle(AgentInput::Signal(SIGTERM), now()));
+        } else if hung_up.load(Ordering::Relaxed) {
+            effects.extend(agent.handle(AgentInput::Signal(SIGHUP), now()));
+        } else if input {
+            match rustix::io::read(&stdin, &mut buffer) {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // If the other end of the terminal is closed, reads return EIO.
+                Ok(0) | Err(_) => effects.extend(agent.handle(AgentInput::Signal(SIGHUP), now())),
+                Ok(length) => effects.extend(agent.handle(AgentInput::Bytes(&buffer[..length]), now())),
+            }
+        }
+        if agent.deadline().is_some_and(|due| due <= now()) {
+            effects.extend(agent.handle(AgentInput::Tick, now()));
+        }
+    }
+}
+
+struct Shell {
+    out: File,
+    log: Option<File>,
+    source: RecordSource,
+    /// Files that are written piece by piece.
+    open: HashMap<PathBuf, File>,
+    /// Failed writes that the agent has not handled yet: path and error.
+    failures: Vec<(String, String)>,
+}
+
+impl Shell {
+    /// Carries out effects in order and returns the exit code if the agent ends. Output to the terminal is collected
+    /// and written before any other effect.
+    fn perform(&mut self, effects: &[AgentEffect]) -> Option<i32> {
+        let mut screen: Vec<u8> = Vec::new();
+        for effect in effects {
+            if let Some(mut bytes) = effect.bytes() {
+                screen.append(&mut bytes);
+                continue;
+            }
+            // A failed write means that the terminal is gone.
+            if self.out.write_all(&std::mem::take(&mut screen)).is_err() {
+                return Some(128 + SIGHUP);
+            }
+            match effect {
+                AgentEffect::Log(record) => self.log(record),
+                AgentEffect::Write { path, bytes, how } => {
+                    let written = write_file(path, bytes, *how);
+                    self.wrote(path, bytes.len(), true, written);
+                }
+                AgentEffect::Piece { path, bytes, last } => {
+                    let written = self.write_piece(path, bytes, *last);
+                    self.wrote(path, bytes.len(), *last, written);
+                }
+                AgentEffect::Count(path) => {
+                    if let Err(error) = write_file(path, b"1\n", WriteMode::Append) {
+                        self.failures.push((path.display().to_string(), error.to_string()));
+                    }
+                }
+                AgentEffect::Exit(code) => return Some(*code),
+                AgentEffect::Kill(signal) => {
+                    let _ = low_level::emulate_default_handler(*signal);
+                    // Reached only if the signal does not kill.
+                    return Some(128 + signal);
+                }
+                AgentEffect::Paint(_) | AgentEffect::Title(_) | AgentEffect::Osc(_) | AgentEffect::Raw(_) => {}
+            }
+        }
+        self.out.write_all(&screen).is_err().then_some(128 + SIGHUP)
+    }
+
+    fn wrote(&mut self, path: &Path, length: usize, whole: bool, written: io::Result<()>) {
+        let path = path.display().to_string();
+        match written {
+            Ok(()) => self.log(&AgentRecord::Wrote { path, length, whole }),
+            Err(error) => self.failures.push((path, error.to_string())),
+        }
+    }
+
+    fn write_piece(&mut self, path: &Path, bytes: &[u8], last: bool) -> io::Result<()> {
+        let mut file = match self.open.remove(path) {
+            Some(file) => file,
+            None => {
+                make_parent(path)?;
+                File::create(path)?
+            }
+        };
+        file.write_all(bytes)?;
+        if !last {
+            self.open.insert(path.to_owned(), file);
+        }
+        Ok(())
+    }
+
+    /// Writes a record. If the log cannot be written, the play continues.
+    fn log(&mut self, record: &AgentRecord) {
+        let ns = u64::try_from(now().0.as_nanos()).unwrap_or(u64::MAX);
+        if let (Some(log), Ok(line)) = (&mut self.log, record.to_json(ns, &self.source)) {
+            let _ = log.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+}
+
+fn open_log(path: &Path) -> Result<File, AgentRunError> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    opened.map_err(|source| AgentRunError::Log { path: path.to_owned(), source })
+}
+
+/// Reads the counts of the agents before this one.
+fn read_tally(directory: &Path) -> Result<Tally, AgentRunError> {
+    Tally::of(|key, what| {
+        let path = tally_file(directory, key, what);
+        match std::fs::read(&path) {
+            Ok(lines) => Ok(u32::try_from(lines.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(source) => Err(AgentRunError::Tally { path, source }),
+        }
+    })
+}
+
+fn make_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
+fn write_file(path: &Path, bytes: &[u8], how: WriteMode) -> io::Result<()> {
+    make_parent(path)?;
+    match how {
+        WriteMode::Plain => std::fs::write(path, bytes),
+        WriteMode::Append => OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes),
+        WriteMode::Directory => std::fs::create_dir_all(path),
+        WriteMode::Rename => {
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+            let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+            std::fs::write(&beside, bytes)?;
+            std::fs::rename(&beside, path)
+        }
+    }
+}
+
+fn size(out: &File) -> ScreenSize {
+    tcgetwinsize(out).map_or(ScreenSize::new(0, 0), |size| ScreenSize::new(size.ws_col, size.ws_row))
+}
+
+fn now() -> Mono {
+    let now = clock_gettime(ClockId::Monotonic);
+    Mono(Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0)))
+}
+
+/// Puts the terminal in raw mode for the lifetime of the value.
+struct RawMode {
+    terminal: Stdin,
+    before: Option<Termios>,
+}
+
+impl RawMode {
+    /// Does nothing if standard input is not a terminal.
+    fn enter(terminal: Stdin) -> io::Result<RawMode> {
+        let before = tcgetattr(&terminal).ok();
+        if let Some(mut raw) = before.clone() {
+            raw.make_raw();
+            tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+        }
+        Ok(RawMode { terminal, before })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(&self.terminal, OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Homes for real agents: the files and variables with which an agent starts unattended, asks nothing on its own, and
+//! talks to a scripted model. Measured on the versions that the manifests name. This module starts no process.
+
+mod claude;
+mod codex;
+mod directory;
+mod others;
+
+use std::io;
+use std::path::Path;
+
+pub use directory::{MARK, ScriptedHome};
+
+use crate::model::ModelServer;
+
+/// An agent that can have a scripted home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    Claude,
+    Codex,
+    Opencode,
+    Qwen,
+}
+
+/// How an agent starts. By default it asks nothing until the model uses a tool.
+#[derive(Clone, Debug)]
+pub struct HomeOptions {
+    /// If not set, the agent asks for trust in its directory.
+    pub trusted: bool,
+    /// Claude Code asks whether to use the key in the environment.
+    pub api_key_dialog: bool,
+    /// Claude Code asks for confirmation before it bypasses permissions.
+    pub bypass_dialog: bool,
+    pub permissions: PermissionMode,
+    /// How often a failed request is repeated; `None` keeps the agent's default.
+    pub retries: Option<u32>,
+    /// More arguments for the agent.
+    pub arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PermissionMode {
+    /// The agents call it manual, default or on-request.
+    #[default]
+    Ask,
+    AcceptEdits,
+    Auto,
+    Plan,
+    Bypass,
+}
+
+impl Default for HomeOptions {
+    fn default() -> Self {
+        Self {
+            trusted: true,
+            api_key_dialog: false,
+            bypass_dialog: false,
+            permissions: PermissionMode::Ask,
+            retries: None,
+            arguments: Vec::new(),
+        }
+    }
+}
+
+impl Maker {
+    pub const ALL: [Maker; 4] = [Maker::Claude, Maker::Codex, Maker::Opencode, Maker::Qwen];
+
+    /// The provider id in posse.
+    pub fn provider(self) -> &'static str {
+        match self {
+            Maker::Claude => "claude_code",
+            Maker::Codex => "codex",
+            Maker::Opencode => "opencode",
+            Maker::Qwen => "qwen",
+        }
+    }
+
+    pub fn of_provider(provider: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|maker| maker.provider() == provider)
+    }
+
+    /// Creates a home in which this version of the program talks to the server.
+    pub fn home(
+        self,
+        program: &Path,
+        version: &str,
+        server: &ModelServer,
+        options: &HomeOptions,
+    ) -> io::Result<ScriptedHome> {
+        let mut home = ScriptedHome::new(program)?;
+        self.settle(&mut home, version, server, options)?;
+        home.add(options.arguments.iter().cloned());
+        Ok(home)
+    }
+
+    /// Adds another agent to a home. The home keeps the command of its first agent.
+    pub fn move_in(
+        self,
+        home: &mut ScriptedHome,
+        version: &str,
+        server: &ModelServer,
+        options: &HomeOptions,
+    ) -> io::Result<()> {
+        let command = home.command.clone();
+        self.settle(home, version, server, options)?;
+        home.command = command;
+        Ok(())
+    }
+
+    fn settle(
+        self,
+        home: &mut ScriptedHome,
+        version: &str,
+        server: &ModelServer,
+        options: &HomeOptions,
+    ) -> io::Result<()> {
+        match self {
+            Maker::Claude => claude::settle(home, server, options),
+            Maker::Codex => codex::settle(home, version, server, options),
+            Maker::Opencode => others::opencode(home, server, options),
+            Maker::Qwen => others::qwen(home, server, options),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Scripted agents and scripted models for the demo, the checks and the tests of posse: no account, no tokens, and the
+//! same behaviour every time.
+//!
+//! - [`scenario`]: the language that says what happens in each turn.
+//! - [`agent`]: a scripted agent that plays a scenario on a screen.
+//! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
+//! - [`home`]: homes in which real agents start unattended and talk to that server.
+
+pub mod agent;
+pub mod home;
+pub mod model;
+pub mod scenario;
+
+pub use model::ModelServer;
+pub use scenario::{Scenario, ScenarioError, ScriptStep, ScriptTurn};

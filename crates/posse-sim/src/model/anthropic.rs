@@ -1,0 +1,194 @@
+//! Anthropic's Messages, as used by Claude Code 2.1.197 and 2.1.325.
+
+use serde_json::{Value, json};
+
+use crate::model::reply::{ReplyWriter, event, pieces, tokens};
+use crate::model::request::{
+    ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, reminders, said, string, texts,
+};
+use crate::scenario::{ServiceFailure, ToolUse};
+
+/// The starts of user messages that Claude Code writes itself.
+const NOT_THE_USER: [&str; 5] =
+    ["<local-command", "<command-name>", "Caveat:", "[Request interrupted", "[SYSTEM NOTIFICATION"];
+
+/// Claude Code returns it with the thought; it is never checked.
+const SIGNATURE: &str = "c2NyaXB0ZWQ=";
+
+pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> ModelQuery {
+    let messages = list(&body["messages"]);
+    let from_user = messages.iter().filter(|message| message["role"] == "user");
+    let from_user: Vec<&str> = from_user.flat_map(|message| texts(&message["content"])).collect();
+    let user_texts: Vec<String> = from_user.iter().filter_map(|text| said(text, &NOT_THE_USER)).collect();
+    let answered = messages.iter().rposition(|message| message["role"] == "assistant");
+    let mut asked = ModelQuery::new(body, &user_texts, messages, answered, |messages| {
+        let blocks = messages.iter().flat_map(|message| list(&message["content"]));
+        blocks.filter(|block| block["type"] == "tool_result").map(tool_result).collect()
+    });
+    asked.reminders = from_user.into_iter().flat_map(reminders).collect();
+    asked.offered = list(&body["tools"]).iter().map(offered).collect();
+    asked.kind = kind(body, &asked, agent_id);
+    asked
+}
+
+fn tool_result(block: &Value) -> ModelToolResult {
+    let text = texts(&block["content"]).join("\n");
+    ModelToolResult { id: string(&block["tool_use_id"]), text, is_error: block["is_error"] == true }
+}
+
+fn offered(tool: &Value) -> OfferedTool {
+    OfferedTool { name: string(&tool["name"]), namespace: None, freeform: false }
+}
+
+fn kind(body: &Value, asked: &ModelQuery, agent_id: Option<&str>) -> RequestKind {
+    let side = |name, answer| RequestKind::Side { name, answer };
+    // Only requests for a title have a schema in these versions.
+    if !body["output_config"]["format"].is_null() {
+        return side("title", r#"{"title": "A scripted session"}"#);
+    }
+    if asked.offered.is_empty() {
+        // A quota probe wants one token; summaries of web pages want more.
+        return if body["max_tokens"] == 1 { side("quota", "#") } else { side("small", "Nothing to add.") };
+    }
+    if asked.user_text.starts_with("CRITICAL: Respond with TEXT ONLY") {
+        return side("compact", "<analysis>Short.</analysis>\n<summary>\nA scripted session.\n</summary>");
+    }
+    if asked.user_text.starts_with("[SUGGESTION MODE") {
+        return side("suggestion", "");
+    }
+    let billing = texts(&body["system"]).first().is_some_and(|line| line.contains("cc_is_subagent"));
+    if agent_id.is_some() || billing { RequestKind::Subagent } else { RequestKind::Conversation }
+}
+
+pub(crate) fn refusal(failure: &ServiceFailure) -> Value {
+    let (kind, message) = match failure.status {
+        400 => ("invalid_request_error", "The request is wrong"),
+        401 => ("authentication_error", "invalid x-api-key"),
+        403 => ("permission_error", "Not allowed"),
+        404 => ("not_found_error", "No such model"),
+        413 => ("request_too_large", "Request exceeds the maximum size"),
+        429 => ("rate_limit_error", "This request would exceed your account's rate limit. Please try again later."),
+        529 => ("overloaded_error", "Overloaded"),
+        _ => ("api_error", "Internal server error"),
+    };
+    let kind = failure.kind.as_deref().unwrap_or(kind);
+    let message = failure.message.as_deref().unwrap_or(message);
+    let error = failure.object(json!({ "type": kind, "message": message }));
+    json!({ "type": "error", "error": error, "request_id": "req_scripted" })
+}
+
+pub(crate) struct MessagesReply {
+    /// The message without its content.
+    message: Value,
+    content: Vec<Value>,
+    /// Whether the last block of the content is open.
+    open: bool,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl MessagesReply {
+    pub(crate) fn new(asked: &ModelQuery, request: u64, input_tokens: u64) -> Self {
+        let message = json!({
+            "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
+            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(input_tokens, 1),
+        });
+        Self { message, content: Vec::new(), open: false, input_tokens, output_tokens: 1 }
+    }
+
+    /// Ends the open block and begins another.
+    fn begin(&mut self, block: Value) -> Vec<String> {
+        let mut events = self.settle();
+        let index = self.content.len();
+        events.push(event("content_block_start", json!({ "index": index, "content_block": block })));
+        self.content.push(block);
+        self.open = true;
+        events
+    }
+
+    fn delta(&mut self, delta: &Value) -> String {
+        event("content_block_delta", json!({ "index": self.content.len() - 1, "delta": delta }))
+    }
+
+    /// Ends the open block. A thought gets a signature first.
+    fn settle(&mut self) -> Vec<String> {
+        if !std::mem::take(&mut self.open) {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        if let Some(thought) = self.content.last_mut().filter(|block| block["type"] == "thinking") {
+            thought["signature"] = SIGNATURE.into();
+            events.push(self.delta(&json!({ "type": "signature_delta", "signature": SIGNATURE })));
+        }
+        events.push(event("content_block_stop", json!({ "index": self.content.len() - 1 })));
+        events
+    }
+
+    /// Adds text to the open block if it has this kind, or to a new one.
+    fn more(&mut self, kind: &str, field: &str, text: &str, empty: Value) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        let goes_on = self.open && self.content.last().is_some_and(|block| block["type"] == kind);
+        let mut events = if goes_on { Vec::new() } else { self.begin(empty) };
+        for piece in pieces(text) {
+            events.push(self.delta(&json!({ "type": format!("{kind}_delta"), field: piece })));
+        }
+        if let Some(block) = self.content.last_mut() {
+            block[field] = format!("{}{text}", string(&block[field])).into();
+        }
+        events
+    }
+}
+
+fn usage(input: u64, output: u64) -> Value {
+    json!({ "input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0 })
+}
+
+impl ReplyWriter for MessagesReply {
+    fn open(&mut self) -> Vec<String> {
+        vec![event("message_start", json!({ "message": self.message }))]
+    }
+
+    fn text(&mut self, text: &str) -> Vec<String> {
+        self.more("text", "text", text, json!({ "type": "text", "text": "" }))
+    }
+
+    fn thought(&mut self, text: &str) -> Vec<String> {
+        self.more("thinking", "thinking", text, json!({ "type": "thinking", "thinking": "", "signature": "" }))
+    }
+
+    fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
+        let input = call.input.to_string();
+        self.output_tokens += tokens(&input);
+        let mut events = self.begin(json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }));
+        for piece in pieces(&input) {
+            events.push(self.delta(&json!({ "type": "input_json_delta", "partial_json": piece })));
+        }
+        if let Some(block) = self.content.last_mut() {
+            block["input"] = call.input.clone();
+        }
+        events.extend(self.settle());
+        events
+    }
+
+    fn failure(&mut self, failure: &ServiceFailure) -> Vec<String> {
+        vec![event("error", refusal(failure))]
+    }
+
+    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+        let mut events = self.settle();
+        let calls_tools = self.content.iter().any(|block| block["type"] == "tool_use");
+        let reason = reason.unwrap_or(if calls_tools { "tool_use" } else { "end_turn" }).to_owned();
+        let usage = usage(self.input_tokens, self.output_tokens);
+        self.message["stop_reason"] = reason.as_str().into();
+        self.message["usage"] = usage.clone();
+        let delta = json!({ "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage });
+        events.extend([event("message_delta", delta), event("message_stop", json!({}))]);
+        (events, reason)
+    }
+
+    fn whole(&self) -> Value {
+        let mut whole = self.message.clone();
+        whole["content"] = self.content.clone().into();
+        whole
+    }
+}

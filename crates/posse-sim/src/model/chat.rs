@@ -1,0 +1,148 @@
+//! OpenAI's chat completions, as used by opencode and Qwen Code.
+
+use serde_json::{Value, json};
+
+use crate::model::openai::refusal;
+use crate::model::reply::{ReplyWriter, pieces, tokens};
+use crate::model::request::{ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
+use crate::scenario::{ServiceFailure, ToolUse};
+
+/// The starts of user messages that Qwen Code writes itself.
+const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
+
+/// In the system prompt of the model that extracts memories from a finished turn for Qwen Code.
+const REMEMBERS: &str = "managed memory extraction subagent";
+
+pub(crate) fn read(body: &Value) -> ModelQuery {
+    let messages = list(&body["messages"]);
+    let user_texts: Vec<String> = messages
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .flat_map(|message| texts(&message["content"]))
+        .filter_map(|text| said(text, &NOT_THE_USER))
+        .collect();
+    let answered = messages.iter().rposition(|message| message["role"] == "assistant");
+    let mut asked = ModelQuery::new(body, &user_texts, messages, answered, |messages| {
+        messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
+    });
+    asked.directory = messages.iter().flat_map(|message| texts(&message["content"])).find_map(directory);
+    asked.offered = list(&body["tools"]).iter().map(offered).collect();
+    let system = messages.iter().filter(|message| message["role"] == "system");
+    let remembers = system.flat_map(|message| texts(&message["content"])).any(|text| text.contains(REMEMBERS));
+    // Both agents offer tools only in conversations and to the memory extraction.
+    if asked.offered.is_empty() {
+        asked.kind = RequestKind::Side { name: "title", answer: "A scripted session" };
+    } else if remembers {
+        asked.kind = RequestKind::Side { name: "memory", answer: "There is nothing to remember." };
+    }
+    asked
+}
+
+/// Returns the directory that Qwen Code names.
+fn directory(text: &str) -> Option<String> {
+    let (_, after) = text.split_once("I'm currently working in the directory: ")?;
+    after.lines().next().map(str::to_owned)
+}
+
+fn tool_result(message: &Value) -> ModelToolResult {
+    let text = texts(&message["content"]).join("\n");
+    ModelToolResult { id: string(&message["tool_call_id"]), text, is_error: false }
+}
+
+fn offered(tool: &Value) -> OfferedTool {
+    OfferedTool { name: string(&tool["function"]["name"]), namespace: None, freeform: false }
+}
+
+pub(crate) struct ChatReply {
+    head: Value,
+    text: String,
+    calls: Vec<Value>,
+    input_tokens: u64,
+    output_tokens: u64,
+    reason: String,
+}
+
+impl ChatReply {
+    pub(crate) fn new(asked: &ModelQuery, request: u64, input_tokens: u64) -> Self {
+        let head = json!({
+            "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
+        });
+        Self { head, text: String::new(), calls: Vec::new(), input_tokens, output_tokens: 0, reason: String::new() }
+    }
+
+    fn chunk(&self, choices: &Value) -> Value {
+        let mut chunk = self.head.clone();
+        chunk["object"] = "chat.completion.chunk".into();
+        chunk["choices"] = choices.clone();
+        chunk
+    }
+
+    fn delta(&self, delta: &Value, reason: Option<&str>) -> String {
+        data(&self.chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": reason }])))
+    }
+
+    fn usage(&self) -> Value {
+        let total = self.input_tokens + self.output_tokens;
+        json!({ "prompt_tokens": self.input_tokens, "completion_tokens": self.output_tokens, "total_tokens": total })
+    }
+}
+
+fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}
+
+impl ReplyWriter for ChatReply {
+    fn open(&mut self) -> Vec<String> {
+        vec![self.delta(&json!({ "role": "assistant", "content": "" }), None)]
+    }
+
+    fn text(&mut self, text: &str) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        self.text.push_str(text);
+        pieces(text).into_iter().map(|piece| self.delta(&json!({ "content": piece }), None)).collect()
+    }
+
+    fn thought(&mut self, text: &str) -> Vec<String> {
+        self.output_tokens += tokens(text);
+        pieces(text).into_iter().map(|piece| self.delta(&json!({ "reasoning_content": piece }), None)).collect()
+    }
+
+    fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
+        let index = self.calls.len();
+        let input = call.input.to_string();
+        self.output_tokens += tokens(&input);
+        let of = |input: &str| json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": input } });
+        self.calls.push(of(&input));
+        let mut first = of("");
+        first["index"] = index.into();
+        let mut events = vec![self.delta(&json!({ "tool_calls": [first] }), None)];
+        for piece in pieces(&input) {
+            let more = json!({ "index": index, "function": { "arguments": piece } });
+            events.push(self.delta(&json!({ "tool_calls": [more] }), None));
+        }
+        events
+    }
+
+    fn failure(&mut self, failure: &ServiceFailure) -> Vec<String> {
+        vec![data(&refusal(failure))]
+    }
+
+    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+        self.reason = reason.unwrap_or(if self.calls.is_empty() { "stop" } else { "tool_calls" }).to_owned();
+        let mut last = self.chunk(&json!([]));
+        last["usage"] = self.usage();
+        (vec![self.delta(&json!({}), Some(&self.reason)), data(&last), "data: [DONE]\n\n".into()], self.reason.clone())
+    }
+
+    fn whole(&self) -> Value {
+        let mut message = json!({ "role": "assistant", "content": self.text });
+        if !self.calls.is_empty() {
+            message["tool_calls"] = self.calls.clone().into();
+        }
+        let mut whole = self.head.clone();
+        whole["object"] = "chat.completion".into();
+        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": self.reason }]);
+        whole["usage"] = self.usage();
+        whole
+    }
+}

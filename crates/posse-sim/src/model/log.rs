@@ -1,0 +1,166 @@
+//! The log of a model server: the truth that an agent's status is compared with.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::request::{ModelQuery, ModelToolResult};
+
+/// An event and its time.
+#[derive(Clone, Debug)]
+pub struct ModelLogEntry {
+    /// The time since the server started.
+    pub at: Duration,
+    /// The request, counted from 1; releases have none.
+    pub request: Option<u64>,
+    pub event: ModelEvent,
+}
+
+#[derive(Clone, Debug)]
+pub enum ModelEvent {
+    /// An agent sent a request to the model.
+    Opened(Box<ModelRequest>),
+    /// The head of the reply was sent.
+    FirstByte,
+    ToolAsked {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    /// The reply waits until this gate is released.
+    Waiting {
+        gate: String,
+    },
+    Released {
+        gate: String,
+    },
+    /// The server sent an error, as HTTP status or inside the stream.
+    Failed {
+        status: u16,
+    },
+    /// The scenario cut the connection.
+    Dropped,
+    /// The whole reply was sent.
+    Ended {
+        reason: String,
+    },
+    /// The agent closed the connection before the reply was complete.
+    ConnectionLost,
+    /// A request that is not for a model, and the status of its answer.
+    Other {
+        method: String,
+        path: String,
+        status: u16,
+    },
+}
+
+/// A request to the model.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    pub role: RequestRole,
+    pub model: String,
+    pub streamed: bool,
+    /// The last message of the user.
+    pub user_text: String,
+    /// What Claude Code adds to the user's words, such as project instructions.
+    pub reminders: String,
+    /// The tool results in this request.
+    pub tool_results: Vec<ModelToolResult>,
+}
+
+/// How a request relates to the scenarios.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestRole {
+    /// The request plays a turn (`None` when the script is over). `attempt` counts the requests for it from 1.
+    Turn { scenario: usize, turn: Option<usize>, attempt: u32 },
+    /// A request of the agent itself, such as one for a title. It uses no turn.
+    Side(&'static str),
+}
+
+impl ModelRequest {
+    pub(crate) fn new(role: RequestRole, asked: &ModelQuery) -> Self {
+        Self {
+            role,
+            model: asked.model.clone(),
+            streamed: asked.streamed,
+            user_text: asked.user_text.clone(),
+            reminders: asked.reminders.clone(),
+            tool_results: asked.tool_results.clone(),
+        }
+    }
+}
+
+/// All events, in order.
+#[derive(Clone, Debug, Default)]
+pub struct ModelLog {
+    pub entries: Vec<ModelLogEntry>,
+}
+
+impl ModelLog {
+    /// Returns the requests that played a turn, in order.
+    pub fn turns(&self) -> impl Iterator<Item = (&ModelLogEntry, &ModelRequest)> {
+        self.opened().filter(|(_, opened)| matches!(opened.role, RequestRole::Turn { .. }))
+    }
+
+    pub fn opened(&self) -> impl Iterator<Item = (&ModelLogEntry, &ModelRequest)> {
+        self.entries.iter().filter_map(|entry| match &entry.event {
+            ModelEvent::Opened(opened) => Some((entry, &**opened)),
+            _ => None,
+        })
+    }
+
+    /// Returns the events of one turn of the first scenario, in all attempts.
+    pub fn of_turn(&self, number: usize) -> Vec<&ModelEvent> {
+        let wanted = |role: &RequestRole| matches!(role, RequestRole::Turn { scenario: 0, turn: Some(turn), .. } if *turn == number);
+        let requests: Vec<_> = self.turns().filter(|(_, o)| wanted(&o.role)).map(|(entry, _)| entry.request).collect();
+        self.entries.iter().filter(|e| requests.contains(&e.request)).map(|entry| &entry.event).collect()
+    }
+
+    /// Returns whether a turn of the first scenario was answered to its end.
+    pub fn ended(&self, turn: usize) -> bool {
+        self.of_turn(turn).iter().any(|event| matches!(event, ModelEvent::Ended { .. }))
+    }
+
+    pub fn waits_at(&self, gate: &str) -> bool {
+        self.entries.iter().any(|entry| matches!(&entry.event, ModelEvent::Waiting { gate: at } if at == gate))
+    }
+
+    /// Returns all tool results, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ModelToolResult> {
+        self.turns().flat_map(|(_, opened)| &opened.tool_results)
+    }
+
+    /// Returns the names of the events of requests that played a turn.
+    pub fn words(&self) -> Vec<&'static str> {
+        let requests: Vec<_> = self.turns().map(|(entry, _)| entry.request).collect();
+        self.entries.iter().filter(|e| requests.contains(&e.request)).map(|entry| entry.event.word()).collect()
+    }
+}
+
+impl ModelEvent {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Opened(_) => "opened",
+            Self::FirstByte => "first_byte",
+            Self::ToolAsked { .. } => "tool_asked",
+            Self::Waiting { .. } => "waiting",
+            Self::Released { .. } => "released",
+            Self::Failed { .. } => "failed",
+            Self::Dropped => "dropped",
+            Self::Ended { .. } => "ended",
+            Self::ConnectionLost => "connection_lost",
+            Self::Other { .. } => "other",
+        }
+    }
+}
+
+impl fmt::Display for ModelLog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ModelLogEntry { at, request, event } in &self.entries {
+            let request = request.map(|number| format!("#{number}")).unwrap_or_default();
+            writeln!(out, "{:9.3}s {request:>4} {event:?}", at.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}

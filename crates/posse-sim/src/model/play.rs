@@ -1,0 +1,197 @@
+//! Plays a turn: one step after the other, on one connection.
+
+use std::net::TcpStream;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::model::log::{ModelEvent, RequestRole};
+use crate::model::reply::{PIECE, Protocol, ReplyWriter};
+use crate::model::request::{ModelQuery, RequestKind};
+use crate::model::shared::{ConnectionGone, ServerShared};
+use crate::model::{http, tools};
+use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, Span, ToolUse};
+
+/// The number of input tokens reported by default.
+const TOKENS: u64 = 1200;
+
+pub(crate) struct ReplyPlayer<'a> {
+    pub(crate) shared: &'a ServerShared,
+    pub(crate) to: &'a TcpStream,
+    pub(crate) protocol: Protocol,
+    pub(crate) query: &'a ModelQuery,
+    pub(crate) role: RequestRole,
+    pub(crate) request: u64,
+}
+
+/// A reply in progress.
+struct Reply<'a> {
+    player: &'a ReplyPlayer<'a>,
+    attempt: u32,
+    writer: Box<dyn ReplyWriter>,
+    /// Whether the head of the stream was sent.
+    begun: bool,
+    calls: usize,
+}
+
+impl From<std::io::Error> for ConnectionGone {
+    fn from(_: std::io::Error) -> Self {
+        Self
+    }
+}
+
+impl ReplyPlayer<'_> {
+    /// Answers the request with its turn.
+    pub(crate) fn play(&self, turn: Option<ScriptTurn>) {
+        let turn = turn.unwrap_or_else(|| {
+            ScriptTurn::of([ScriptStep::say(match self.query.kind {
+                RequestKind::Side { answer, .. } => answer,
+                RequestKind::Subagent => "Nothing to report.",
+                RequestKind::Conversation => "The script is over.",
+            })])
+        });
+        let attempt = if let RequestRole::Turn { attempt, .. } = self.role { attempt } else { 1 };
+        let writer = self.protocol.writer(self.query, self.request, turn.input_tokens.unwrap_or(TOKENS));
+        let mut reply = Reply { player: self, attempt, writer, begun: false, calls: 0 };
+        if reply.all(&turn.steps).is_err() {
+            self.shared.lose(self.request);
+        }
+    }
+}
+
+impl Reply<'_> {
+    fn all(&mut self, steps: &[ScriptStep]) -> Result<(), ConnectionGone> {
+        for step in steps {
+            if self.step(step)?.is_break() {
+                return Ok(());
+            }
+        }
+        self.end(None)
+    }
+
+    /// Plays one step. Breaks if the reply is over.
+    fn step(&mut self, step: &ScriptStep) -> Result<ControlFlow<()>, ConnectionGone> {
+        match step {
+            ScriptStep::Say(said) => self.send(said.rate, |writer| writer.text(&said.text))?,
+            ScriptStep::Think(thought) => {
+                self.begin()?;
+                if !thought.text.is_empty() {
+                    self.send(None, |writer| writer.thought(&thought.text))?;
+                }
+                match thought.time {
+                    Span::For(time) => self.pause(time)?,
+                    Span::Forever => self.pause(Duration::MAX)?,
+                }
+            }
+            ScriptStep::Tool(call) => self.call(&tools::as_written(self.player.query, call))?,
+            ScriptStep::Run(run) => self.call(&tools::run(self.player.query, run))?,
+            ScriptStep::Write(file) => self.call(&tools::write(self.player.query, file))?,
+            ScriptStep::Pause(time) => self.pause(*time)?,
+            ScriptStep::WaitFor(gate) => self.player.shared.pass_gate(self.player.request, gate)?,
+            ScriptStep::Print(text) => {
+                self.begin()?;
+                http::chunk(self.player.to, text)?;
+            }
+            ScriptStep::Fail(failure) if !failure.applies(self.attempt) => {}
+            ScriptStep::Fail(failure) if failure.dropped => {
+                self.player.shared.record(self.player.request, ModelEvent::Dropped);
+                return Ok(ControlFlow::Break(()));
+            }
+            ScriptStep::Fail(failure) => return self.fail(failure).map(ControlFlow::Break),
+            ScriptStep::End(reason) => return self.end(Some(reason)).map(ControlFlow::Break),
+            // `Scenario::check_for` rejects these for a model.
+            ScriptStep::Ask(_)
+            | ScriptStep::Answer(_)
+            | ScriptStep::Osc(_)
+            | ScriptStep::Crash(_)
+            | ScriptStep::Exit(_) => {}
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn pause(&self, time: Duration) -> Result<(), ConnectionGone> {
+        self.player.shared.pause(self.player.request, time)
+    }
+
+    fn begin(&mut self) -> Result<(), ConnectionGone> {
+        if self.begun || !self.player.query.streamed {
+            return Ok(());
+        }
+        self.begun = true;
+        http::stream_head(self.player.to)?;
+        self.player.shared.record(self.player.request, ModelEvent::FirstByte);
+        for event in self.writer.open() {
+            http::chunk(self.player.to, &event)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a part of the reply, at `rate` characters per second if given.
+    fn send(
+        &mut self,
+        rate: Option<u32>,
+        part: impl FnOnce(&mut dyn ReplyWriter) -> Vec<String>,
+    ) -> Result<(), ConnectionGone> {
+        self.begin()?;
+        for event in part(&mut *self.writer) {
+            if self.player.query.streamed {
+                http::chunk(self.player.to, &event)?;
+            }
+            if let Some(rate) = rate {
+                self.pause(Duration::from_secs_f64(PIECE as f64 / f64::from(rate)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &ToolUse) -> Result<(), ConnectionGone> {
+        self.calls += 1;
+        let prefix = if self.player.protocol == Protocol::Messages { "toolu" } else { "call" };
+        let id = format!("{prefix}_scripted{:06}x{}", self.player.request, self.calls);
+        self.send(None, |writer| writer.call(&id, call))?;
+        let event = ModelEvent::ToolAsked { id, name: call.name.clone(), input: call.input.clone() };
+        self.player.shared.record(self.player.request, event);
+        Ok(())
+    }
+
+    fn fail(&mut self, failure: &ServiceFailure) -> Result<(), ConnectionGone> {
+        let status = if failure.status == 0 { 500 } else { failure.status };
+        let to = self.player.to;
+        let in_stream = self.begun.then(|| self.writer.failure(failure));
+        let refusal = self.player.protocol.refusal(failure).to_string();
+        let headers = failure.headers_now();
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.finish(ModelEvent::Failed { status }, || match in_stream {
+            None => http::answer(to, status, &headers, &refusal, true),
+            Some(events) => http::last_chunks(to, &events),
+        })
+    }
+
+    fn end(&mut self, reason: Option<&str>) -> Result<(), ConnectionGone> {
+        self.begin()?;
+        let (events, reason) = self.writer.close(reason);
+        let to = self.player.to;
+        let streamed = self.player.query.streamed;
+        let whole = self.writer.whole().to_string();
+        self.finish(ModelEvent::Ended { reason }, || {
+            if streamed { http::last_chunks(to, &events) } else { http::answer(to, 200, &[], &whole, true) }
+        })
+    }
+
+    /// Sends the end of a reply and logs it in one step, so that the agent's reaction always follows it in the log.
+    fn finish(&self, event: ModelEvent, send: impl FnOnce() -> std::io::Result<()>) -> Result<(), ConnectionGone> {
+        let ReplyPlayer { shared, query, role, request, .. } = self.player;
+        shared.change(|state| {
+            send()?;
+            if let ModelEvent::Ended { .. } = event {
+                state.script.answered(role, query);
+            }
+            if !query.streamed {
+                state.record(Some(*request), ModelEvent::FirstByte);
+            }
+            state.record(Some(*request), event);
+            // The reply is complete, whatever happens to the connection from here on.
+            state.connections.remove(request);
+            Ok(())
+        })
+    }
+}

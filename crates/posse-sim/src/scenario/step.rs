@@ -1,0 +1,567 @@
+//! The steps of a turn. In a file, each step is a table with one key.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::ScenarioPlayer;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptStep {
+    /// Says something, at once or bit by bit.
+    #[serde(deserialize_with = "spoken")]
+    Say(Spoken),
+    /// Thinks: the spinner of an agent, the reasoning of a model.
+    #[serde(deserialize_with = "thought")]
+    Think(Thought),
+    /// Uses a tool by name.
+    Tool(ToolUse),
+    /// Runs a shell command, with the agent's own tool for that.
+    Run(CommandUse),
+    /// Writes a file. A model asks its agent to do that with the agent's own tool.
+    Write(FileWrite),
+    /// Fails and ends the turn.
+    #[serde(deserialize_with = "failure")]
+    Fail(ServiceFailure),
+    /// Does nothing. The agent is busy, but nothing moves.
+    #[serde(deserialize_with = "duration")]
+    Pause(Duration),
+    /// Sends text as it is: to the terminal, or into the HTTP stream.
+    Print(String),
+    /// Opens a dialog. If the user accepts, the turn continues; otherwise the turn ends as interrupted.
+    #[serde(deserialize_with = "question")]
+    Ask(Box<AgentQuestion>),
+    /// Writes the answer that the review loop asked for.
+    #[serde(deserialize_with = "answer")]
+    Answer(AgentAnswer),
+    /// Sends an OSC with this payload.
+    Osc(String),
+    /// Dies by this signal and leaves the terminal as it is.
+    #[serde(deserialize_with = "signal")]
+    Crash(i32),
+    /// Restores the terminal and exits.
+    Exit(u8),
+    /// Waits until the test releases this gate. A released gate stays open.
+    WaitFor(String),
+    /// Ends the reply with this reason, in the protocol's own word (`max_tokens`, `refusal`).
+    End(String),
+}
+
+impl ScriptStep {
+    /// Returns the name of the step and the only player that understands it, if there is just one.
+    pub(super) fn needs(&self) -> Option<(&'static str, ScenarioPlayer)> {
+        use ScenarioPlayer::{Agent, Model};
+        match self {
+            ScriptStep::Ask(_) => Some(("ask", Agent)),
+            ScriptStep::Answer(_) => Some(("answer", Agent)),
+            ScriptStep::Osc(_) => Some(("osc", Agent)),
+            ScriptStep::Crash(_) => Some(("crash", Agent)),
+            ScriptStep::Exit(_) => Some(("exit", Agent)),
+            ScriptStep::WaitFor(_) => Some(("wait_for", Model)),
+            ScriptStep::End(_) => Some(("end", Model)),
+            _ => None,
+        }
+    }
+
+    pub fn say(text: &str) -> ScriptStep {
+        ScriptStep::Say(Spoken { text: text.to_owned(), rate: None })
+    }
+
+    pub fn wait_for(gate: &str) -> ScriptStep {
+        ScriptStep::WaitFor(gate.to_owned())
+    }
+}
+
+/// A time that may have no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    For(Duration),
+    Forever,
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span::For(Duration::ZERO)
+    }
+}
+
+impl Span {
+    fn read(text: &str) -> Result<Span, InvalidValue> {
+        if text == "forever" { Ok(Span::Forever) } else { read_duration(text).map(Span::For) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        Span::read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spoken {
+    pub text: String,
+    /// Characters per second; `None` means all at once.
+    #[serde(default, deserialize_with = "rate")]
+    pub rate: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Thought {
+    #[serde(rename = "for")]
+    pub time: Span,
+    /// The words of the thought. The agents we imitate do not show them.
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolUse {
+    #[serde(default = "shell_tool")]
+    pub name: String,
+    /// A table, or text where the tool takes text.
+    #[serde(default = "no_input")]
+    pub input: Value,
+    /// The result an agent shows.
+    #[serde(default)]
+    pub output: Option<String>,
+    #[serde(default, rename = "for")]
+    pub time: Span,
+}
+
+fn shell_tool() -> String {
+    "Bash".to_owned()
+}
+
+impl ToolUse {
+    pub fn new(name: &str, input: Value) -> ToolUse {
+        ToolUse { name: name.to_owned(), input, output: None, time: Span::default() }
+    }
+
+    pub(crate) fn shell(command: String, output: Option<String>, time: Span) -> ToolUse {
+        ToolUse { name: shell_tool(), input: Value::String(command), output, time }
+    }
+}
+
+fn no_input() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CommandUse {
+    pub command: String,
+    /// Needs a permission. Of the real agents only Codex reads this from the model's request.
+    pub escalated: bool,
+    pub output: Option<String>,
+    #[serde(rename = "for")]
+    pub time: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileWrite {
+    pub path: String,
+    pub text: String,
+    #[serde(default)]
+    pub how: WriteMode,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteMode {
+    /// Writes a temporary file and renames it, so that readers see all of it or nothing.
+    #[default]
+    Rename,
+    /// Truncates and writes: a reader may see an empty or partial file.
+    Plain,
+    Append,
+    /// Creates a directory of that name instead.
+    Directory,
+}
+
+/// A failure of the service behind the agent.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServiceFailure {
+    /// The HTTP status; 500 if it is 0.
+    pub status: u16,
+    /// Cuts the connection instead of answering.
+    pub dropped: bool,
+    /// The vendor's name for the error; the usual one for the status by default.
+    pub kind: Option<String>,
+    /// The message; the vendor's or the look's usual one by default.
+    pub message: Option<String>,
+    /// HTTP headers. `now+3600` stands for the time in an hour, in seconds since 1970.
+    pub headers: BTreeMap<String, String>,
+    /// More fields of the error object, such as `resets_at = "now+3600"`.
+    pub fields: BTreeMap<String, Value>,
+    /// The number of attempts that fail before the rest of the turn plays; all of them by default.
+    pub times: Option<u32>,
+}
+
+impl ServiceFailure {
+    /// Whether this happens to an attempt, counted from 1.
+    pub(crate) fn applies(&self, attempt: u32) -> bool {
+        self.times.is_none_or(|times| attempt <= times)
+    }
+
+    /// Returns the headers to send, with their times filled in.
+    pub(crate) fn headers_now(&self) -> Vec<(&str, String)> {
+        let filled = |value: &String| moment(value).map_or_else(|| value.clone(), |seconds| seconds.to_string());
+        self.headers.iter().map(|(name, value)| (name.as_str(), filled(value))).collect()
+    }
+
+    /// Returns the error object: these fields, overridden by those of the scenario.
+    pub(crate) fn object(&self, mut fields: Value) -> Value {
+        for (name, value) in &self.fields {
+            let seconds = value.as_str().and_then(moment);
+            fields[name] = seconds.map_or_else(|| value.clone(), Value::from);
+        }
+        fields
+    }
+}
+
+/// Reads `now+SECONDS`.
+fn moment(text: &str) -> Option<u64> {
+    let later: u64 = text.strip_prefix("now+")?.parse().ok()?;
+    Some(std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()) + later)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    Permission,
+    Question,
+    Plan,
+    Startup,
+}
+
+/// A dialog of a scripted agent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentQuestion {
+    pub kind: QuestionKind,
+    pub title: Option<String>,
+    pub text: Option<String>,
+    pub command: Option<String>,
+    pub detail: Option<String>,
+    /// The labels; empty means those of the look.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// The options that let the turn continue, from 1, in order of preference.
+    #[serde(default, deserialize_with = "numbers")]
+    pub accept: Vec<usize>,
+    /// The option that is selected at first, from 1.
+    #[serde(default = "first")]
+    pub cursor: usize,
+    /// Whether digits choose options.
+    #[serde(default = "yes")]
+    pub numbered: bool,
+    pub footer: Option<String>,
+    /// How long before the dialog the agent reports that it is blocked (Codex: about 900 ms).
+    #[serde(default, deserialize_with = "duration")]
+    pub announce: Duration,
+}
+
+fn first() -> usize {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl AgentQuestion {
+    /// The look's own question whether a command may run.
+    pub(crate) fn permission(command: String) -> AgentQuestion {
+        AgentQuestion {
+            kind: QuestionKind::Permission,
+            title: None,
+            text: None,
+            command: Some(command),
+            detail: None,
+            options: Vec::new(),
+            accept: vec![1, 2],
+            cursor: first(),
+            numbered: true,
+            footer: None,
+            announce: Duration::ZERO,
+        }
+    }
+
+    /// Fills in the accepting options and checks all numbers.
+    fn complete(mut self) -> Result<AgentQuestion, InvalidValue> {
+        let wrong = |why: &str| Err(InvalidValue(why.to_owned()));
+        use QuestionKind::{Permission, Plan, Question, Startup};
+        let count = match (self.options.len(), self.kind) {
+            (0, Permission | Plan) => 3,
+            (0, Startup) => 2,
+            (0, Question) => return wrong("a question needs `options`"),
+            (10.., _) => return wrong("at most 9 `options`: they are chosen with one digit"),
+            (count, _) => count,
+        };
+        if self.accept.is_empty() {
+            self.accept = match self.kind {
+                Question => (1..=count).collect(),
+                Startup => vec![1],
+                // The last option refuses.
+                Permission | Plan => (1..count.max(2)).collect(),
+            };
+        }
+        for (key, number) in self.accept.iter().map(|n| ("accept", *n)).chain([("cursor", self.cursor)]) {
+            if !(1..=count).contains(&number) {
+                return wrong(&format!("`{key}` is {number}, but the options are 1 to {count}"));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The answer file of a turn of the review loop.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentAnswer {
+    /// Replaces the usual answer of the turn.
+    pub text: Option<String>,
+    /// Replaces the verdict that is due.
+    pub verdict: Option<ScriptedVerdict>,
+    pub how: WriteMode,
+    pub with: Vec<AnswerOddity>,
+    /// Writes the file in place, in this many pieces; 0 writes it whole.
+    pub pieces: u32,
+    /// The pause before each piece.
+    #[serde(deserialize_with = "duration")]
+    pub gap: Duration,
+    /// Writes the file this long after the step, even if the turn has ended by then.
+    #[serde(deserialize_with = "duration")]
+    pub late: Duration,
+}
+
+impl Default for AgentAnswer {
+    fn default() -> AgentAnswer {
+        AgentAnswer {
+            text: None,
+            verdict: None,
+            how: WriteMode::default(),
+            with: Vec::new(),
+            pieces: 0,
+            // A reader looks twice in this time.
+            gap: Duration::from_millis(300),
+            late: Duration::ZERO,
+        }
+    }
+}
+
+impl AgentAnswer {
+    /// Encodes the text of the answer.
+    pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
+        let crlf = self.with.contains(&AnswerOddity::Crlf);
+        let mut bytes = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() }.into_bytes();
+        if self.with.contains(&AnswerOddity::Bom) {
+            bytes.splice(..0, *b"\xef\xbb\xbf");
+        }
+        if self.with.contains(&AnswerOddity::Invalid) {
+            bytes.extend_from_slice(b"\xff\xc3\x28\n");
+        }
+        bytes
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptedVerdict {
+    #[serde(alias = "pass")]
+    Approve,
+    #[serde(alias = "fail")]
+    Revise,
+    /// The form from the prompt, not filled in.
+    Template,
+    /// Text without a verdict.
+    Nonsense,
+}
+
+/// Something unusual about the bytes of an answer file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerOddity {
+    /// Starts with a byte order mark.
+    Bom,
+    /// Lines end in CR LF.
+    Crlf,
+    /// Ends with bytes that are not UTF-8.
+    Invalid,
+}
+
+/// Longer times are likely mistakes.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A value of the right type that makes no sense.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct InvalidValue(String);
+
+fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
+    let wrong = || {
+        InvalidValue(format!("`{text}` is no duration: write a number and a unit, like \"250ms\", \"3s\" or \"2m\""))
+    };
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit.trim_start() {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" => number * 60.0,
+        _ => return Err(wrong()),
+    };
+    if seconds > LONGEST.as_secs_f64() {
+        return Err(InvalidValue(format!("`{text}` is longer than a week: did you mean \"forever\"?")));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    read_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("a rate of 0 would never end: choose 1 or more")),
+        rate => Ok(Some(rate)),
+    }
+}
+
+fn signal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    match i32::deserialize(deserializer)? {
+        number @ 1..=31 => Ok(number),
+        other => Err(D::Error::custom(format!("{other} is no signal: choose 1 to 31, such as 9 or 11"))),
+    }
+}
+
+fn spoken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Spoken, D::Error> {
+    word_or_table(deserializer, "a text, or a table { text, rate }", |text| {
+        Ok(Spoken { text: text.to_owned(), rate: None })
+    })
+}
+
+fn thought<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Thought, D::Error> {
+    word_or_table(deserializer, "a duration, or a table { for, text }", |word| {
+        Ok(Thought { time: Span::read(word)?, ..Thought::default() })
+    })
+}
+
+fn failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ServiceFailure, D::Error> {
+    word_or_table(deserializer, "a status, \"usage_limit\", \"dropped\", or a table", |word| match word {
+        "dropped" => Ok(ServiceFailure { dropped: true, ..ServiceFailure::default() }),
+        "usage_limit" => Ok(ServiceFailure {
+            status: 429,
+            kind: Some("usage_limit_reached".to_owned()),
+            ..ServiceFailure::default()
+        }),
+        status => match status.parse() {
+            Ok(status @ 400..=599) => Ok(ServiceFailure { status, ..ServiceFailure::default() }),
+            _ => {
+                Err(InvalidValue(format!("`{status}` is no failure: write 400 to 599, \"usage_limit\" or \"dropped\"")))
+            }
+        },
+    })
+}
+
+fn question<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<AgentQuestion>, D::Error> {
+    AgentQuestion::deserialize(deserializer)?.complete().map(Box::new).map_err(D::Error::custom)
+}
+
+fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::Error> {
+    let answer = word_or_table(deserializer, "a text, or a table", |text| {
+        Ok(AgentAnswer { text: Some(text.to_owned()), ..AgentAnswer::default() })
+    })?;
+    if answer.text.is_some() && answer.verdict.is_some() {
+        return Err(D::Error::custom("`text` and `verdict` are two answers: choose one"));
+    }
+    if answer.pieces > 0 && answer.how != WriteMode::default() {
+        return Err(D::Error::custom("`pieces` go straight into the file: leave out `how`"));
+    }
+    Ok(answer)
+}
+
+/// Reads a value that is a word (`"3s"`) or a table (`{ for = "3s", … }`).
+fn word_or_table<'de, D, T>(
+    deserializer: D,
+    expected: &'static str,
+    word: fn(&str) -> Result<T, InvalidValue>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct WordOrTable<T>(&'static str, fn(&str) -> Result<T, InvalidValue>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for WordOrTable<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str(self.0)
+        }
+        fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
+            self.1(word).map_err(E::custom)
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(WordOrTable(expected, word))
+}
+
+/// Reads `1` or `[1, 2]`; numbers count from 1.
+pub(super) fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    struct OneOrMore;
+    impl<'de> Visitor<'de> for OneOrMore {
+        type Value = Vec<usize>;
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a number, or a list of them")
+        }
+        fn visit_i64<E: Error>(self, number: i64) -> Result<Vec<usize>, E> {
+            usize::try_from(number).map(|number| vec![number]).map_err(E::custom)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<usize>, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+    }
+    let numbers = deserializer.deserialize_any(OneOrMore)?;
+    if numbers.contains(&0) { Err(D::Error::custom("numbers count from 1")) } else { Ok(numbers) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oddities_change_the_bytes_and_combine() {
+        let cases: [(&[AnswerOddity], &[u8]); 5] = [
+            (&[], b"a\nb\n"),
+            (&[AnswerOddity::Crlf], b"a\r\nb\r\n"),
+            (&[AnswerOddity::Bom], b"\xef\xbb\xbfa\nb\n"),
+            (&[AnswerOddity::Invalid], b"a\nb\n\xff\xc3\x28\n"),
+            (&[AnswerOddity::Bom, AnswerOddity::Crlf, AnswerOddity::Invalid], b"\xef\xbb\xbfa\r\nb\r\n\xff\xc3\x28\n"),
+        ];
+        for (with, expected) in cases {
+            let answer = AgentAnswer { with: with.to_vec(), ..AgentAnswer::default() };
+            assert_eq!(answer.bytes("a\nb\n"), expected, "{with:?}");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(read_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(read_duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(read_duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "3", "s", "3 hours", "-1s", "1.2.3s", "1e9s", "999999m"] {
+            assert!(read_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+use super::*;
+
+fn error(text: &str) -> ScenarioError {
+    Scenario::parse(text).map(|scenario| panic!("parsed: {scenario:?}")).unwrap_err()
+}
+
+#[test]
+fn empty_file_is_a_scenario() {
+    let scenario = Scenario::parse("").unwrap();
+    assert_eq!(scenario.look, Look::Claude);
+    assert!(scenario.turns.is_empty());
+}
+
+#[test]
+fn every_step_has_a_form() {
+    let scenario = Scenario::parse(
+        r#"
+look = "codex"
+osc = ["7501", "9;4", "title"]
+dialog_deaf = "200ms"
+opening = "port the parser"
+start = [{ pause = "1s" }]
+[[turn]]
+on = "deploy"
+input_tokens = 9000
+steps = [
+  { think = "forever" },
+  { think = { for = "3s", text = "hm" } },
+  { say = "text" },
+  { say = { text = "text", rate = 7 } },
+  { tool = { input = "ls" } },
+  { tool = { name = "Bash", input = { command = "ls", timeout = 5 } } },
+  { tool = { name = "Stop" } },
+  { run = { command = "touch x", escalated = true } },
+  { write = { path = "{path}", text = "{prompt}", how = "append" } },
+  { fail = "usage_limit" },
+  { fail = "529" },
+  { fail = { message = "no" } },
+  { fail = { status = 529, kind = "overloaded_error", headers = { retry-after = "1" }, times = 2 } },
+  { fail = { dropped = true, times = 1 } },
+  { print = "\u001b[31m" },
+  { ask = { kind = "permission", accept = [1] } },
+  { ask = { kind = "question", options = ["a", "b"], announce = "1s" } },
+  { answer = "text" },
+  { answer = {} },
+  { answer = { verdict = "pass", with = ["bom"], pieces = 3, gap = "1s", late = "2s" } },
+  { osc = "9;4;1;50" },
+  { crash = 11 },
+  { exit = 3 },
+  { wait_for = "gate" },
+  { end = "max_tokens" },
+]
+"#,
+    )
+    .unwrap();
+    assert_eq!(scenario.osc, Some(vec![SelfReport::State, SelfReport::Progress, SelfReport::Title]));
+    assert_eq!(scenario.dialog_deaf, Duration::from_millis(200));
+    let steps = &scenario.turns[0].steps;
+    assert_eq!(steps.len(), 25);
+    assert_eq!(steps[3], ScriptStep::Say(Spoken { text: "text".into(), rate: Some(7) }));
+    let ScriptStep::Tool(call) = &steps[5] else { panic!("{:?}", steps[5]) };
+    assert_eq!(call.input, serde_json::json!({ "command": "ls", "timeout": 5 }));
+    assert_eq!(steps[14], ScriptStep::Print("\u{1b}[31m".into()));
+    let ScriptStep::Ask(ask) = &steps[16] else { panic!("{:?}", steps[16]) };
+    assert_eq!((ask.accept.as_slice(), ask.cursor, ask.announce), ([1, 2].as_slice(), 1, Duration::from_secs(1)));
+}
+
+#[test]
+fn mistakes_are_reported_with_their_position() {
+    let in_steps = |steps: &str| format!("look = \"codex\"\n\n[[turn]]\nsteps = [\n  {steps},\n]\n");
+    let cases = [
+        ("look = 3".to_owned(), 1, "wanted string or table"),
+        ("look = \"claude\"\nlog".to_owned(), 2, "key with no value"),
+        ("dialog_deaf = 200".to_owned(), 1, "expected a string"),
+        (in_steps(r#"{ think = "3" }"#), 5, "`3` is no duration"),
+        (in_steps(r#"{ think = 3 }"#), 5, "a duration, or a table"),
+        (in_steps(r#"{ think = { for = "3s", word = "x" } }"#), 5, "unknown field `word`"),
+        (in_steps(r#"{ pause = "1s", say = "x" }"#), 5, ""),
+        (in_steps(r#"{ say = { text = "x", rate = 0 } }"#), 5, "a rate of 0"),
+        (in_steps(r#"{ ask = { kind = "question" } }"#), 5, "a question needs `options`"),
+        (in_steps(r#"{ ask = { kind = "permission", accept = 4 } }"#), 5, "`accept` is 4, but the options are 1 to 3"),
+        (in_steps(r#"{ ask = { kind = "startup", cursor = 0 } }"#), 5, "`cursor` is 0"),
+        (in_steps(r#"{ crash = 99 }"#), 5, "99 is no signal"),
+        (in_steps(r#"{ fail = "200" }"#), 5, "`200` is no failure"),
+        (in_steps(r#"{ fail = { time = 1 } }"#), 5, "unknown field `time`"),
+        (in_steps(r#"{ answer = { text = "x", verdict = "pass" } }"#), 5, "two answers"),
+        (in_steps(r#"{ answer = { pieces = 2, how = "plain" } }"#), 5, "leave out `how`"),
+        (in_steps(r#"{ answer = { late = "soon" } }"#), 5, "`soon` is no duration"),
+        ("[[turn]]\nnth = 0".to_owned(), 2, "count from 1"),
+        ("[[turn]]\nkey = \"test\"".to_owned(), 2, "unknown variant `test`"),
+    ];
+    for (text, expected, part) in cases {
+        let ScenarioError::Text { line, column, message, .. } = error(&text) else { panic!("{text}") };
+        assert_eq!(line, expected, "{message}\n{text}");
+        assert!(column > 0 && message.contains(part), "{message}\n{text}");
+    }
+}
+
+#[test]
+fn misspelt_name_gets_a_suggestion() {
+    let cases = [
+        (
+            "look = \"claud\"",
+            "line 1, column 8: unknown variant `claud`, expected `claude` or `codex` (did you mean `claude`?)",
+        ),
+        ("auto_promt = \"x\"", "did you mean `auto_prompt`?"),
+        ("start = [{ thnik = \"1s\" }]", "did you mean `think`?"),
+        ("[[turns]]\nsteps = []", "did you mean `turn`?"),
+    ];
+    for (text, expected) in cases {
+        let error = error(text).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(matches!(error("xyzzyxyzzy = 1"), ScenarioError::Text { hint: None, .. }));
+}
+
+#[test]
+fn each_player_rejects_the_steps_of_the_other() {
+    let check = |step: &str, player| {
+        let scenario =
+            Scenario::parse(&format!("[[turn]]\n[[turn]]\nsteps = [{{ say = 'x' }}, {{ {step} }}]")).unwrap();
+        scenario.check_for(player).map_err(|error| error.to_string())
+    };
+    for (step, by_agent, by_model) in [
+        ("say = 'x'", true, true),
+        ("run = { command = 'ls' }", true, true),
+        ("ask = { kind = 'plan' }", true, false),
+        ("crash = 9", true, false),
+        ("wait_for = 'x'", false, true),
+        ("end = 'x'", false, true),
+    ] {
+        assert_eq!(check(step, ScenarioPlayer::Agent).is_ok(), by_agent, "{step}");
+        assert_eq!(check(step, ScenarioPlayer::Model).is_ok(), by_model, "{step}");
+    }
+    let error = check("exit = 1", ScenarioPlayer::Model).unwrap_err();
+    assert_eq!(error, "turn 2, step 2: a scripted model cannot play `exit`");
+}
+
+#[test]
+fn turn_is_selected_by_its_conditions_and_otherwise_in_order() {
+    let scenario = Scenario::parse(
+        r#"
+[[turn]]
+key = "tester"
+nth = [2, 4]
+steps = [{ say = "0" }]
+[[turn]]
+steps = [{ say = "first" }]
+[[turn]]
+nth = 3
+steps = [{ say = "1" }]
+[[turn]]
+key = "tester"
+on = "deploy"
+steps = [{ say = "2" }]
+[[turn]]
+on = "hello"
+steps = [{ say = "3" }]
+[[turn]]
+steps = [{ say = "last" }]
+"#,
+    )
+    .unwrap();
+    use TurnKey::{Analyst, Tester};
+    for (prompt, asked, in_order, expected) in [
+        ("x", Some((Tester, 2)), 0, "0"),
+        ("deploy", Some((Tester, 4)), 0, "0"),
+        ("deploy", Some((Tester, 1)), 0, "2"),
+        ("x", Some((Tester, 3)), 0, "1"),
+        ("x", Some((Analyst, 3)), 0, "1"),
+        ("x", Some((Tester, 1)), 0, "first"),
+        ("deploy", Some((Analyst, 1)), 1, "last"),
+        ("deploy", None, 9, "last"),
+        ("hello", None, 0, "3"),
+        ("hello deploy", Some((Tester, 5)), 0, "2"),
+    ] {
+        let turn = scenario.turn_for(prompt, asked, in_order).map(|turn| turn.steps.clone());
+        assert_eq!(turn, Some(vec![ScriptStep::say(expected)]), "{prompt} {asked:?} after {in_order}");
+    }
+    let conditional = Scenario { turns: scenario.turns[..1].to_vec(), ..scenario };
+    assert_eq!(conditional.turn_for("x", None, 0), None);
+    assert_eq!(Scenario::default().turn_for("x", None, 0), None);
+}
+
+#[test]
+fn positions_count_characters() {
+    assert_eq!(position("é\nab", 0), (1, 1));
+    assert_eq!(position("é\nab", 2), (1, 2));
+    assert_eq!(position("é\nab", 4), (2, 2));
+    assert_eq!(position("é\nab", 99), (2, 3));
+}
