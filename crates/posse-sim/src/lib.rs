@@ -5,8 +5,11 @@
 //! - [`agent`]: a scripted agent that plays a scenario on a screen.
 //! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
 //! - [`home`]: homes in which real agents start unattended and talk to that server.
+//! - `conformance` (feature): scenarios with the user's actions, by which posse's statuses are measured.
 
 pub mod agent;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod home;
 pub mod model;
 pub mod scenario;

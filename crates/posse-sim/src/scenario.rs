@@ -15,6 +15,8 @@ pub use step::{
     AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ScriptedVerdict,
     ServiceFailure, Span, Spoken, Thought, ToolUse, WriteMode,
 };
+#[cfg(feature = "conformance")]
+pub(crate) use step::{duration, word_or_table};
 
 /// A conversation, and how the agent behaves that has it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

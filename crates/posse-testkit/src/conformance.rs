@@ -1,6 +1,6 @@
 //! Is the status right? Real agents, real models' words, and a truth that does not come from our own rules.
 //!
-//! A [`scenarios::Scenario`] is played with one agent ([`run`]). What really happened is known from the
+//! A case of `posse_sim::conformance` is played with one agent ([`run`]). What really happened is known from the
 //! model server's log, the keys we sent, the processes, and a plain text for each dialog ([`truth`]). What posse told
 //! meanwhile is compared with that, 20 times a second ([`score`]). See docs/conformance.md.
 
@@ -8,7 +8,6 @@ pub mod readme;
 pub mod replay;
 pub mod report;
 pub mod run;
-pub mod scenarios;
 pub mod score;
 pub mod subject;
 pub mod truth;

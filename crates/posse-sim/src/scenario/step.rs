@@ -406,7 +406,7 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A value of the right type that makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-struct InvalidValue(String);
+pub(crate) struct InvalidValue(String);
 
 fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
     let wrong = || {
@@ -427,7 +427,7 @@ fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     read_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
@@ -492,7 +492,7 @@ fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::
 }
 
 /// Reads a value that is a word (`"3s"`) or a table (`{ for = "3s", … }`).
-fn word_or_table<'de, D, T>(
+pub(crate) fn word_or_table<'de, D, T>(
     deserializer: D,
     expected: &'static str,
     word: fn(&str) -> Result<T, InvalidValue>,

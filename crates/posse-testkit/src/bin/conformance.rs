@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use posse_sim::conformance::{cases, soak};
 use posse_testkit::bench::report::Machine;
 use posse_testkit::conformance::run::{Setup, run};
-use posse_testkit::conformance::scenarios;
 use posse_testkit::conformance::subject::{SUBJECTS, Subject};
 use posse_testkit::conformance::{readme, report};
 
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
     subjects.extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| Subject::named(name)));
     for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
         let all = match arguments.soak {
-            Some(turns) => scenarios::soak(subject.maker, turns),
-            None => scenarios::all(subject.maker),
+            Some(turns) => soak(subject.maker, turns),
+            None => cases(subject.maker),
         };
         for scenario in all {
             let named = |part: &String| scenario.name.contains(part);

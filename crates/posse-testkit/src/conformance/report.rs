@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use posse_core::status::StatusKind;
+use posse_sim::conformance::cases;
 
 use super::run::{Outcome, artefact_name};
-use super::scenarios;
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
 use super::subject::SUBJECTS;
 use super::truth::Millis;
@@ -17,7 +17,7 @@ const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance --
 pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
     for subject in SUBJECTS {
-        for scenario in scenarios::all(subject.maker) {
+        for scenario in cases(subject.maker) {
             match std::fs::read(artefacts.join(artefact_name(subject, &scenario, "json"))) {
                 Ok(json) => outcomes.extend(serde_json::from_slice::<Outcome>(&json).ok()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::replay::{Replayed, replay};
-use super::scenarios::{self, Act, Scenario};
 use super::score::{Score, Told, score};
 use super::subject::Subject;
 use super::truth::{self, Fact, Interval, Millis, What};
@@ -19,6 +18,7 @@ use super::witness::{Markers, Witness, now};
 use crate::agents::{AgentHome, HomeOptions};
 use crate::{TestEnv, env, process};
 use posse_sim::ModelServer;
+use posse_sim::conformance::{ConformanceCase, STOP_HOOK_LOG, UserAction};
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ struct Known {
 }
 
 /// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
-pub fn run(setup: Setup<'_>, scenario: &Scenario) -> Outcome {
+pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> Outcome {
     let (at, start) = (Some(jiff::Timestamp::now()), Instant::now());
     let (known, stuck) = play(setup, scenario);
     let truth = truth::intervals(known.facts.clone(), known.end);
@@ -113,16 +113,16 @@ fn keep(path: &Path, text: &str) {
     }
 }
 
-fn artefact(setup: Setup<'_>, scenario: &Scenario, kind: &str) -> PathBuf {
+fn artefact(setup: Setup<'_>, scenario: &ConformanceCase, kind: &str) -> PathBuf {
     setup.artefacts.join(artefact_name(setup.subject, scenario, kind))
 }
 
 /// The name of the file in which something of a run is kept.
-pub(super) fn artefact_name(subject: Subject, scenario: &Scenario, kind: &str) -> String {
+pub(super) fn artefact_name(subject: Subject, scenario: &ConformanceCase, kind: &str) -> String {
     format!("{}-{}.{kind}", subject.name(), scenario.name)
 }
 
-fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
+fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (Known, Option<Stuck>) {
     let mut known = Known::default();
     // One of an earlier run would be taken for this one's.
     let _ = std::fs::remove_file(artefact(setup, scenario, "cast"));
@@ -130,7 +130,10 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
         Ok(agent) => agent,
         Err(error) => return (known, Some(Stuck::Missing(error.to_string()))),
     };
-    let server = ModelServer::script(&scenario.script);
+    let server = match ModelServer::start([scenario.scenario()]) {
+        Ok(server) => server,
+        Err(error) => return (known, Some(error.into())),
+    };
     let zero = now() - server.started().elapsed().as_millis() as Millis;
     let home = agent.home(&server, &HomeOptions { retries: scenario.retries, ..HomeOptions::default() });
     let env = TestEnv::new(setup.posse);
@@ -156,10 +159,10 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
         facts: Vec::new(),
         dialogs: 0,
     };
-    let stuck = player.play(&scenario.acts).err();
+    let stuck = player.play(&scenario.actions).err();
     known.end = now();
     known.facts = player.facts;
-    known.facts.extend(scenarios::hook_facts(&home));
+    known.facts.extend(hook_facts(&home));
     let ran = env.run(["stop", "--all"]);
     if ran.code != Some(0) {
         eprintln!("cannot stop: {}", ran.stderr);
@@ -175,10 +178,20 @@ fn play(setup: Setup<'_>, scenario: &Scenario) -> (Known, Option<Stuck>) {
     (known, stuck)
 }
 
-fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario) -> Result<Value, Stuck> {
+/// When the Stop hooks of the user ended, and how.
+fn hook_facts(home: &AgentHome) -> Vec<Fact> {
+    let log = std::fs::read_to_string(home.directory.join(STOP_HOOK_LOG)).unwrap_or_default();
+    let fact = |line: &str| {
+        let (at, how) = line.split_once(' ')?;
+        Some(Fact { at: at.parse().ok()?, what: What::HookEnded { blocks: how == "block" } })
+    };
+    log.lines().filter_map(fact).collect()
+}
+
+fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &ConformanceCase) -> Result<Value, Stuck> {
     let size = format!("{}x{}", scenario.size.0, scenario.size.1);
     let mut more = vec!["--size".to_owned(), size];
-    let arguments = (scenario.arguments)(home);
+    let arguments = scenario.prepare(setup.subject.maker, home)?;
     if !arguments.is_empty() {
         more.push("--".into());
         more.extend(arguments);
@@ -188,10 +201,10 @@ fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Scenario
     serde_json::from_str(&ran.stdout).map_err(|_| Stuck::Start(format!("{}{}", ran.stdout, ran.stderr)))
 }
 
-fn markers(scenario: &Scenario, subject: Subject) -> Markers {
+fn markers(scenario: &ConformanceCase, subject: Subject) -> Markers {
     let mut markers = Markers::new();
-    for act in &scenario.acts {
-        if let Act::Dialog(ask) = act
+    for action in &scenario.actions {
+        if let UserAction::Dialog(ask) = action
             && let Some(marker) = ask.marker(subject.maker)
             && !markers.iter().any(|(known, _)| *known == marker)
         {
@@ -201,7 +214,7 @@ fn markers(scenario: &Scenario, subject: Subject) -> Markers {
     markers
 }
 
-fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &Scenario, id: TerminalId) {
+fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &ConformanceCase, id: TerminalId) {
     let path = env.paths().recordings().join(format!("{id}.cast"));
     let copied =
         std::fs::create_dir_all(setup.artefacts).and_then(|()| std::fs::copy(&path, artefact(setup, scenario, "cast")));
@@ -225,12 +238,12 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    fn play(&mut self, acts: &[Act]) -> Result<(), Stuck> {
+    fn play(&mut self, actions: &[UserAction]) -> Result<(), Stuck> {
         let subject = self.setup.subject;
         let is_ready = self.witness.screen_within(PATIENCE, |screen| subject.is_ready(screen));
         self.came("its prompt", is_ready)?;
         self.note(What::Ready);
-        acts.iter().try_for_each(|act| self.act(act))
+        actions.iter().try_for_each(|action| self.act(action))
     }
 
     fn note(&mut self, what: What) {
@@ -269,13 +282,14 @@ impl Player<'_> {
         self.post(verb, &answer)
     }
 
-    fn act(&mut self, act: &Act) -> Result<(), Stuck> {
+    fn act(&mut self, action: &UserAction) -> Result<(), Stuck> {
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(Stuck::Stopped);
         }
-        match act {
-            Act::Dwell(ms) => std::thread::sleep(Duration::from_millis(*ms)),
-            Act::Prompt(text) => {
+        match action {
+            UserAction::Dwell(time) => std::thread::sleep(*time),
+            UserAction::Prompt(prompt) => {
+                let text = prompt.text.repeat(prompt.times);
                 let before = self.server.log().turns().count();
                 self.note(What::Sending);
                 self.post("input", &json!({ "message": text }))?;
@@ -283,39 +297,43 @@ impl Player<'_> {
                 self.came("the prompt at the model", came)?;
             }
             // As a person does: posse itself sends nothing to an agent that may ask any moment.
-            Act::PromptWhileBusy(text) => {
+            UserAction::PromptWhileBusy(text) => {
                 self.post("input", &json!({ "message": text, "enter": false }))?;
                 let is_there = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
                 self.came("the text", is_there)?;
                 self.post("input", &json!({ "message": "", "raw": true, "enter": true }))?;
             }
-            Act::Gate(gate) => {
+            UserAction::Gate(gate) => {
                 let came = self.server.comes_within(PATIENCE, |log| log.waits_at(gate));
                 self.came(&format!("the model at {gate}"), came)?;
             }
-            Act::Release(gate) => self.server.release(gate),
-            Act::TurnOver(turn) => {
+            UserAction::Release(gate) => self.server.release(gate),
+            UserAction::TurnOver(turn) => {
                 let came = self.server.comes_within(PATIENCE, |log| log.ended(*turn));
                 self.came(&format!("the end of turn {turn}"), came)?;
             }
-            Act::Dialog(ask) => {
+            UserAction::Dialog(ask) => {
                 self.dialogs += 1;
                 let came = self.witness.drawn_within(PATIENCE, self.dialogs);
                 self.came(&format!("the dialog {ask:?}"), came)?;
             }
-            Act::Approve(option) => {
+            UserAction::Approve => {
                 self.note(What::Accepting);
-                self.answer("approve", *option)?;
+                self.answer("approve", None)?;
             }
-            Act::AcceptByKey(key) => {
+            UserAction::Choose(option) => {
+                self.note(What::Accepting);
+                self.answer("approve", Some(*option))?;
+            }
+            UserAction::AcceptByKey(key) => {
                 self.note(What::Accepting);
                 self.post("input", &json!({ "message": key, "raw": true, "enter": false }))?;
             }
-            Act::Deny => {
+            UserAction::Deny => {
                 self.note(What::Denying);
                 self.answer("deny", None)?;
             }
-            Act::File(name) => {
+            UserAction::File(name) => {
                 let path = self.home.directory.join(name);
                 let end = Instant::now() + PATIENCE;
                 while !path.exists() && Instant::now() < end {
@@ -323,23 +341,28 @@ impl Player<'_> {
                 }
                 self.came(&format!("the file {name}"), path.exists())?;
             }
-            Act::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
-            Act::ErrorShown => {
+            UserAction::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
+            UserAction::ErrorShown => {
                 let subject = self.setup.subject;
                 let patience = subject.gives_up_within();
                 let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
                 self.came("an error", came)?;
             }
-            Act::Keys(keys) => self.post("input", &json!({ "message": keys, "raw": true, "enter": false }))?,
-            Act::Shown(text) => {
-                let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
+            UserAction::Keys(typed) => {
+                for keys in &typed.keys {
+                    self.post("input", &json!({ "message": keys, "raw": true, "enter": false }))?;
+                    std::thread::sleep(typed.dwell);
+                }
+            }
+            UserAction::Shown(text) => {
+                let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
                 self.came(&format!("the text {text:?}"), came)?;
             }
-            Act::NotShown(text) => {
-                let came = self.witness.screen_within(PATIENCE, |screen| !screen.text().contains(text));
+            UserAction::NotShown(text) => {
+                let came = self.witness.screen_within(PATIENCE, |screen| !screen.text().contains(text.as_str()));
                 self.came(&format!("a screen without {text:?}"), came)?;
             }
-            Act::Interrupt => {
+            UserAction::Interrupt => {
                 self.note(What::Interrupting);
                 let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
                 self.post("input", &press)?;
@@ -359,12 +382,12 @@ impl Player<'_> {
                 let came = self.server.comes_within(PATIENCE, lost);
                 self.came("the end of the connection", came)?;
             }
-            Act::Kill => {
+            UserAction::Kill => {
                 let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
                 self.note(What::Ended);
                 env::kill(pid);
             }
-            Act::Exit => {
+            UserAction::Exit => {
                 let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
                 self.note(What::Leaving);
                 self.post("exit", &json!({}))?;

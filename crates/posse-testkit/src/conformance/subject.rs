@@ -1,10 +1,8 @@
-//! The agents that are measured, and the plain texts by which their dialogs are known. These texts are chosen by hand
-//! for each dialog; they are not the patterns of our manifests.
+//! The agents that are measured.
 
 use std::time::Duration;
 
 use posse_core::screen::Screen;
-use posse_core::status::WaitingKind;
 
 use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 
@@ -135,52 +133,6 @@ pub(super) mod by_name {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Subject, D::Error> {
         let name = String::deserialize(from)?;
         Subject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
-    }
-}
-
-/// What an agent can be made to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    Command,
-    Edit,
-    Write,
-    Outside,
-    Mcp,
-    Question,
-    Plan,
-}
-
-impl Ask {
-    pub const ALL: [Ask; 7] = [Ask::Command, Ask::Edit, Ask::Write, Ask::Outside, Ask::Mcp, Ask::Question, Ask::Plan];
-
-    pub fn kind(self) -> WaitingKind {
-        match self {
-            Ask::Question => WaitingKind::Question,
-            Ask::Plan => WaitingKind::Plan,
-            _ => WaitingKind::Permission,
-        }
-    }
-
-    /// The text that is on the screen when, and only when, the dialog is; `None`: this agent does not ask this.
-    pub fn marker(self, maker: Maker) -> Option<&'static str> {
-        Some(match (maker, self) {
-            (Maker::Claude, Ask::Command | Ask::Outside | Ask::Mcp) => "Do you want to proceed?",
-            (Maker::Claude, Ask::Edit) => "Do you want to make this edit",
-            (Maker::Claude, Ask::Write) => "Do you want to create",
-            (Maker::Claude, Ask::Question) => "Enter to select",
-            // The model of these scenarios writes no plan down. What is asked then has a text of its own.
-            (Maker::Claude, Ask::Plan) => "Exit plan mode?",
-            (Maker::Codex, Ask::Command) => "Would you like to run the following command?",
-            (Maker::Codex, Ask::Edit | Ask::Write | Ask::Outside) => "Would you like to make the following edits?",
-            (Maker::Codex, Ask::Mcp) => "enter to submit",
-            (Maker::Codex, Ask::Question) => "enter to submit",
-            (Maker::Codex, Ask::Plan) => "Implement this plan?",
-            (Maker::Opencode, Ask::Command | Ask::Edit | Ask::Write) => "Permission required",
-            (Maker::Opencode, Ask::Question) => "esc dismiss",
-            (Maker::Qwen, Ask::Command | Ask::Edit | Ask::Write | Ask::Mcp) => "Yes, allow once",
-            (Maker::Qwen, Ask::Question) => "Type something...",
-            (Maker::Opencode | Maker::Qwen, _) => return None,
-        })
     }
 }
 

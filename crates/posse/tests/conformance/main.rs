@@ -6,17 +6,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use posse_sim::conformance::{ConformanceCase, cases};
 use posse_testkit::agents::or_skip;
 use posse_testkit::conformance::report;
 use posse_testkit::conformance::run::{Outcome, Setup, run};
-use posse_testkit::conformance::scenarios::{self, Scenario};
 use posse_testkit::conformance::subject::Subject;
 
 fn subject(name: &str) -> Subject {
     Subject::named(name).unwrap()
 }
 
-fn play(subject: Subject, scenario: &Scenario) -> Outcome {
+fn play(subject: Subject, scenario: &ConformanceCase) -> Outcome {
     // Where the recordings of the command are, too.
     let artefacts: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("conformance");
     let posse = Path::new(env!("CARGO_BIN_EXE_posse"));
@@ -27,7 +27,7 @@ fn play(subject: Subject, scenario: &Scenario) -> Outcome {
 fn must_be_green(name: &str, scenario: &str) {
     let subject = subject(name);
     let Some(_agent) = or_skip(subject.agent()) else { return };
-    let scenario = scenarios::all(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
+    let scenario = cases(subject.maker).into_iter().find(|known| known.name == scenario).unwrap();
     let outcome = play(subject, &scenario);
     assert!(outcome.is_green(), "{}\n{}", report::line(&outcome), outcome.timeline);
     // The recording says the same again: nothing was decided by what nobody can look at later.
@@ -39,7 +39,7 @@ fn must_be_green(name: &str, scenario: &str) {
 fn everything(name: &str) {
     let subject = subject(name);
     let Some(_agent) = or_skip(subject.agent()) else { return };
-    let outcomes = scenarios::all(subject.maker).into_iter().map(|scenario| play(subject, &scenario));
+    let outcomes = cases(subject.maker).into_iter().map(|scenario| play(subject, &scenario));
     let bad: Vec<String> =
         outcomes.filter(|outcome| !outcome.is_green()).map(|outcome| report::line(&outcome)).collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));

@@ -1,0 +1,249 @@
+//! Conformance cases: a scenario that a scripted model plays to a real agent, and what the user does meanwhile. They
+//! measure whether posse's statuses are right. The cases are in `conformance/*.toml`.
+
+mod setup;
+mod soak;
+
+use std::time::Duration;
+
+use posse_core::status::WaitingKind;
+use serde::{Deserialize, Deserializer};
+
+use crate::home::Maker;
+use crate::scenario::{Scenario, ScriptTurn, duration, word_or_table};
+
+pub use setup::{STOP_HOOK_LOG, StopHook};
+pub use soak::soak;
+
+/// What the user does, or waits for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserAction {
+    /// Leaves the agent alone, so that its status can be sampled.
+    #[serde(deserialize_with = "duration")]
+    Dwell(Duration),
+    /// Sends a prompt and waits until the model gets it.
+    #[serde(deserialize_with = "prompt")]
+    Prompt(UserPrompt),
+    /// Types a prompt while the agent works.
+    PromptWhileBusy(String),
+    /// Waits until the model waits at this gate.
+    Gate(String),
+    Release(String),
+    /// Waits until the model has answered this turn.
+    TurnOver(usize),
+    /// Waits for the next dialog.
+    Dialog(DialogTopic),
+    Approve,
+    /// Approves with this option.
+    Choose(u32),
+    Deny,
+    /// Accepts the dialog by a key: posse itself accepts nothing for longer than once.
+    AcceptByKey(String),
+    /// Waits for a file in the project, which a tool creates.
+    File(String),
+    /// Creates a file in the project, for which a tool waits.
+    Touch(String),
+    ErrorShown,
+    /// Types keys. A list dwells for a second after each entry.
+    #[serde(deserialize_with = "keys")]
+    Keys(TypedKeys),
+    /// Waits until this text is on the screen, or not on the screen.
+    Shown(String),
+    NotShown(String),
+    /// Presses the key that interrupts, and waits until the agent closes its connection.
+    Interrupt,
+    /// Kills the agent with SIGKILL.
+    Kill,
+    /// Asks the agent to exit.
+    Exit,
+}
+
+/// A text that is sent this many times in one prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserPrompt {
+    pub text: String,
+    pub times: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedKeys {
+    pub keys: Vec<String>,
+    pub dwell: Duration,
+}
+
+fn prompt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UserPrompt, D::Error> {
+    word_or_table(deserializer, "a text, or a table { text, times }", |text| {
+        Ok(UserPrompt { text: text.to_owned(), times: 1 })
+    })
+}
+
+fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TypedKeys, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrSeveral {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match OneOrSeveral::deserialize(deserializer)? {
+        OneOrSeveral::One(keys) => TypedKeys { keys: vec![keys], dwell: Duration::ZERO },
+        OneOrSeveral::Several(keys) => TypedKeys { keys, dwell: Duration::from_secs(1) },
+    })
+}
+
+/// A dialog that an agent can be made to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DialogTopic {
+    Command,
+    Edit,
+    Write,
+    Outside,
+    Mcp,
+    Question,
+    Plan,
+}
+
+impl DialogTopic {
+    pub fn kind(self) -> WaitingKind {
+        match self {
+            DialogTopic::Question => WaitingKind::Question,
+            DialogTopic::Plan => WaitingKind::Plan,
+            _ => WaitingKind::Permission,
+        }
+    }
+
+    /// Returns a text that is on the screen if and only if the dialog is. These texts are chosen by hand; they are not
+    /// the patterns of our manifests. `None` means that the agent has no such dialog.
+    pub fn marker(self, maker: Maker) -> Option<&'static str> {
+        use DialogTopic::{Command, Edit, Mcp, Outside, Plan, Question, Write};
+        Some(match (maker, self) {
+            (Maker::Claude, Command | Outside | Mcp) => "Do you want to proceed?",
+            (Maker::Claude, Edit) => "Do you want to make this edit",
+            (Maker::Claude, Write) => "Do you want to create",
+            (Maker::Claude, Question) => "Enter to select",
+            // The scripted model writes no plan file, which changes the text.
+            (Maker::Claude, Plan) => "Exit plan mode?",
+            (Maker::Codex, Command) => "Would you like to run the following command?",
+            (Maker::Codex, Edit | Write | Outside) => "Would you like to make the following edits?",
+            (Maker::Codex, Mcp | Question) => "enter to submit",
+            (Maker::Codex, Plan) => "Implement this plan?",
+            (Maker::Opencode, Command | Edit | Write) => "Permission required",
+            (Maker::Opencode, Question) => "esc dismiss",
+            (Maker::Qwen, Command | Edit | Write | Mcp) => "Yes, allow once",
+            (Maker::Qwen, Question) => "Type something...",
+            (Maker::Opencode | Maker::Qwen, _) => return None,
+        })
+    }
+}
+
+/// A scenario and the actions of the user.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConformanceCase {
+    pub name: String,
+    /// Whether it is played on every commit.
+    #[serde(default)]
+    pub smoke: bool,
+    /// Whether it is also played in other sizes of the terminal.
+    #[serde(default)]
+    sizes: bool,
+    /// Columns and rows.
+    #[serde(default = "usual_size")]
+    pub size: (u16, u16),
+    /// How often the agent repeats a failed request.
+    #[serde(default)]
+    pub retries: Option<u32>,
+    /// The number of tool calls before the first that needs a permission.
+    #[serde(default)]
+    pub free_tools: usize,
+    /// More arguments for the agent.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// Gives the agent a tool server, which creates the file `tools_known` when the agent has read its tools.
+    #[serde(default)]
+    tool_server: bool,
+    /// Gives the agent a Stop hook of the user.
+    #[serde(default)]
+    stop_hook: Option<StopHook>,
+    #[serde(rename = "do")]
+    pub actions: Vec<UserAction>,
+    #[serde(default, rename = "turn")]
+    turns: Vec<ScriptTurn>,
+}
+
+fn usual_size() -> (u16, u16) {
+    (120, 40)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseFile {
+    scenario: Vec<ConformanceCase>,
+}
+
+impl ConformanceCase {
+    /// Returns what the model plays.
+    pub fn scenario(&self) -> Scenario {
+        Scenario::of(self.turns.clone())
+    }
+}
+
+/// Returns the cases of an agent. A case in the agent's file replaces the common one with the same name.
+pub fn cases(maker: Maker) -> Vec<ConformanceCase> {
+    let mut cases = read(match maker {
+        Maker::Claude => include_str!("../conformance/claude_code.toml"),
+        Maker::Codex => include_str!("../conformance/codex.toml"),
+        Maker::Opencode => include_str!("../conformance/opencode.toml"),
+        Maker::Qwen => include_str!("../conformance/qwen.toml"),
+    });
+    let mut all = read(include_str!("../conformance/common.toml"));
+    all.retain(|case| !cases.iter().any(|own| own.name == case.name));
+    all.append(&mut cases);
+    let sized: Vec<ConformanceCase> = all.iter().filter(|case| case.sizes).cloned().collect();
+    for (name, size) in [("narrow", (60, 20)), ("small", (80, 24)), ("wide", (160, 48))] {
+        all.extend(sized.iter().map(|case| ConformanceCase {
+            name: format!("{name}_{}", case.name.trim_end_matches("_running")),
+            size,
+            smoke: false,
+            ..case.clone()
+        }));
+    }
+    all
+}
+
+/// The files are part of the program, and a test reads them all.
+fn read(text: &str) -> Vec<ConformanceCase> {
+    let file: CaseFile = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+    file.scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario::ScenarioPlayer;
+
+    #[test]
+    fn every_case_can_be_played() {
+        for maker in Maker::ALL {
+            let cases = cases(maker);
+            let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            assert_eq!(names.len(), cases.len(), "{maker:?}: names are unique");
+            assert!(["answer", "narrow_deny", "wide_tool", "api_401"].iter().all(|name| names.contains(name)));
+            for case in cases.iter().chain(&soak(maker, 120)) {
+                case.scenario().check_for(ScenarioPlayer::Model).unwrap();
+                for action in &case.actions {
+                    if let UserAction::Dialog(topic) = action {
+                        assert!(topic.marker(maker).is_some(), "{maker:?} {}: {topic:?}", case.name);
+                    }
+                    if let UserAction::TurnOver(turn) = action {
+                        assert!(*turn < case.turns.len(), "{maker:?} {}: turn {turn}", case.name);
+                    }
+                }
+            }
+        }
+    }
+}
