@@ -4,6 +4,7 @@
 mod setup;
 mod soak;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posse_core::status::WaitingKind;
@@ -93,7 +94,7 @@ fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TypedKeys, D::Erro
 }
 
 /// A dialog that an agent can be made to open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DialogTopic {
     Command,
@@ -113,28 +114,39 @@ impl DialogTopic {
             _ => WaitingKind::Permission,
         }
     }
+}
 
-    /// Returns a text that is on the screen if and only if the dialog is. These texts are chosen by hand; they are not
-    /// the patterns of our manifests. `None` means that the agent has no such dialog.
-    pub fn marker(self, maker: Maker) -> Option<&'static str> {
-        use DialogTopic::{Command, Edit, Mcp, Outside, Plan, Question, Write};
-        Some(match (maker, self) {
-            (Maker::Claude, Command | Outside | Mcp) => "Do you want to proceed?",
-            (Maker::Claude, Edit) => "Do you want to make this edit",
-            (Maker::Claude, Write) => "Do you want to create",
-            (Maker::Claude, Question) => "Enter to select",
-            // The scripted model writes no plan file, which changes the text.
-            (Maker::Claude, Plan) => "Exit plan mode?",
-            (Maker::Codex, Command) => "Would you like to run the following command?",
-            (Maker::Codex, Edit | Write | Outside) => "Would you like to make the following edits?",
-            (Maker::Codex, Mcp | Question) => "enter to submit",
-            (Maker::Codex, Plan) => "Implement this plan?",
-            (Maker::Opencode, Command | Edit | Write) => "Permission required",
-            (Maker::Opencode, Question) => "esc dismiss",
-            (Maker::Qwen, Command | Edit | Write | Mcp) => "Yes, allow once",
-            (Maker::Qwen, Question) => "Type something...",
-            (Maker::Opencode | Maker::Qwen, _) => return None,
-        })
+/// The texts of an agent by which the run of a case knows what happens. They are not the patterns of our manifests.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConformanceAgent {
+    /// Shown when the agent takes prompts.
+    pub ready: String,
+    /// Shown for an error. The case only continues then; the status is not judged by it.
+    errors: Vec<String>,
+    /// Shown beside an error while the agent repeats the request by itself.
+    retrying: Option<String>,
+    /// The request to press the interrupting key a second time.
+    pub interrupt_again: Option<String>,
+    /// Shown after an interrupt.
+    pub interrupted: Option<String>,
+    /// The longest time until the agent gives up on a failing request.
+    #[serde(deserialize_with = "duration")]
+    pub gives_up: Duration,
+    /// A note for readers of the figures.
+    pub about: Option<String>,
+    /// For each dialog a text that is on the screen if and only if the dialog is.
+    pub dialogs: BTreeMap<DialogTopic, String>,
+}
+
+impl ConformanceAgent {
+    pub fn of(maker: Maker) -> ConformanceAgent {
+        read(file(maker)).agent.unwrap_or_else(|| panic!("{maker:?} has no table `agent`"))
+    }
+
+    pub fn shows_error(&self, text: &str) -> bool {
+        let retrying = self.retrying.as_ref().is_some_and(|retrying| text.contains(retrying));
+        !retrying && self.errors.iter().any(|error| text.contains(error))
     }
 }
 
@@ -180,6 +192,7 @@ fn usual_size() -> (u16, u16) {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseFile {
+    agent: Option<ConformanceAgent>,
     scenario: Vec<ConformanceCase>,
 }
 
@@ -192,13 +205,8 @@ impl ConformanceCase {
 
 /// Returns the cases of an agent. A case in the agent's file replaces the common one with the same name.
 pub fn cases(maker: Maker) -> Vec<ConformanceCase> {
-    let mut cases = read(match maker {
-        Maker::Claude => include_str!("../conformance/claude_code.toml"),
-        Maker::Codex => include_str!("../conformance/codex.toml"),
-        Maker::Opencode => include_str!("../conformance/opencode.toml"),
-        Maker::Qwen => include_str!("../conformance/qwen.toml"),
-    });
-    let mut all = read(include_str!("../conformance/common.toml"));
+    let mut cases = read(file(maker)).scenario;
+    let mut all = read(include_str!("../conformance/common.toml")).scenario;
     all.retain(|case| !cases.iter().any(|own| own.name == case.name));
     all.append(&mut cases);
     let sized: Vec<ConformanceCase> = all.iter().filter(|case| case.sizes).cloned().collect();
@@ -213,10 +221,18 @@ pub fn cases(maker: Maker) -> Vec<ConformanceCase> {
     all
 }
 
+fn file(maker: Maker) -> &'static str {
+    match maker {
+        Maker::Claude => include_str!("../conformance/claude_code.toml"),
+        Maker::Codex => include_str!("../conformance/codex.toml"),
+        Maker::Opencode => include_str!("../conformance/opencode.toml"),
+        Maker::Qwen => include_str!("../conformance/qwen.toml"),
+    }
+}
+
 /// The files are part of the program, and a test reads them all.
-fn read(text: &str) -> Vec<ConformanceCase> {
-    let file: CaseFile = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
-    file.scenario
+fn read(text: &str) -> CaseFile {
+    toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[cfg(test)]
@@ -230,14 +246,15 @@ mod tests {
     fn every_case_can_be_played() {
         for maker in Maker::ALL {
             let cases = cases(maker);
+            let agent = ConformanceAgent::of(maker);
             let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
             assert_eq!(names.len(), cases.len(), "{maker:?}: names are unique");
             assert!(["answer", "narrow_deny", "wide_tool", "api_401"].iter().all(|name| names.contains(name)));
-            for case in cases.iter().chain(&soak(maker, 120)) {
+            for case in cases.iter().chain(&soak(120)) {
                 case.scenario().check_for(ScenarioPlayer::Model).unwrap();
                 for action in &case.actions {
                     if let UserAction::Dialog(topic) = action {
-                        assert!(topic.marker(maker).is_some(), "{maker:?} {}: {topic:?}", case.name);
+                        assert!(agent.dialogs.contains_key(topic), "{maker:?} {}: {topic:?}", case.name);
                     }
                     if let UserAction::TurnOver(turn) = action {
                         assert!(*turn < case.turns.len(), "{maker:?} {}: turn {turn}", case.name);

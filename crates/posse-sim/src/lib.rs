@@ -5,11 +5,16 @@
 //! - [`agent`]: a scripted agent that plays a scenario on a screen.
 //! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
 //! - [`home`]: homes in which real agents start unattended and talk to that server.
-//! - `conformance` (feature): scenarios with the user's actions, by which posse's statuses are measured.
+//!
+//! Behind the feature `testing`:
+//! - `conformance`: scenarios with the user's actions, by which posse's statuses are measured.
+//! - `headless`: a scripted session without a terminal, and cases for recordings of real ones.
 
 pub mod agent;
-#[cfg(feature = "conformance")]
+#[cfg(feature = "testing")]
 pub mod conformance;
+#[cfg(feature = "testing")]
+pub mod headless;
 pub mod home;
 pub mod model;
 pub mod scenario;

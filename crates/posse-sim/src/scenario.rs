@@ -15,7 +15,7 @@ pub use step::{
     AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ScriptedVerdict,
     ServiceFailure, Span, Spoken, Thought, ToolUse, WriteMode,
 };
-#[cfg(feature = "conformance")]
+#[cfg(feature = "testing")]
 pub(crate) use step::{duration, word_or_table};
 
 /// A conversation, and how the agent behaves that has it.

@@ -1,7 +1,5 @@
 //! The real agents without a terminal: started with the flags that posse builds, heard to the end.
 
-mod cases;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -15,8 +13,6 @@ use posse_agents::manifest::built_in;
 
 use crate::agents::AgentHome;
 use crate::{env, process};
-
-pub use cases::{CASES, Case, MAX_TURNS};
 
 /// A session that runs.
 pub struct Session<'a> {

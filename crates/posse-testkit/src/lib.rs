@@ -15,7 +15,6 @@ pub mod files;
 pub mod headless;
 pub mod http;
 pub mod process;
-pub mod scripted;
 pub mod seat;
 pub mod stream;
 pub mod svg;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ConformanceCase, DialogTopic, UserAction, UserPrompt, usual_size};
-use crate::home::Maker;
+use super::{ConformanceCase, DialogTopic, UserAction, UserPrompt};
 use crate::scenario::{CommandUse, ScriptStep, ScriptTurn, Span, Spoken, Thought};
 
 /// The number of turns in one terminal. Each terminal has another size.
@@ -14,16 +13,12 @@ const QUOTES: &str = "It draws `esc to interrupt` and • Exploring while it wor
                       Would you like to run it outside of the sandbox? Allow it to run.\n";
 
 /// Returns cases with at least this many turns altogether.
-pub fn soak(maker: Maker, turns: usize) -> Vec<ConformanceCase> {
-    let asks = DialogTopic::Command.marker(maker).is_some();
-    let case = |terminal| ConformanceCase {
-        size: SIZES[terminal % SIZES.len()],
-        ..conversation(format!("soak_{}", terminal + 1), asks)
-    };
+pub fn soak(turns: usize) -> Vec<ConformanceCase> {
+    let case = |terminal: usize| conversation(format!("soak_{}", terminal + 1), SIZES[terminal % SIZES.len()]);
     (0..turns.div_ceil(TURNS)).map(case).collect()
 }
 
-fn conversation(name: String, asks: bool) -> ConformanceCase {
+fn conversation(name: String, size: (u16, u16)) -> ConformanceCase {
     let dwell = |ms| UserAction::Dwell(Duration::from_millis(ms));
     let pause = |ms| ScriptStep::Pause(Duration::from_millis(ms));
     let mut turns: Vec<ScriptTurn> = Vec::new();
@@ -38,7 +33,7 @@ fn conversation(name: String, asks: bool) -> ConformanceCase {
                 vec![ScriptStep::Think(thought), pause(500), answer]
             }
             2 => vec![ScriptStep::Say(Spoken { text: QUOTES.to_owned(), rate: Some(1200) }), pause(900), answer],
-            3 if asks => {
+            3 => {
                 let command = format!("echo {n} > {n}.txt");
                 turns.push(ScriptTurn::of([ScriptStep::Run(CommandUse {
                     command,
@@ -60,7 +55,7 @@ fn conversation(name: String, asks: bool) -> ConformanceCase {
         name,
         smoke: false,
         sizes: false,
-        size: usual_size(),
+        size,
         retries: None,
         free_tools: 0,
         arguments: Vec::new(),

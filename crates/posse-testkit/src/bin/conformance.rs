@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     subjects.extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| Subject::named(name)));
     for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
         let all = match arguments.soak {
-            Some(turns) => soak(subject.maker, turns),
+            Some(turns) => soak(turns),
             None => cases(subject.maker),
         };
         for scenario in all {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
+use posse_sim::headless::HeadlessCase;
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions};
-use posse_testkit::headless::{CASES, Case, MAX_TURNS, Session, Wanted, spawn};
+use posse_testkit::headless::{Session, Wanted, spawn};
 use serde_json::Value;
 
 /// Retries wait in between, and Claude Code likes to wait.
@@ -27,9 +28,9 @@ fn main() -> ExitCode {
                 continue;
             }
         };
-        let more = (dialect == Dialect::Claude).then_some(MAX_TURNS);
-        for case in CASES.into_iter().chain(more) {
-            if only.is_empty() || only.iter().any(|name| name == case.name) {
+        let fits = |case: &HeadlessCase| dialect == Dialect::Claude || case.max_turns.is_none();
+        for case in HeadlessCase::all().into_iter().filter(fits) {
+            if only.is_empty() || only.contains(&case.name) {
                 failed |= !record(&format!("{folder}/{version}"), &agent, dialect, &case);
             }
         }
@@ -46,17 +47,17 @@ fn agents() -> Vec<Named> {
 }
 
 #[allow(clippy::unwrap_used)]
-fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &Case) -> bool {
-    let server = ModelServer::script(case.scenario);
+fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) -> bool {
+    let server = ModelServer::start([case.scenario()]).unwrap();
     let mut home = agent.home(&server, &HomeOptions { retries: Some(case.retries), ..HomeOptions::default() });
     if case.subscribed && dialect == Dialect::Claude {
         home.env.remove("ANTHROPIC_API_KEY");
         home.env.insert("CLAUDE_CODE_OAUTH_TOKEN".into(), "sk-ant-oat01-dummy".into());
     }
     let asked = Asked { prompt: "Do the task.", max_turns: case.max_turns, ..Asked::default() };
-    let wanted = Wanted { dialect, sandbox: Sandbox::On, agent: case.agent, asked };
+    let wanted = Wanted { dialect, sandbox: Sandbox::On, agent: &case.agent, asked };
     let session = Session::start(&home, &spawn(&home, &wanted));
-    if let Some(gate) = case.killed_at {
+    if let Some(gate) = &case.killed_at {
         server.wait_for(|log| log.waits_at(gate), PATIENCE);
         session.kill();
     }

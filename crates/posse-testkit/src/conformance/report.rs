@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use posse_core::status::StatusKind;
-use posse_sim::conformance::cases;
+use posse_sim::conformance::{ConformanceAgent, cases};
 
 use super::run::{Outcome, artefact_name};
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
@@ -90,7 +90,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
             let mark = if outcome.is_green() { "✓" } else { "✗" };
             let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(&[outcome]));
         }
-        if let Some(about) = group[0].subject.about() {
+        if let Some(about) = ConformanceAgent::of(group[0].subject.maker).about {
             let _ = writeln!(text, "\n{about}");
         }
         for outcome in group.iter().filter(|outcome| !outcome.is_green()) {

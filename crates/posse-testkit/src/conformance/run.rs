@@ -18,7 +18,7 @@ use super::witness::{Markers, Witness, now};
 use crate::agents::{AgentHome, HomeOptions};
 use crate::{TestEnv, env, process};
 use posse_sim::ModelServer;
-use posse_sim::conformance::{ConformanceCase, STOP_HOOK_LOG, UserAction};
+use posse_sim::conformance::{ConformanceAgent, ConformanceCase, STOP_HOOK_LOG, UserAction};
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -143,7 +143,8 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (Known, Option<Stuck>) 
     };
     let id = launched["id"].as_str().and_then(|id| id.parse().ok());
     let Some(id) = id else { return (known, Some(Stuck::Start(launched.to_string()))) };
-    let witness = match Witness::new(&env.http(), id, markers(scenario, setup.subject)) {
+    let facts = ConformanceAgent::of(setup.subject.maker);
+    let witness = match Witness::new(&env.http(), id, markers(scenario, &facts)) {
         Ok(witness) => witness,
         Err(error) => return (known, Some(error.into())),
     };
@@ -153,6 +154,7 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (Known, Option<Stuck>) 
         home: &home,
         server: &server,
         witness: &witness,
+        agent: &facts,
         setup,
         id,
         pid,
@@ -201,14 +203,14 @@ fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Conforma
     serde_json::from_str(&ran.stdout).map_err(|_| Stuck::Start(format!("{}{}", ran.stdout, ran.stderr)))
 }
 
-fn markers(scenario: &ConformanceCase, subject: Subject) -> Markers {
+fn markers(scenario: &ConformanceCase, facts: &ConformanceAgent) -> Markers {
     let mut markers = Markers::new();
     for action in &scenario.actions {
-        if let UserAction::Dialog(ask) = action
-            && let Some(marker) = ask.marker(subject.maker)
-            && !markers.iter().any(|(known, _)| *known == marker)
+        if let UserAction::Dialog(topic) = action
+            && let Some(marker) = facts.dialogs.get(topic)
+            && !markers.iter().any(|(known, _)| known == marker)
         {
-            markers.push((marker, ask.kind()));
+            markers.push((marker.clone(), topic.kind()));
         }
     }
     markers
@@ -229,6 +231,7 @@ struct Player<'a> {
     home: &'a AgentHome,
     server: &'a ModelServer,
     witness: &'a Witness,
+    agent: &'a ConformanceAgent,
     setup: Setup<'a>,
     id: TerminalId,
     pid: Option<u32>,
@@ -239,8 +242,8 @@ struct Player<'a> {
 
 impl Player<'_> {
     fn play(&mut self, actions: &[UserAction]) -> Result<(), Stuck> {
-        let subject = self.setup.subject;
-        let is_ready = self.witness.screen_within(PATIENCE, |screen| subject.is_ready(screen));
+        let ready = self.agent.ready.as_str();
+        let is_ready = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(ready));
         self.came("its prompt", is_ready)?;
         self.note(What::Ready);
         actions.iter().try_for_each(|action| self.act(action))
@@ -343,9 +346,8 @@ impl Player<'_> {
             }
             UserAction::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
             UserAction::ErrorShown => {
-                let subject = self.setup.subject;
-                let patience = subject.gives_up_within();
-                let came = self.witness.screen_within(patience, |screen| subject.shows_error(screen));
+                let agent = self.agent;
+                let came = self.witness.screen_within(agent.gives_up, |screen| agent.shows_error(&screen.text()));
                 self.came("an error", came)?;
             }
             UserAction::Keys(typed) => {
@@ -366,13 +368,13 @@ impl Player<'_> {
                 self.note(What::Interrupting);
                 let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
                 self.post("input", &press)?;
-                if let Some(again) = self.setup.subject.interrupts_by_two_keys() {
+                if let Some(again) = self.agent.interrupt_again.as_deref() {
                     let asks = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(again));
                     self.came("the request to press it again", asks)?;
                     self.post("input", &press)?;
                 }
                 // Codex 0.130 says so and keeps the connection.
-                if let Some(text) = self.setup.subject.says_interrupted() {
+                if let Some(text) = self.agent.interrupted.as_deref() {
                     let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
                     self.came("that it was interrupted", came)?;
                     self.note(What::Cut);

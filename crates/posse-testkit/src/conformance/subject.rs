@@ -1,9 +1,5 @@
 //! The agents that are measured.
 
-use std::time::Duration;
-
-use posse_core::screen::Screen;
-
 use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 
 pub use crate::agents::Maker;
@@ -53,69 +49,8 @@ impl Subject {
         self.maker.provider()
     }
 
-    /// What to know about it to read its figures.
-    pub fn about(&self) -> Option<&'static str> {
-        match self.maker {
-            Maker::Opencode => Some(
-                "It is not done when the answer is: it takes a snapshot of the work tree with git first, and writes down what it did. That\n\
-                 takes a quarter of a second on a quiet machine and several times that on a busy one, and only then it says, and shows, that\n\
-                 the turn is over. It repeats failed requests five times, whatever it is told; `dropped_stream` takes a minute and a half.",
-            ),
-            Maker::Qwen => Some(
-                "It writes what it does into a file that posse gives it, and its screen shows the rest. It tries a request that fails\n\
-                 seven times, for more than a minute, whatever is set, and takes seconds to ask before it runs its first command.",
-            ),
-            Maker::Claude | Maker::Codex => None,
-        }
-    }
-
     pub fn agent(&self) -> Result<Agent, InstallError> {
         Agent::installed(self.maker, self.version)
-    }
-
-    /// It takes prompts.
-    pub fn is_ready(&self, screen: &Screen) -> bool {
-        let text = match self.maker {
-            Maker::Claude => "❯\u{a0}",
-            Maker::Codex => " · /",
-            Maker::Opencode => "Ask anything",
-            Maker::Qwen => "Type your message",
-        };
-        screen.rows.iter().any(|row| row.contains(text))
-    }
-
-    /// The text with which it asks for the key that interrupts a second time.
-    pub fn interrupts_by_two_keys(&self) -> Option<&'static str> {
-        (self.maker == Maker::Opencode).then_some("again to interrupt")
-    }
-
-    /// What it shows when it was interrupted.
-    pub fn says_interrupted(&self) -> Option<&'static str> {
-        (self.maker == Maker::Codex).then_some("Conversation interrupted")
-    }
-
-    /// How long it may take until it gives up on a request that fails again and again.
-    pub fn gives_up_within(&self) -> Duration {
-        match self.maker {
-            // Seven times, whatever is set, with pauses of 77 s in all, give or take a third.
-            Maker::Qwen => Duration::from_secs(150),
-            // Five times, whatever is set.
-            Maker::Opencode => Duration::from_secs(120),
-            Maker::Claude | Maker::Codex => Duration::from_secs(60),
-        }
-    }
-
-    /// An error is on the screen. Nothing is concluded from this but that the scenario may go on.
-    pub fn shows_error(&self, screen: &Screen) -> bool {
-        let texts: &[&str] = match self.maker {
-            Maker::Claude => &["API Error", "Invalid API key", "limit", "run /login"],
-            Maker::Codex => &["■ "],
-            Maker::Opencode => &["rror", "annot connect", "ncorrect API key", "nauthorized", "verloaded", "imit"],
-            Maker::Qwen => &["API Error", "✕"],
-        };
-        // While it waits to ask again by itself, it shows what went wrong too.
-        let goes_on = self.maker == Maker::Opencode && screen.rows.iter().any(|row| row.contains("[retrying"));
-        !goes_on && screen.rows.iter().any(|row| texts.iter().any(|text| row.contains(text)))
     }
 }
 

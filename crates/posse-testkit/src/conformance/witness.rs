@@ -22,7 +22,7 @@ pub(super) fn now() -> Millis {
 }
 
 /// Texts that are watched for, and what kind of dialog each belongs to.
-pub(super) type Markers = Vec<(&'static str, WaitingKind)>;
+pub(super) type Markers = Vec<(String, WaitingKind)>;
 
 #[derive(Default)]
 struct Seen {
@@ -133,7 +133,7 @@ fn look_on(shared: &Shared, client: &Client, mut stream: Stream, id: TerminalId,
         let text = screen.text();
         shared.change(|seen| {
             for ((marker, kind), present) in markers.iter().zip(&mut present) {
-                let is_there = text.contains(marker);
+                let is_there = text.contains(marker.as_str());
                 if is_there != *present {
                     let what = if is_there { What::Drawn(*kind) } else { What::Gone };
                     seen.facts.push(Fact { at, what });

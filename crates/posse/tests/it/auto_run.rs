@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
-use posse_testkit::scripted::ScriptedClaude;
 use serde_json::{Value, json};
 
 use crate::env;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use posse_core::screen::Size;
+use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::docs::{self, Typed};
 use posse_testkit::files::when_changed;
-use posse_testkit::scripted::ScriptedClaude;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};

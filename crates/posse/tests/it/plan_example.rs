@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use posse_testkit::scripted::ScriptedClaude;
+use posse_sim::headless::ScriptedClaude;
 
 use crate::env;
 use crate::plan_run::Scene;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use posse_server::plans::view::PlanView;
+use posse_sim::headless::ScriptedClaude;
 use posse_testkit::TestEnv;
-use posse_testkit::scripted::ScriptedClaude;
 
 use crate::env;
 use crate::loop_actor::when;

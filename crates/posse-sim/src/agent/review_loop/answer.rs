@@ -19,103 +19,31 @@ pub(crate) fn usual_verdict(key: TurnKey, answered_before: u32, play: &LoopPlay)
 /// Returns the answer with that verdict. `nth` counts the answers, so that no two are equal.
 pub(crate) fn text(key: TurnKey, verdict: ScriptedVerdict, nth: u32) -> String {
     let body = match (verdict, key) {
-        (ScriptedVerdict::Nonsense, _) => NONSENSE,
+        (ScriptedVerdict::Nonsense, _) => include_str!("../../../answers/nonsense.md"),
         (ScriptedVerdict::Template, TurnKey::Analyst) => "ANALYST_SUMMARY:\n- Scope: <paths>\n- Risks: <risks>\n",
         (ScriptedVerdict::Template, TurnKey::Programmer) => "PROGRAMMER_SUMMARY:\n- Files changed: <paths>\n",
         (ScriptedVerdict::Template, TurnKey::Tester) => "RESULT: PASS|FAIL\nEVIDENCE:\n- <criterion>: <observed>\n",
         (ScriptedVerdict::Template, _) => "REVIEW_RESULT: APPROVED|REVISE\nREVIEW_NOTES:\n- <notes>\n",
-        (_, TurnKey::Analyst) => ANALYST,
-        (_, TurnKey::Programmer) => PROGRAMMER,
-        (ScriptedVerdict::Approve, TurnKey::AnalystReview) => ANALYST_APPROVED,
-        (ScriptedVerdict::Revise, TurnKey::AnalystReview) => ANALYST_REVISE,
-        (ScriptedVerdict::Approve, TurnKey::ProgrammerReview) => PROGRAMMER_APPROVED,
-        (ScriptedVerdict::Revise, TurnKey::ProgrammerReview) => PROGRAMMER_REVISE,
-        (ScriptedVerdict::Approve, TurnKey::Tester) => PASS,
-        (ScriptedVerdict::Revise, TurnKey::Tester) => FAIL,
+        (_, TurnKey::Analyst) => include_str!("../../../answers/analyst.md"),
+        (_, TurnKey::Programmer) => include_str!("../../../answers/programmer.md"),
+        (ScriptedVerdict::Approve, TurnKey::AnalystReview) => {
+            include_str!("../../../answers/analyst_review_approved.md")
+        }
+        (ScriptedVerdict::Revise, TurnKey::AnalystReview) => include_str!("../../../answers/analyst_review_revise.md"),
+        (ScriptedVerdict::Approve, TurnKey::ProgrammerReview) => {
+            include_str!("../../../answers/programmer_review_approved.md")
+        }
+        (ScriptedVerdict::Revise, TurnKey::ProgrammerReview) => {
+            include_str!("../../../answers/programmer_review_revise.md")
+        }
+        (ScriptedVerdict::Approve, TurnKey::Tester) => include_str!("../../../answers/tester_pass.md"),
+        (ScriptedVerdict::Revise, TurnKey::Tester) => include_str!("../../../answers/tester_fail.md"),
     };
     match verdict {
         ScriptedVerdict::Template => body.to_owned(),
         _ => format!("{body}\n(Answer {nth} of {}.)\n", key.word()),
     }
 }
-
-const ANALYST: &str = "\
-ANALYST_SUMMARY:
-- Scope: src/greeting.rs and its caller src/main.rs.
-- OpenSpec artifacts: proposal.md, design.md, tasks.md and specs/greeting/spec.md are created and complete; P1 to P4
-  are traced to tasks, phase coverage is complete.
-- Implementation notes:
-  1. Add `greet(name)` to src/greeting.rs.
-  2. Call it from src/main.rs.
-  3. Cover the empty name with a test in tests/greeting.rs.
-- Risks: an empty name prints a stray comma; mitigated by step 3.
-- Downstream impact: the contract of src/main.rs is unchanged.
-- Handoff: the list above contains 3 steps, in order.
-";
-
-const ANALYST_APPROVED: &str = "\
-REVIEW_RESULT: APPROVED
-REVIEW_NOTES:
-- Artifacts: proposal verified, design verified, tasks complete and correct, spec present.
-- Traceability confirmed: P1 to P4 coverage complete, no phase missing.
-- Downstream: the contract of src/main.rs holds, no other module is touched.
-- Handoff contains 3 steps; src/greeting.rs and src/main.rs exist.
-";
-
-const ANALYST_REVISE: &str = "\
-REVIEW_RESULT: REVISE
-REVIEW_NOTES:
-- Artifacts: the spec is incomplete, the empty name is missing.
-- Traceability: a gap, P3 is not traced to a task.
-- Downstream: name the callers in src/main.rs.
-- Handoff: lists 2 steps, the test is not among them.
-";
-
-const PROGRAMMER: &str = "\
-PROGRAMMER_SUMMARY:
-- Files changed: src/greeting.rs, src/main.rs, tests/greeting.rs.
-- Behavior implemented: the program greets by name, and the world if there is none.
-- Known limitations: none.
-- Validation: the project's test command ran, all tests passed.
-";
-
-const PROGRAMMER_APPROVED: &str = "\
-REVIEW_RESULT: APPROVED
-REVIEW_NOTES:
-- Implementation: the diff of src/greeting.rs does what the tasks say.
-- Validation: the test command was run, all tests passed.
-- Risk: no regression found, coverage is good.
-- Issues: none left, the earlier defect is fixed.
-";
-
-const PROGRAMMER_REVISE: &str = "\
-REVIEW_RESULT: REVISE
-REVIEW_NOTES:
-- Implementation: the code of `greet` ignores an empty name.
-- Validation: the test for it is missing.
-- Risk: a regression would go unseen.
-- Fix the gap before the tester runs the scenario.
-";
-
-const PASS: &str = "\
-RESULT: PASS
-EVIDENCE:
-- Criterion 1: `greet Ada` printed `Hello, Ada!`.
-- Criterion 2: `greet` printed `Hello, world!`.
-- Exit code 0 both times.
-";
-
-const FAIL: &str = "\
-RESULT: FAIL
-EVIDENCE:
-- Criterion 1: `greet Ada` printed `Hello, Ada!`.
-- Criterion 2: `greet` printed `Hello, !`, expected `Hello, world!`.
-- Exit code 0 both times.
-";
-
-const NONSENSE: &str = "\
-I looked around a little and everything seems to be where it was. There is also a cat on the roof.
-";
 
 #[cfg(test)]
 mod tests {

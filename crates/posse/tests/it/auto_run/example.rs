@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
-use posse_testkit::scripted::Called;
+use posse_sim::headless::SessionCall;
 
 use super::*;
 use crate::plan_example::copy;
@@ -90,7 +90,7 @@ fn example() -> Scene {
 
 /// What posse builds for this profile in the directories the session was given, and nothing but that.
 #[track_caller]
-fn has_the_flags_of(profile: &str, called: &Called) {
+fn has_the_flags_of(profile: &str, called: &SessionCall) {
     let policy = Policy::default();
     let results = Path::new(called.variable("POSSE_RESULT_FILE").unwrap()).parent().unwrap();
     let scope = Scope { directory: called.directory.clone(), results: Some(results.to_str().unwrap().into()) };
@@ -110,7 +110,7 @@ fn has_the_flags_of(profile: &str, called: &Called) {
 }
 
 /// The words behind a flag that takes several.
-fn values<'a>(called: &'a Called, flag: &str) -> Vec<&'a str> {
+fn values<'a>(called: &'a SessionCall, flag: &str) -> Vec<&'a str> {
     let after = called.arguments.iter().skip_while(|argument| *argument != flag).skip(1);
     after.map(String::as_str).take_while(|argument| !argument.starts_with("--")).collect()
 }
@@ -185,7 +185,8 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     assert_eq!(values(&planner, "--tools"), ["Read", "Grep", "Glob", "Write", "Bash"]);
     assert_eq!(values(&verifier, "--tools"), ["Read", "Grep", "Glob", "Bash"], "it cannot write");
     assert!(values(&verifier, "--disallowedTools").starts_with(&["Write", "Edit"]), "{:?}", verifier.arguments);
-    let no_command = |called: &Called| !values(called, "--allowedTools").iter().any(|rule| rule.starts_with("Bash"));
+    let no_command =
+        |called: &SessionCall| !values(called, "--allowedTools").iter().any(|rule| rule.starts_with("Bash"));
     assert!(no_command(&verifier) && no_command(&planner), "{:?}", verifier.arguments);
     for called in [&planner, &verifier] {
         assert!(!Path::new(&called.directory).starts_with(scene.env.work()), "{}", called.directory);
