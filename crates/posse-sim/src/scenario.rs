@@ -23,7 +23,7 @@ pub(crate) use step::{duration, word_or_table};
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
     /// The agent that the scripted agent imitates.
-    pub look: Look,
+    pub look: AgentLook,
     /// Draws on the alternate screen, with the input at the bottom.
     pub alternate: bool,
     /// The self-reports the agent sends; `None` selects those of the look.
@@ -71,7 +71,7 @@ pub struct ScriptTurn {
 /// The agent that a scripted agent looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Look {
+pub enum AgentLook {
     #[default]
     Claude,
     Codex,
@@ -83,9 +83,6 @@ pub enum SelfReport {
     /// The state, by OSC 7501.
     #[serde(rename = "7501")]
     State,
-    /// Progress, by OSC 9;4.
-    #[serde(rename = "9;4")]
-    Progress,
     #[serde(rename = "title")]
     Title,
 }

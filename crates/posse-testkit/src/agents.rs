@@ -16,7 +16,7 @@ use posse_sim::ModelServer;
 pub use posse_sim::home::{HomeOptions, Maker, PermissionMode};
 
 use install::Package;
-use turn::Turn;
+use turn::AgentTurnLock;
 
 /// The versions that the tests are written for.
 pub const CLAUDE: [&str; 2] = ["2.1.197", "2.1.325"];
@@ -31,7 +31,7 @@ pub struct Agent {
     version: String,
     program: PathBuf,
     /// Held, never read.
-    _turn: Option<Arc<Turn>>,
+    _turn: Option<Arc<AgentTurnLock>>,
 }
 
 impl Agent {
@@ -68,7 +68,7 @@ impl Agent {
     /// else. A test may use several agents: those of one thread share the turn.
     #[must_use]
     pub fn alone(self) -> Self {
-        Self { _turn: Some(Turn::of_this_thread()), ..self }
+        Self { _turn: Some(AgentTurnLock::of_this_thread()), ..self }
     }
 
     pub fn version(&self) -> &str {

@@ -15,7 +15,7 @@ use crate::agents::AgentHome;
 use crate::{env, process};
 
 /// A session that runs.
-pub struct Session<'a> {
+pub struct HeadlessSession<'a> {
     home: &'a AgentHome,
     child: Child,
     stdout: JoinHandle<Vec<u8>>,
@@ -24,7 +24,7 @@ pub struct Session<'a> {
 
 /// One that has ended.
 #[derive(Debug)]
-pub struct Heard {
+pub struct SessionOutput {
     pub stdout: Vec<u8>,
     pub stderr: String,
     /// None if a signal ended it.
@@ -33,7 +33,7 @@ pub struct Heard {
     pub by_itself: bool,
 }
 
-impl Heard {
+impl SessionOutput {
     /// What posse makes of it, read with this provider's manifest.
     #[allow(clippy::unwrap_used)]
     pub fn events(&self, provider: &str) -> Vec<Event> {
@@ -47,7 +47,7 @@ impl Heard {
 
 /// What a session is asked for in a test.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct SessionRequest<'a> {
     pub dialect: Dialect,
     pub sandbox: Sandbox,
     /// Whose permissions it gets.
@@ -58,7 +58,7 @@ pub struct Wanted<'a> {
 /// The command that posse builds for this. The scope is the home's project and a directory for results.
 #[track_caller]
 #[allow(clippy::unwrap_used)]
-pub fn spawn(home: &AgentHome, wanted: &Wanted<'_>) -> Spawn {
+pub fn spawn(home: &AgentHome, wanted: &SessionRequest<'_>) -> Spawn {
     let results = home.home().join("results");
     std::fs::create_dir_all(&results).unwrap();
     let results = results.canonicalize().unwrap();
@@ -80,7 +80,7 @@ pub fn spawn(home: &AgentHome, wanted: &Wanted<'_>) -> Spawn {
     spawn
 }
 
-impl<'a> Session<'a> {
+impl<'a> HeadlessSession<'a> {
     /// Starts it in its home, with nothing of our own environment but the path.
     #[allow(clippy::unwrap_used)]
     pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
@@ -116,14 +116,14 @@ impl<'a> Session<'a> {
 
     /// What it said until it ended. It is killed if it does not within this time.
     #[allow(clippy::unwrap_used)]
-    pub fn hear(mut self, patience: Duration) -> Heard {
+    pub fn hear(mut self, patience: Duration) -> SessionOutput {
         let by_itself = process::ends_within(self.child.id(), patience);
         if !by_itself {
             self.kill();
         }
         let code = self.child.wait().unwrap().code();
         let stderr = String::from_utf8_lossy(&self.stderr.join().unwrap()).into_owned();
-        Heard { stdout: self.stdout.join().unwrap(), stderr, code, by_itself }
+        SessionOutput { stdout: self.stdout.join().unwrap(), stderr, code, by_itself }
     }
 }
 

@@ -199,16 +199,11 @@ fn csi(body: &[u8]) -> ByteFront {
         match byte {
             0x20..=0x3f => {}
             0x40..=0x7e => {
-                let parameters = &body[..at];
-                return match (byte, parameters) {
+                return match (byte, &body[..at]) {
                     (b'~', b"200") => ByteFront::PasteStart(length),
-                    (b'u', _) => {
-                        ByteFront::TypedKey(chord(number(parameters, 0), number(parameters, 1), parameters), length)
-                    }
-                    // xterm's modifyOtherKeys: 27 ; modifiers ; code ~
-                    (b'~', _) if number(parameters, 0) == Some(27) => {
-                        ByteFront::TypedKey(chord(number(parameters, 2), number(parameters, 1), b""), length)
-                    }
+                    // Enter and Shift-Enter in the kitty protocol.
+                    (b'u', b"13" | b"13;1") => ByteFront::TypedKey(TypedKey::Enter, length),
+                    (b'u', b"13;2") => ByteFront::TypedKey(TypedKey::Newline, length),
                     (_, b"") => ByteFront::TypedKey(arrow(*byte), length),
                     _ => ByteFront::TypedKey(TypedKey::Other, length),
                 };
@@ -229,31 +224,6 @@ fn arrow(last: u8) -> TypedKey {
         b'M' => TypedKey::Enter,
         _ => TypedKey::Other,
     }
-}
-
-/// Decodes a key of the kitty protocol: code, modifiers (a bit set plus one), and `:3` for a release.
-fn chord(code: Option<u32>, modifiers: Option<u32>, parameters: &[u8]) -> TypedKey {
-    const CTRL: u32 = 4;
-    let released = parameters.split(|b| *b == b';').nth(1).is_some_and(|part| part.ends_with(b":3"));
-    let held = modifiers.unwrap_or(1).saturating_sub(1);
-    match code {
-        _ if released => TypedKey::Other,
-        Some(13 | 57414) if held == 0 => TypedKey::Enter,
-        Some(13 | 57414) => TypedKey::Newline,
-        Some(27) => TypedKey::Esc,
-        Some(9) if held == 0 => TypedKey::Tab,
-        Some(127) if held == 0 => TypedKey::Backspace,
-        Some(code @ 97..=122) if held == CTRL => char::from_u32(code).map_or(TypedKey::Other, TypedKey::Ctrl),
-        Some(code @ 32..) if held <= 1 => char::from_u32(code).map_or(TypedKey::Other, TypedKey::Char),
-        _ => TypedKey::Other,
-    }
-}
-
-/// Returns the nth parameter without its sub-parameters.
-fn number(parameters: &[u8], n: usize) -> Option<u32> {
-    let part = parameters.split(|b| *b == b';').nth(n)?;
-    let digits = part.split(|b| *b == b':').next()?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -284,9 +254,8 @@ mod tests {
         (b"\x1b\r", &[TypedKey::Newline]),
         (b"\x1bx", &[TypedKey::Other]),
         (b"\x1b[13u\x1b[13;1u", &[TypedKey::Enter, TypedKey::Enter]),
-        (b"\x1b[13;2u\x1b[27;2;13~", &[TypedKey::Newline, TypedKey::Newline]),
+        (b"\x1b[13;2u", &[TypedKey::Newline]),
         (b"\x1b[13;1:3u", &[TypedKey::Other]),
-        (b"\x1b[27u\x1b[99;5u\x1b[97u", &[TypedKey::Esc, TypedKey::Ctrl('c'), TypedKey::Char('a')]),
         (b"\x1b[5~\x1b[1;5Cx", &[TypedKey::Other, TypedKey::Other, TypedKey::Char('x')]),
         // Replies to device, cursor, colour and state queries are not typed.
         (b"\x1b[?62;22c\x1b[3;1R", &[TypedKey::Other, TypedKey::Other]),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::agent::paint::{PanelAnchor, ScreenFrame};
 use crate::agent::rows::{RowStyle, ScreenRow, ScreenSize, text_width, wrap};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentQuestion, Look, PlayKind, QuestionKind, SelfReport, ServiceFailure};
+use crate::scenario::{AgentLook, AgentQuestion, PlayKind, QuestionKind, SelfReport, ServiceFailure};
 
 /// The state of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,26 +113,26 @@ impl LivePanel {
     }
 }
 
-impl Look {
+impl AgentLook {
     /// Returns the number of blank rows before an entry.
     pub(crate) fn lead(self, entry: &TranscriptEntry) -> usize {
         match self {
-            Look::Claude => claude::lead(entry),
-            Look::Codex => codex::lead(entry),
+            AgentLook::Claude => claude::lead(entry),
+            AgentLook::Codex => codex::lead(entry),
         }
     }
 
     pub(crate) fn entry(self, entry: &TranscriptEntry, width: usize) -> Vec<ScreenRow> {
         match self {
-            Look::Claude => claude::entry(entry, width),
-            Look::Codex => codex::entry(entry, width),
+            AgentLook::Claude => claude::entry(entry, width),
+            AgentLook::Codex => codex::entry(entry, width),
         }
     }
 
     pub(crate) fn live(self, view: &AgentView) -> LivePanel {
         match self {
-            Look::Claude => claude::live(view),
-            Look::Codex => codex::live(view),
+            AgentLook::Claude => claude::live(view),
+            AgentLook::Codex => codex::live(view),
         }
     }
 
@@ -140,33 +140,33 @@ impl Look {
     /// understands its state reports.
     pub(crate) fn title(self, mood: Mood, reports_state: bool, frame: u64) -> String {
         match self {
-            Look::Claude if reports_state => claude::NAME.to_owned(),
-            Look::Claude => claude::title(mood, frame),
-            Look::Codex => codex::title(mood, frame),
+            AgentLook::Claude if reports_state => claude::NAME.to_owned(),
+            AgentLook::Claude => claude::title(mood, frame),
+            AgentLook::Codex => codex::title(mood, frame),
         }
     }
 
     /// Returns the labels of a dialog that has none in the scenario.
     pub(crate) fn usual_labels(self, kind: QuestionKind) -> &'static [&'static str] {
         match self {
-            Look::Claude => claude::labels(kind),
-            Look::Codex => codex::labels(kind),
+            AgentLook::Claude => claude::labels(kind),
+            AgentLook::Codex => codex::labels(kind),
         }
     }
 
     /// Returns the row for a failure of the service.
     pub(crate) fn failure(self, failure: &ServiceFailure) -> TranscriptEntry {
         match self {
-            Look::Claude => claude::failure(failure),
-            Look::Codex => TranscriptEntry::Error(codex::failure(failure).to_owned()),
+            AgentLook::Claude => claude::failure(failure),
+            AgentLook::Codex => TranscriptEntry::Error(codex::failure(failure).to_owned()),
         }
     }
 
     /// The name of the agent in OSC 7501.
     pub(crate) fn app(self) -> &'static str {
         match self {
-            Look::Claude => "claude-code",
-            Look::Codex => "codex",
+            AgentLook::Claude => "claude-code",
+            AgentLook::Codex => "codex",
         }
     }
 
@@ -174,7 +174,7 @@ impl Look {
     /// understand it. Turns of the loop may be too short for their screens to be read.
     pub(crate) fn usual_reports(self, play: PlayKind) -> &'static [SelfReport] {
         match self {
-            Look::Claude if play == PlayKind::Script => &[SelfReport::Title],
+            AgentLook::Claude if play == PlayKind::Script => &[SelfReport::Title],
             _ => &[SelfReport::State, SelfReport::Title],
         }
     }
@@ -183,17 +183,17 @@ impl Look {
     pub(crate) fn closing(self, verb: &str, time: Duration) -> String {
         let time = self.took(time);
         match self {
-            Look::Claude => format!("✻ {verb} for {time}"),
+            AgentLook::Claude => format!("✻ {verb} for {time}"),
             // Codex shows the time of day; a fixed time keeps screens comparable.
-            Look::Codex => format!("  Worked for {time} • 12:00"),
+            AgentLook::Codex => format!("  Worked for {time} • 12:00"),
         }
     }
 
     /// Formats a duration as the agent does.
     pub(crate) fn took(self, time: Duration) -> String {
         match (self, time.as_secs()) {
-            (Look::Codex, 0) => "<1s".to_owned(),
-            (Look::Codex, seconds @ 60..) => format!("{}m {:02}s", seconds / 60, seconds % 60),
+            (AgentLook::Codex, 0) => "<1s".to_owned(),
+            (AgentLook::Codex, seconds @ 60..) => format!("{}m {:02}s", seconds / 60, seconds % 60),
             (_, seconds @ 60..) => format!("{}m {}s", seconds / 60, seconds % 60),
             (_, seconds) => format!("{seconds}s"),
         }
@@ -202,15 +202,15 @@ impl Look {
     /// The length in characters of the longest paste that is shown as it is.
     pub(crate) fn longest_paste(self) -> usize {
         match self {
-            Look::Claude => 800,
-            Look::Codex => 1000,
+            AgentLook::Claude => 800,
+            AgentLook::Codex => 1000,
         }
     }
 
     pub(crate) fn paste_label(self, number: usize, text: &str) -> String {
         match self {
-            Look::Codex => format!("[Pasted Content {} chars]", text.chars().count()),
-            Look::Claude => match text.matches('\n').count() {
+            AgentLook::Codex => format!("[Pasted Content {} chars]", text.chars().count()),
+            AgentLook::Claude => match text.matches('\n').count() {
                 0 => format!("[Pasted text #{number}]"),
                 lines => format!("[Pasted text #{number} +{lines} lines]"),
             },

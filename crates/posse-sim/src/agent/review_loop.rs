@@ -11,7 +11,7 @@ use crate::scenario::TurnKey;
 pub(crate) use answer::{text, usual_verdict};
 pub(crate) use request::{LoopAnswerRequest, request};
 
-/// What is counted for each key.
+/// A counter of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnCount {
     /// Prompts that asked for it.

@@ -1,7 +1,7 @@
 //! The conversation so far. Entries are wrapped once per width, not for each of ten frames a second.
 
 use crate::agent::rows::{ScreenRow, ScreenSize};
-use crate::scenario::Look;
+use crate::scenario::AgentLook;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TranscriptEntry {
@@ -34,7 +34,7 @@ pub(crate) enum TranscriptEntry {
 
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    look: Look,
+    look: AgentLook,
     width: usize,
     /// The entries, each with its number of rows.
     entries: Vec<(TranscriptEntry, usize)>,
@@ -42,7 +42,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    pub(crate) fn new(look: Look, size: ScreenSize) -> Transcript {
+    pub(crate) fn new(look: AgentLook, size: ScreenSize) -> Transcript {
         Transcript { look, width: size.columns, entries: Vec::new(), rows: Vec::new() }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct ReplyPlayer<'a> {
 }
 
 /// A reply in progress.
-struct Reply<'a> {
+struct PlayedReply<'a> {
     player: &'a ReplyPlayer<'a>,
     attempt: u32,
     writer: Box<dyn ReplyWriter>,
@@ -51,14 +51,14 @@ impl ReplyPlayer<'_> {
         });
         let attempt = if let RequestRole::Turn { attempt, .. } = self.role { attempt } else { 1 };
         let writer = self.protocol.writer(self.query, self.request, turn.input_tokens.unwrap_or(TOKENS));
-        let mut reply = Reply { player: self, attempt, writer, begun: false, calls: 0 };
+        let mut reply = PlayedReply { player: self, attempt, writer, begun: false, calls: 0 };
         if reply.all(&turn.steps).is_err() {
             self.shared.lose(self.request);
         }
     }
 }
 
-impl Reply<'_> {
+impl PlayedReply<'_> {
     fn all(&mut self, steps: &[ScriptStep]) -> Result<(), ConnectionGone> {
         for step in steps {
             if self.step(step)?.is_break() {
@@ -189,7 +189,7 @@ impl Reply<'_> {
                 state.record(Some(*request), ModelEvent::FirstByte);
             }
             state.record(Some(*request), event);
-            // The reply is complete, whatever happens to the connection from here on.
+            // A connection that ends after this does not count as lost.
             state.connections.remove(request);
             Ok(())
         })

@@ -7,7 +7,7 @@ fn error(text: &str) -> ScenarioError {
 #[test]
 fn empty_file_is_a_scenario() {
     let scenario = Scenario::parse("").unwrap();
-    assert_eq!(scenario.look, Look::Claude);
+    assert_eq!(scenario.look, AgentLook::Claude);
     assert!(scenario.turns.is_empty());
 }
 
@@ -16,7 +16,7 @@ fn every_step_has_a_form() {
     let scenario = Scenario::parse(
         r#"
 look = "codex"
-osc = ["7501", "9;4", "title"]
+osc = ["7501", "title"]
 dialog_deaf = "200ms"
 opening = "port the parser"
 start = [{ pause = "1s" }]
@@ -53,7 +53,7 @@ steps = [
 "#,
     )
     .unwrap();
-    assert_eq!(scenario.osc, Some(vec![SelfReport::State, SelfReport::Progress, SelfReport::Title]));
+    assert_eq!(scenario.osc, Some(vec![SelfReport::State, SelfReport::Title]));
     assert_eq!(scenario.dialog_deaf, Duration::from_millis(200));
     let steps = &scenario.turns[0].steps;
     assert_eq!(steps.len(), 25);

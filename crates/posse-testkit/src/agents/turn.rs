@@ -8,15 +8,15 @@ use super::install;
 
 /// A machine-wide lock, held until the last clone of its `Arc` is dropped. The kernel also releases it with the process.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct AgentTurnLock {
     _lock: File,
 }
 
 thread_local! {
-    static HELD: RefCell<Weak<Turn>> = const { RefCell::new(Weak::new()) };
+    static HELD: RefCell<Weak<AgentTurnLock>> = const { RefCell::new(Weak::new()) };
 }
 
-impl Turn {
+impl AgentTurnLock {
     /// Returns the turn this thread already has, or waits for one.
     #[track_caller]
     pub(super) fn of_this_thread() -> Arc<Self> {

@@ -9,7 +9,7 @@ use clap::Parser;
 use posse_sim::conformance::{cases, soak};
 use posse_testkit::bench::report::Machine;
 use posse_testkit::conformance::run::{Setup, run};
-use posse_testkit::conformance::subject::{SUBJECTS, Subject};
+use posse_testkit::conformance::subject::{ConformanceSubject, SUBJECTS};
 use posse_testkit::conformance::{readme, report};
 
 /// Measures whether posse's statuses are right, with the real agents
@@ -68,9 +68,11 @@ fn main() -> ExitCode {
     }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
-    let mut subjects: Vec<Subject> = SUBJECTS.into_iter().filter(|subject| wanted(&subject.name())).collect();
+    let mut subjects: Vec<ConformanceSubject> =
+        SUBJECTS.into_iter().filter(|subject| wanted(&subject.name())).collect();
     let other = |name: &String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
-    subjects.extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| Subject::named(name)));
+    subjects
+        .extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| ConformanceSubject::named(name)));
     for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
         let all = match arguments.soak {
             Some(turns) => soak(turns),

@@ -10,7 +10,7 @@ use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
 use posse_sim::headless::HeadlessCase;
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions};
-use posse_testkit::headless::{Session, Wanted, spawn};
+use posse_testkit::headless::{HeadlessSession, SessionRequest, spawn};
 use serde_json::Value;
 
 /// Retries wait in between, and Claude Code likes to wait.
@@ -55,8 +55,8 @@ fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) ->
         home.env.insert("CLAUDE_CODE_OAUTH_TOKEN".into(), "sk-ant-oat01-dummy".into());
     }
     let asked = Asked { prompt: "Do the task.", max_turns: case.max_turns, ..Asked::default() };
-    let wanted = Wanted { dialect, sandbox: Sandbox::On, agent: &case.agent, asked };
-    let session = Session::start(&home, &spawn(&home, &wanted));
+    let wanted = SessionRequest { dialect, sandbox: Sandbox::On, agent: &case.agent, asked };
+    let session = HeadlessSession::start(&home, &spawn(&home, &wanted));
     if let Some(gate) = &case.killed_at {
         server.wait_for(|log| log.waits_at(gate), PATIENCE);
         session.kill();

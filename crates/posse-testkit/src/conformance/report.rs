@@ -6,7 +6,7 @@ use std::path::Path;
 use posse_core::status::StatusKind;
 use posse_sim::conformance::{ConformanceAgent, cases};
 
-use super::run::{Outcome, artefact_name};
+use super::run::{ConformanceOutcome, artefact_name};
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
 use super::subject::SUBJECTS;
 use super::truth::Millis;
@@ -14,12 +14,12 @@ use super::truth::Millis;
 const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
 
 /// The runs that were kept, in the order of the report. Those of scenarios that are gone are left out.
-pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
+pub fn kept(artefacts: &Path) -> std::io::Result<Vec<ConformanceOutcome>> {
     let mut outcomes = Vec::new();
     for subject in SUBJECTS {
         for scenario in cases(subject.maker) {
             match std::fs::read(artefacts.join(artefact_name(subject, &scenario, "json"))) {
-                Ok(json) => outcomes.extend(serde_json::from_slice::<Outcome>(&json).ok()),
+                Ok(json) => outcomes.extend(serde_json::from_slice::<ConformanceOutcome>(&json).ok()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -29,7 +29,7 @@ pub fn kept(artefacts: &Path) -> std::io::Result<Vec<Outcome>> {
 }
 
 /// One line for one run, as it ends.
-pub fn line(outcome: &Outcome) -> String {
+pub fn line(outcome: &ConformanceOutcome) -> String {
     let score = &outcome.score;
     let mark = if outcome.is_green() { "ok  " } else { "FAIL" };
     let name = format!("{} {}", outcome.subject.name(), outcome.scenario);
@@ -52,7 +52,7 @@ pub fn line(outcome: &Outcome) -> String {
 /// The whole document.
 ///
 /// `note` is what else there is to say about the machine.
-pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> String {
+pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note: &str) -> String {
     let mut text = format!(
         "# Conformance\n\n\
          Is the status right? Real agents, talking to scripted models, and what posse told about them. The truth comes from\n\
@@ -105,7 +105,7 @@ pub fn document(outcomes: &[Outcome], machine: &str, date: &str, note: &str) -> 
 }
 
 /// From when to when, in UTC.
-fn played(outcomes: &[&Outcome]) -> String {
+fn played(outcomes: &[&ConformanceOutcome]) -> String {
     let times = || outcomes.iter().filter_map(|outcome| outcome.at);
     let text = |at: jiff::Timestamp| at.strftime("%d %b %H:%M").to_string();
     match (times().min(), times().max()) {
@@ -115,7 +115,7 @@ fn played(outcomes: &[&Outcome]) -> String {
 }
 
 /// What became of the recordings.
-fn replays(outcomes: &[Outcome]) -> String {
+fn replays(outcomes: &[ConformanceOutcome]) -> String {
     let replayed: Vec<_> = outcomes.iter().filter_map(|one| Some((one, one.replayed.as_ref()?))).collect();
     let (alike, other): (Vec<_>, Vec<_>) = replayed.iter().partition(|(_, replayed)| replayed.is_alike());
     let mut text = format!(
@@ -137,8 +137,8 @@ fn words(kinds: &[StatusKind]) -> String {
 }
 
 /// By agent, in the order in which they came.
-fn groups(outcomes: &[Outcome]) -> Vec<Vec<&Outcome>> {
-    let mut groups: Vec<Vec<&Outcome>> = Vec::new();
+fn groups(outcomes: &[ConformanceOutcome]) -> Vec<Vec<&ConformanceOutcome>> {
+    let mut groups: Vec<Vec<&ConformanceOutcome>> = Vec::new();
     for outcome in outcomes {
         match groups.iter_mut().find(|group| group[0].subject.name() == outcome.subject.name()) {
             Some(group) => group.push(outcome),
@@ -148,7 +148,7 @@ fn groups(outcomes: &[Outcome]) -> Vec<Vec<&Outcome>> {
     groups
 }
 
-fn figures(outcomes: &[&Outcome]) -> String {
+fn figures(outcomes: &[&ConformanceOutcome]) -> String {
     let scores = || outcomes.iter().map(|outcome| &outcome.score);
     let (right, total) = (scores().map(|score| score.right).sum::<usize>(), scores().map(|s| s.total).sum::<usize>());
     let share = if total == 0 { 0.0 } else { right as f64 / total as f64 * 100.0 };
@@ -172,7 +172,7 @@ fn figures(outcomes: &[&Outcome]) -> String {
     )
 }
 
-fn complaint(outcome: &Outcome) -> String {
+fn complaint(outcome: &ConformanceOutcome) -> String {
     if let Some(stuck) = &outcome.stuck {
         return format!("did not get to its end: {}", stuck.lines().next().unwrap_or_default());
     }

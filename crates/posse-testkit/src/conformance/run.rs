@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::replay::{Replayed, replay};
-use super::score::{Score, Told, score};
-use super::subject::Subject;
-use super::truth::{self, Fact, Interval, Millis, What};
+use super::score::{ReportedStatus, Score, score};
+use super::subject::ConformanceSubject;
+use super::truth::{self, Interval, Millis, TruthEvent, TruthFact};
 use super::witness::{Markers, Witness, now};
 use crate::agents::{AgentHome, HomeOptions};
 use crate::{TestEnv, env, process};
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     pub posse: &'a Path,
-    pub subject: Subject,
+    pub subject: ConformanceSubject,
     /// Where recordings and timelines are kept.
     pub artefacts: &'a Path,
     /// Somebody wants it to end; everything is cleared away first.
@@ -36,10 +36,10 @@ pub struct Setup<'a> {
 
 /// How a run went.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ConformanceOutcome {
     pub scenario: String,
     #[serde(with = "super::subject::by_name")]
-    pub subject: Subject,
+    pub subject: ConformanceSubject,
     pub score: Score,
     /// Why it did not get to its end.
     pub stuck: Option<String>,
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub timeline: String,
 }
 
-impl Outcome {
+impl ConformanceOutcome {
     pub fn is_green(&self) -> bool {
         self.stuck.is_none() && self.score.is_green()
     }
@@ -78,19 +78,19 @@ enum Stuck {
 
 /// What is known at the end.
 #[derive(Default)]
-struct Known {
-    told: Vec<Told>,
-    facts: Vec<Fact>,
+struct RunFacts {
+    told: Vec<ReportedStatus>,
+    facts: Vec<TruthFact>,
     end: Millis,
 }
 
 /// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
-pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> Outcome {
+pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> ConformanceOutcome {
     let (at, start) = (Some(jiff::Timestamp::now()), Instant::now());
     let (known, stuck) = play(setup, scenario);
     let truth = truth::intervals(known.facts.clone(), known.end);
     let score = score(&truth, &known.told);
-    let mut outcome = Outcome {
+    let mut outcome = ConformanceOutcome {
         scenario: scenario.name.to_owned(),
         subject: setup.subject,
         score,
@@ -118,12 +118,12 @@ fn artefact(setup: Setup<'_>, scenario: &ConformanceCase, kind: &str) -> PathBuf
 }
 
 /// The name of the file in which something of a run is kept.
-pub(super) fn artefact_name(subject: Subject, scenario: &ConformanceCase, kind: &str) -> String {
+pub(super) fn artefact_name(subject: ConformanceSubject, scenario: &ConformanceCase, kind: &str) -> String {
     format!("{}-{}.{kind}", subject.name(), scenario.name)
 }
 
-fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (Known, Option<Stuck>) {
-    let mut known = Known::default();
+fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (RunFacts, Option<Stuck>) {
+    let mut known = RunFacts::default();
     // One of an earlier run would be taken for this one's.
     let _ = std::fs::remove_file(artefact(setup, scenario, "cast"));
     let agent = match setup.subject.agent() {
@@ -181,11 +181,11 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (Known, Option<Stuck>) 
 }
 
 /// When the Stop hooks of the user ended, and how.
-fn hook_facts(home: &AgentHome) -> Vec<Fact> {
+fn hook_facts(home: &AgentHome) -> Vec<TruthFact> {
     let log = std::fs::read_to_string(home.directory.join(STOP_HOOK_LOG)).unwrap_or_default();
     let fact = |line: &str| {
         let (at, how) = line.split_once(' ')?;
-        Some(Fact { at: at.parse().ok()?, what: What::HookEnded { blocks: how == "block" } })
+        Some(TruthFact { at: at.parse().ok()?, what: TruthEvent::HookEnded { blocks: how == "block" } })
     };
     log.lines().filter_map(fact).collect()
 }
@@ -235,7 +235,7 @@ struct Player<'a> {
     setup: Setup<'a>,
     id: TerminalId,
     pid: Option<u32>,
-    facts: Vec<Fact>,
+    facts: Vec<TruthFact>,
     /// How many were awaited.
     dialogs: usize,
 }
@@ -245,12 +245,12 @@ impl Player<'_> {
         let ready = self.agent.ready.as_str();
         let is_ready = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(ready));
         self.came("its prompt", is_ready)?;
-        self.note(What::Ready);
+        self.note(TruthEvent::Ready);
         actions.iter().try_for_each(|action| self.act(action))
     }
 
-    fn note(&mut self, what: What) {
-        self.facts.push(Fact { at: now(), what });
+    fn note(&mut self, what: TruthEvent) {
+        self.facts.push(TruthFact { at: now(), what });
     }
 
     fn came(&self, what: &str, came: bool) -> Result<(), Stuck> {
@@ -294,7 +294,7 @@ impl Player<'_> {
             UserAction::Prompt(prompt) => {
                 let text = prompt.text.repeat(prompt.times);
                 let before = self.server.log().turns().count();
-                self.note(What::Sending);
+                self.note(TruthEvent::Sending);
                 self.post("input", &json!({ "message": text }))?;
                 let came = self.server.comes_within(PATIENCE, |log| log.turns().count() > before);
                 self.came("the prompt at the model", came)?;
@@ -321,19 +321,19 @@ impl Player<'_> {
                 self.came(&format!("the dialog {ask:?}"), came)?;
             }
             UserAction::Approve => {
-                self.note(What::Accepting);
+                self.note(TruthEvent::Accepting);
                 self.answer("approve", None)?;
             }
             UserAction::Choose(option) => {
-                self.note(What::Accepting);
+                self.note(TruthEvent::Accepting);
                 self.answer("approve", Some(*option))?;
             }
             UserAction::AcceptByKey(key) => {
-                self.note(What::Accepting);
+                self.note(TruthEvent::Accepting);
                 self.post("input", &json!({ "message": key, "raw": true, "enter": false }))?;
             }
             UserAction::Deny => {
-                self.note(What::Denying);
+                self.note(TruthEvent::Denying);
                 self.answer("deny", None)?;
             }
             UserAction::File(name) => {
@@ -365,7 +365,7 @@ impl Player<'_> {
                 self.came(&format!("a screen without {text:?}"), came)?;
             }
             UserAction::Interrupt => {
-                self.note(What::Interrupting);
+                self.note(TruthEvent::Interrupting);
                 let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
                 self.post("input", &press)?;
                 if let Some(again) = self.agent.interrupt_again.as_deref() {
@@ -377,7 +377,7 @@ impl Player<'_> {
                 if let Some(text) = self.agent.interrupted.as_deref() {
                     let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
                     self.came("that it was interrupted", came)?;
-                    self.note(What::Cut);
+                    self.note(TruthEvent::Cut);
                     return Ok(());
                 }
                 let lost = |log: &posse_sim::model::ModelLog| log.words().contains(&"connection_lost");
@@ -386,15 +386,15 @@ impl Player<'_> {
             }
             UserAction::Kill => {
                 let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
-                self.note(What::Ended);
+                self.note(TruthEvent::Ended);
                 env::kill(pid);
             }
             UserAction::Exit => {
                 let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
-                self.note(What::Leaving);
+                self.note(TruthEvent::Leaving);
                 self.post("exit", &json!({}))?;
                 self.came("the end of the process", process::ends_within(pid, PATIENCE))?;
-                self.note(What::Ended);
+                self.note(TruthEvent::Ended);
             }
         }
         Ok(())
@@ -402,7 +402,7 @@ impl Player<'_> {
 }
 
 /// Truth and told side by side, in seconds since the first fact.
-fn timeline(outcome: &Outcome, known: &Known, truth: &[Interval]) -> String {
+fn timeline(outcome: &ConformanceOutcome, known: &RunFacts, truth: &[Interval]) -> String {
     let mut text = format!("{} {}\n", outcome.subject.name(), outcome.scenario);
     let zero = known.facts.iter().map(|fact| fact.at).min().unwrap_or(known.end);
     let seconds = |at: Millis| (at - zero) as f64 / 1000.0;

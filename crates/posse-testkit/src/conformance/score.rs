@@ -20,7 +20,7 @@ pub const RIGHT_NEAR: f64 = 0.98;
 
 /// A status that posse told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedStatus {
     pub at: Millis,
     pub kind: StatusKind,
     pub waiting: Option<WaitingKind>,
@@ -89,7 +89,7 @@ impl Score {
 }
 
 /// `told` in the order of time; what was told before the first stretch counts as told at its beginning.
-pub fn score(truth: &[Interval], told: &[Told]) -> Score {
+pub fn score(truth: &[Interval], told: &[ReportedStatus]) -> Score {
     let mut score = Score { wrong: false_states(truth, told), ..Score::default() };
     let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return score };
     let mut at = first.from;
@@ -125,12 +125,13 @@ pub fn score(truth: &[Interval], told: &[Told]) -> Score {
     score
 }
 
-fn at_time(told: &[Told], at: Millis) -> Option<&Told> {
+fn at_time(told: &[ReportedStatus], at: Millis) -> Option<&ReportedStatus> {
     told.iter().rev().find(|told| told.at <= at)
 }
 
-fn lag(interval: &Interval, told: &[Told]) -> Option<Millis> {
-    let fits = |told: &&Told| interval.allowed.contains(&told.kind) && (interval.dialog.is_none() || told.dialog);
+fn lag(interval: &Interval, told: &[ReportedStatus]) -> Option<Millis> {
+    let fits =
+        |told: &&ReportedStatus| interval.allowed.contains(&told.kind) && (interval.dialog.is_none() || told.dialog);
     if at_time(told, interval.from).filter(fits).is_some() {
         return Some(0);
     }
@@ -140,7 +141,7 @@ fn lag(interval: &Interval, told: &[Told]) -> Option<Millis> {
 
 /// What was told when nothing within the guard allows it. A change of the truth excuses what is right before or after
 /// it, and nothing else: no end in the middle of a turn, however short.
-fn false_states(truth: &[Interval], told: &[Told]) -> Vec<False> {
+fn false_states(truth: &[Interval], told: &[ReportedStatus]) -> Vec<False> {
     let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return Vec::new() };
     let mut wrong = Vec::new();
     for (number, one) in told.iter().enumerate() {
@@ -180,9 +181,9 @@ mod tests {
         Interval { from, to, allowed: allowed.to_vec(), dialog, what: "x" }
     }
 
-    fn says(at: Millis, kind: StatusKind) -> Told {
+    fn says(at: Millis, kind: StatusKind) -> ReportedStatus {
         let waiting = (kind == Waiting).then_some(WaitingKind::Permission);
-        Told { at, kind, waiting, dialog: kind == Waiting, reason: "r".into() }
+        ReportedStatus { at, kind, waiting, dialog: kind == Waiting, reason: "r".into() }
     }
 
     fn turn() -> Vec<Interval> {
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn late_dialogs_and_missed_errors() {
         let truth = [stretch(0, 1_000, &[Processing]), stretch(1_000, 3_000, &[Waiting])];
-        let announced = Told { dialog: false, ..says(500, Waiting) };
+        let announced = ReportedStatus { dialog: false, ..says(500, Waiting) };
         let told = score(&truth, &[says(0, Processing), announced, says(1_290, Waiting)]);
         assert_eq!(told.lags, [Lag { ms: 290, dialog: true }], "announced is not seen");
         let late = score(&truth, &[says(0, Processing), says(1_301, Waiting)]);
@@ -241,7 +242,7 @@ mod tests {
     fn a_question_that_is_taken_for_a_permission() {
         let question = Interval { dialog: Some(WaitingKind::Question), ..stretch(1_000, 3_000, &[Waiting]) };
         let truth = [stretch(0, 1_000, &[Processing]), question];
-        let told = |kind| [says(0, Processing), Told { waiting: Some(kind), ..says(1_100, Waiting) }];
+        let told = |kind| [says(0, Processing), ReportedStatus { waiting: Some(kind), ..says(1_100, Waiting) }];
         assert!(score(&truth, &told(WaitingKind::Question)).is_green());
         let wrong = score(&truth, &told(WaitingKind::Permission));
         assert_eq!((wrong.right, wrong.other_kinds), (wrong.total, 1), "the status is right");

@@ -5,29 +5,29 @@ use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 pub use crate::agents::Maker;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Subject {
+pub struct ConformanceSubject {
     pub maker: Maker,
     pub version: &'static str,
     /// Whether its scenarios have to be green; the others are only reported.
     pub required: bool,
 }
 
-/// The subjects of the report, in its order. [`Subject::named`] knows others as well.
-pub const SUBJECTS: [Subject; 11] = [
-    Subject { maker: Maker::Claude, version: CLAUDE[1], required: true },
-    Subject { maker: Maker::Claude, version: "2.1.310", required: true },
-    Subject { maker: Maker::Claude, version: CLAUDE[0], required: true },
-    Subject { maker: Maker::Claude, version: "2.1.120", required: true },
-    Subject { maker: Maker::Codex, version: CODEX[1], required: true },
-    Subject { maker: Maker::Codex, version: "0.160.1", required: true },
-    Subject { maker: Maker::Codex, version: "0.155.1", required: true },
-    Subject { maker: Maker::Codex, version: CODEX[0], required: false },
-    Subject { maker: Maker::Codex, version: "0.130.0", required: true },
-    Subject { maker: Maker::Opencode, version: OPENCODE, required: false },
-    Subject { maker: Maker::Qwen, version: QWEN, required: false },
+/// The subjects of the report, in its order. [`ConformanceSubject::named`] knows others as well.
+pub const SUBJECTS: [ConformanceSubject; 11] = [
+    ConformanceSubject { maker: Maker::Claude, version: CLAUDE[1], required: true },
+    ConformanceSubject { maker: Maker::Claude, version: "2.1.310", required: true },
+    ConformanceSubject { maker: Maker::Claude, version: CLAUDE[0], required: true },
+    ConformanceSubject { maker: Maker::Claude, version: "2.1.120", required: true },
+    ConformanceSubject { maker: Maker::Codex, version: CODEX[1], required: true },
+    ConformanceSubject { maker: Maker::Codex, version: "0.160.1", required: true },
+    ConformanceSubject { maker: Maker::Codex, version: "0.155.1", required: true },
+    ConformanceSubject { maker: Maker::Codex, version: CODEX[0], required: false },
+    ConformanceSubject { maker: Maker::Codex, version: "0.130.0", required: true },
+    ConformanceSubject { maker: Maker::Opencode, version: OPENCODE, required: false },
+    ConformanceSubject { maker: Maker::Qwen, version: QWEN, required: false },
 ];
 
-impl Subject {
+impl ConformanceSubject {
     /// Returns the subject with this name, such as `claude_code-2.1.325`. A version that is not in [`SUBJECTS`] is
     /// played as well, but need not be green.
     pub fn named(name: &str) -> Option<Self> {
@@ -36,7 +36,7 @@ impl Subject {
         let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
         let is_version = version.starts_with(|c: char| c.is_ascii_digit());
         // A program plays a few versions in its life, so the leak is small.
-        let other = || Subject { maker, version: version.to_owned().leak(), required: false };
+        let other = || ConformanceSubject { maker, version: version.to_owned().leak(), required: false };
         known.or_else(|| is_version.then(other))
     }
 
@@ -59,15 +59,15 @@ pub(super) mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::Subject;
+    use super::ConformanceSubject;
 
-    pub(in super::super) fn serialize<S: Serializer>(subject: &Subject, to: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(subject: &ConformanceSubject, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&subject.name())
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Subject, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ConformanceSubject, D::Error> {
         let name = String::deserialize(from)?;
-        Subject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
+        ConformanceSubject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
     }
 }
 
@@ -78,11 +78,17 @@ mod tests {
     #[test]
     fn subjects_are_found_by_name_whether_or_not_they_are_listed() {
         for subject in SUBJECTS {
-            let found = Subject::named(&subject.name()).map(|found| (found.maker, found.version, found.required));
+            let found =
+                ConformanceSubject::named(&subject.name()).map(|found| (found.maker, found.version, found.required));
             assert_eq!(found, Some((subject.maker, subject.version, subject.required)));
         }
-        let other = Subject::named("claude_code-2.1.231").map(|other| (other.maker, other.version, other.required));
+        let other =
+            ConformanceSubject::named("claude_code-2.1.231").map(|other| (other.maker, other.version, other.required));
         assert_eq!(other, Some((Maker::Claude, "2.1.231", false)));
-        assert!(["claude_code", "mole-1.0", "codex-", "codex-x"].iter().all(|name| Subject::named(name).is_none()));
+        assert!(
+            ["claude_code", "mole-1.0", "codex-", "codex-x"]
+                .iter()
+                .all(|name| ConformanceSubject::named(name).is_none())
+        );
     }
 }

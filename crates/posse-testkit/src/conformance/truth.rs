@@ -9,13 +9,13 @@ use posse_sim::model::{ModelEvent, ModelLog, RequestRole};
 pub type Millis = i64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fact {
+pub struct TruthFact {
     pub at: Millis,
-    pub what: What,
+    pub what: TruthEvent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TruthEvent {
     /// Its prompt is on the screen.
     Ready,
     /// We began to send a prompt. Somewhere after this Enter is pressed.
@@ -66,7 +66,7 @@ use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waitin
 
 /// What the model server saw, as facts. `zero` is when its clock stood at zero; so many tools are `free` at first, the
 /// later ones need a permission.
-pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<Fact> {
+pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<TruthFact> {
     let mut facts = Vec::new();
     let mut tools = 0;
     // A turn's requests, and whether they asked for a tool.
@@ -80,24 +80,24 @@ pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<Fact> {
         }
         let Some((_, wants_tool)) = requests.iter_mut().find(|(number, _)| *number == request) else { continue };
         let what = match &entry.event {
-            ModelEvent::Opened(_) => What::Asked,
+            ModelEvent::Opened(_) => TruthEvent::Asked,
             ModelEvent::ToolAsked { .. } => {
                 *wants_tool = true;
                 tools += 1;
-                What::WantsTool { asks: tools > free }
+                TruthEvent::WantsTool { asks: tools > free }
             }
-            ModelEvent::Ended { .. } if !*wants_tool => What::Over,
-            ModelEvent::Failed { .. } | ModelEvent::Dropped => What::Failed,
-            ModelEvent::ConnectionLost => What::Cut,
+            ModelEvent::Ended { .. } if !*wants_tool => TruthEvent::Over,
+            ModelEvent::Failed { .. } | ModelEvent::Dropped => TruthEvent::Failed,
+            ModelEvent::ConnectionLost => TruthEvent::Cut,
             _ => continue,
         };
-        facts.push(Fact { at: zero + entry.at.as_millis() as Millis, what });
+        facts.push(TruthFact { at: zero + entry.at.as_millis() as Millis, what });
     }
     facts
 }
 
 /// The stretches from the first fact to `end`.
-pub fn intervals(mut facts: Vec<Fact>, end: Millis) -> Vec<Interval> {
+pub fn intervals(mut facts: Vec<TruthFact>, end: Millis) -> Vec<Interval> {
     facts.sort_by_key(|fact| fact.at);
     let mut told = Story::default();
     let mut intervals: Vec<Interval> = Vec::new();
@@ -132,7 +132,7 @@ struct Story {
 type Stretch = (&'static str, Vec<StatusKind>, Option<WaitingKind>);
 
 impl Story {
-    fn next(&mut self, what: What, later: &[Fact]) -> Option<Stretch> {
+    fn next(&mut self, what: TruthEvent, later: &[TruthFact]) -> Option<Stretch> {
         if self.ended {
             return None;
         }
@@ -141,11 +141,11 @@ impl Story {
         Some((name, allowed, dialog))
     }
 
-    fn after(&mut self, what: What, later: &[Fact]) -> Option<Stretch> {
+    fn after(&mut self, what: TruthEvent, later: &[TruthFact]) -> Option<Stretch> {
         let stretch = |name, allowed: &[StatusKind]| Some((name, allowed.to_vec(), None));
         match what {
-            What::Ready => stretch("ready", &[Idle]),
-            What::Sending => {
+            TruthEvent::Ready => stretch("ready", &[Idle]),
+            TruthEvent::Sending => {
                 (self.denied, self.interrupting) = (false, false);
                 let mut allowed = self.allowed.clone();
                 if !allowed.contains(&Processing) {
@@ -153,54 +153,54 @@ impl Story {
                 }
                 Some(("a prompt is sent", allowed, None))
             }
-            What::Asked => {
+            TruthEvent::Asked => {
                 // Whatever it had to ask is answered: the results are here.
                 (self.to_ask, self.open) = (self.drawn, false);
                 stretch("the model works", &[Processing])
             }
-            What::WantsTool { asks } => {
+            TruthEvent::WantsTool { asks } => {
                 self.to_ask += usize::from(asks);
                 if asks { stretch("it is about to ask", &[Processing, Waiting]) } else { None }
             }
-            What::Drawn(kind) => {
+            TruthEvent::Drawn(kind) => {
                 (self.drawn, self.open) = (self.drawn + 1, true);
                 Some(("a dialog", vec![Waiting], Some(kind)))
             }
-            What::Accepting => stretch("the dialog is accepted", &[Waiting, Processing]),
-            What::Denying => {
+            TruthEvent::Accepting => stretch("the dialog is accepted", &[Waiting, Processing]),
+            TruthEvent::Denying => {
                 self.denied = true;
                 stretch("the dialog is denied", &[Waiting, Processing, Completed, Idle])
             }
             // The model may hear of the answer before the screen is painted over.
-            What::Gone if !std::mem::take(&mut self.open) => None,
-            What::Gone if self.denied => stretch("denied", &[Completed, Idle]),
-            What::Gone if self.to_ask > self.drawn => {
+            TruthEvent::Gone if !std::mem::take(&mut self.open) => None,
+            TruthEvent::Gone if self.denied => stretch("denied", &[Completed, Idle]),
+            TruthEvent::Gone if self.to_ask > self.drawn => {
                 stretch("the next dialog is about to come", &[Processing, Waiting])
             }
-            What::Gone => stretch("the tool runs", &[Processing]),
+            TruthEvent::Gone => stretch("the tool runs", &[Processing]),
             // The turn goes on for as long as the user's Stop hook runs.
-            What::Over if is_hooked(later) => stretch("a Stop hook runs", &[Processing]),
-            What::Over | What::HookEnded { blocks: false } => stretch("the turn is over", &[Completed]),
-            What::HookEnded { blocks: true } => stretch("a Stop hook keeps the turn going", &[Processing]),
+            TruthEvent::Over if is_hooked(later) => stretch("a Stop hook runs", &[Processing]),
+            TruthEvent::Over | TruthEvent::HookEnded { blocks: false } => stretch("the turn is over", &[Completed]),
+            TruthEvent::HookEnded { blocks: true } => stretch("a Stop hook keeps the turn going", &[Processing]),
             // The agent may ask again by itself; then the turn goes on.
-            What::Failed => {
-                let next = later.iter().find(|fact| matches!(fact.what, What::Asked | What::Sending));
-                if next.is_some_and(|fact| fact.what == What::Asked) {
+            TruthEvent::Failed => {
+                let next = later.iter().find(|fact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending));
+                if next.is_some_and(|fact| fact.what == TruthEvent::Asked) {
                     return stretch("it tries again", &[Processing]);
                 }
                 stretch("the turn has failed", &[Error])
             }
-            What::Interrupting => {
+            TruthEvent::Interrupting => {
                 self.interrupting = true;
                 stretch("it is interrupted", &[Processing, Completed, Idle])
             }
-            What::Cut if self.interrupting => stretch("interrupted", &[Completed, Idle]),
-            What::Cut => None,
-            What::Leaving => {
+            TruthEvent::Cut if self.interrupting => stretch("interrupted", &[Completed, Idle]),
+            TruthEvent::Cut => None,
+            TruthEvent::Leaving => {
                 self.leaving = true;
                 stretch("it leaves", &[Processing, Completed, Idle, Error])
             }
-            What::Ended => {
+            TruthEvent::Ended => {
                 self.ended = true;
                 // An agent that was asked to leave may say that it did so well.
                 stretch("it is gone", if self.leaving { &[Completed, Error] } else { &[Error] })
@@ -210,23 +210,29 @@ impl Story {
 }
 
 /// Whether a Stop hook of the user's still has to end before the next request or prompt.
-fn is_hooked(later: &[Fact]) -> bool {
-    let next = |fact: &&Fact| matches!(fact.what, What::Asked | What::Sending | What::HookEnded { .. });
-    later.iter().find(next).is_some_and(|fact| matches!(fact.what, What::HookEnded { .. }))
+fn is_hooked(later: &[TruthFact]) -> bool {
+    let next =
+        |fact: &&TruthFact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending | TruthEvent::HookEnded { .. });
+    later.iter().find(next).is_some_and(|fact| matches!(fact.what, TruthEvent::HookEnded { .. }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(facts: &[(Millis, What)], end: Millis) -> Vec<(Millis, Millis, Vec<StatusKind>)> {
-        let facts = facts.iter().map(|(at, what)| Fact { at: *at, what: *what }).collect();
+    fn told(facts: &[(Millis, TruthEvent)], end: Millis) -> Vec<(Millis, Millis, Vec<StatusKind>)> {
+        let facts = facts.iter().map(|(at, what)| TruthFact { at: *at, what: *what }).collect();
         intervals(facts, end).into_iter().map(|i| (i.from, i.to, i.allowed)).collect()
     }
 
     #[test]
     fn a_turn() {
-        let facts = [(0, What::Ready), (1_000, What::Sending), (1_300, What::Asked), (4_000, What::Over)];
+        let facts = [
+            (0, TruthEvent::Ready),
+            (1_000, TruthEvent::Sending),
+            (1_300, TruthEvent::Asked),
+            (4_000, TruthEvent::Over),
+        ];
         let expected = [
             (0, 1_000, vec![Idle]),
             (1_000, 1_300, vec![Idle, Processing]),
@@ -238,17 +244,17 @@ mod tests {
 
     #[test]
     fn a_turn_ends_with_the_stop_hook_that_lets_it_end() {
-        let ended = |blocks| What::HookEnded { blocks };
+        let ended = |blocks| TruthEvent::HookEnded { blocks };
         let facts = [
-            (0, What::Asked),
-            (1_000, What::Over),
+            (0, TruthEvent::Asked),
+            (1_000, TruthEvent::Over),
             (3_000, ended(true)),
-            (3_100, What::Asked),
-            (4_000, What::Over),
+            (3_100, TruthEvent::Asked),
+            (4_000, TruthEvent::Over),
             (6_000, ended(false)),
-            (8_000, What::Sending),
-            (8_100, What::Asked),
-            (9_000, What::Over),
+            (8_000, TruthEvent::Sending),
+            (8_100, TruthEvent::Asked),
+            (9_000, TruthEvent::Over),
         ];
         let expected = [
             (0, 6_000, vec![Processing]),
@@ -262,20 +268,20 @@ mod tests {
 
     #[test]
     fn two_dialogs_and_a_gap_before_each() {
-        let asks = What::WantsTool { asks: true };
-        let drawn = What::Drawn(WaitingKind::Permission);
+        let asks = TruthEvent::WantsTool { asks: true };
+        let drawn = TruthEvent::Drawn(WaitingKind::Permission);
         let facts = [
-            (0, What::Asked),
+            (0, TruthEvent::Asked),
             (100, asks),
             (110, asks),
             (1_000, drawn),
-            (2_000, What::Accepting),
-            (2_100, What::Gone),
+            (2_000, TruthEvent::Accepting),
+            (2_100, TruthEvent::Gone),
             (2_300, drawn),
-            (3_000, What::Accepting),
-            (3_100, What::Gone),
-            (3_400, What::Asked),
-            (4_000, What::Over),
+            (3_000, TruthEvent::Accepting),
+            (3_100, TruthEvent::Gone),
+            (3_400, TruthEvent::Asked),
+            (4_000, TruthEvent::Over),
         ];
         let both = vec![Processing, Waiting];
         let expected = [
@@ -294,8 +300,14 @@ mod tests {
 
     #[test]
     fn a_dialog_that_is_painted_over_late_is_answered_all_the_same() {
-        let drawn = What::Drawn(WaitingKind::Plan);
-        let facts = [(0, drawn), (500, What::Accepting), (600, What::Asked), (610, What::Over), (620, What::Gone)];
+        let drawn = TruthEvent::Drawn(WaitingKind::Plan);
+        let facts = [
+            (0, drawn),
+            (500, TruthEvent::Accepting),
+            (600, TruthEvent::Asked),
+            (610, TruthEvent::Over),
+            (620, TruthEvent::Gone),
+        ];
         let expected = [
             (0, 500, vec![Waiting]),
             (500, 600, vec![Waiting, Processing]),
@@ -307,10 +319,12 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_tried_again_is_none() {
-        let facts = [(0, What::Asked), (10, What::Failed), (500, What::Asked), (510, What::Failed)];
+        let facts =
+            [(0, TruthEvent::Asked), (10, TruthEvent::Failed), (500, TruthEvent::Asked), (510, TruthEvent::Failed)];
         assert_eq!(told(&facts, 900), [(0, 510, vec![Processing]), (510, 900, vec![Error])]);
         // A later prompt of ours is not trying again.
-        let facts = [(0, What::Asked), (10, What::Failed), (500, What::Sending), (600, What::Asked)];
+        let facts =
+            [(0, TruthEvent::Asked), (10, TruthEvent::Failed), (500, TruthEvent::Sending), (600, TruthEvent::Asked)];
         let expected = [
             (0, 10, vec![Processing]),
             (10, 500, vec![Error]),
@@ -322,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_process_is_the_end() {
-        let facts = [(0, What::Asked), (500, What::Ended), (501, What::Cut), (600, What::Over)];
+        let facts = [(0, TruthEvent::Asked), (500, TruthEvent::Ended), (501, TruthEvent::Cut), (600, TruthEvent::Over)];
         assert_eq!(told(&facts, 900), [(0, 500, vec![Processing]), (500, 900, vec![Error])]);
     }
 }

@@ -12,8 +12,8 @@ use posse_core::status::{StatusKind, WaitingKind};
 use serde::Deserialize;
 use tokio_tungstenite::tungstenite;
 
-use super::score::Told;
-use super::truth::{Fact, Millis, What};
+use super::score::ReportedStatus;
+use super::truth::{Millis, TruthEvent, TruthFact};
 use crate::http::Client;
 use crate::stream::Stream;
 
@@ -25,38 +25,38 @@ pub(super) fn now() -> Millis {
 pub(super) type Markers = Vec<(String, WaitingKind)>;
 
 #[derive(Default)]
-struct Seen {
+struct WitnessState {
     screen: Option<Screen>,
-    told: Vec<Told>,
-    facts: Vec<Fact>,
+    told: Vec<ReportedStatus>,
+    facts: Vec<TruthFact>,
 }
 
 #[derive(Default)]
-struct Shared {
-    seen: Mutex<Seen>,
+struct WitnessShared {
+    seen: Mutex<WitnessState>,
     news: Condvar,
     over: AtomicBool,
 }
 
-impl Shared {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl WitnessShared {
+    fn seen(&self) -> MutexGuard<'_, WitnessState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Seen)) {
+    fn change(&self, change: impl FnOnce(&mut WitnessState)) {
         change(&mut self.seen());
         self.news.notify_all();
     }
 }
 
 pub(super) struct Witness {
-    shared: Arc<Shared>,
+    shared: Arc<WitnessShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Witness {
     pub(super) fn new(client: &Client, id: TerminalId, markers: Markers) -> io::Result<Self> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<WitnessShared>::default();
         // From the beginning: the terminal may have told something before anyone listened.
         let mut events = client.events(Some(0))?;
         let stream = Stream::open(client, id, None, 1)?;
@@ -86,11 +86,11 @@ impl Witness {
 
     /// Waits until so many dialogs were drawn.
     pub(super) fn drawn_within(&self, patience: Duration, count: usize) -> bool {
-        let drawn = |fact: &&Fact| matches!(fact.what, What::Drawn(_));
+        let drawn = |fact: &&TruthFact| matches!(fact.what, TruthEvent::Drawn(_));
         self.within(patience, |seen| seen.facts.iter().filter(drawn).count() >= count)
     }
 
-    fn within(&self, patience: Duration, fits: impl Fn(&Seen) -> bool) -> bool {
+    fn within(&self, patience: Duration, fits: impl Fn(&WitnessState) -> bool) -> bool {
         let end = Instant::now() + patience;
         let mut seen = self.shared.seen();
         while !fits(&seen) {
@@ -113,7 +113,7 @@ impl Witness {
     }
 
     /// What was seen and heard. The daemon must be gone, or this waits for it.
-    pub(super) fn finish(mut self) -> (Vec<Told>, Vec<Fact>) {
+    pub(super) fn finish(mut self) -> (Vec<ReportedStatus>, Vec<TruthFact>) {
         self.shared.over.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -123,7 +123,7 @@ impl Witness {
     }
 }
 
-fn look_on(shared: &Shared, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
+fn look_on(shared: &WitnessShared, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
     let mut present = vec![false; markers.len()];
     let mut is_over = false;
     while !is_over {
@@ -135,8 +135,8 @@ fn look_on(shared: &Shared, client: &Client, mut stream: Stream, id: TerminalId,
             for ((marker, kind), present) in markers.iter().zip(&mut present) {
                 let is_there = text.contains(marker.as_str());
                 if is_there != *present {
-                    let what = if is_there { What::Drawn(*kind) } else { What::Gone };
-                    seen.facts.push(Fact { at, what });
+                    let what = if is_there { TruthEvent::Drawn(*kind) } else { TruthEvent::Gone };
+                    seen.facts.push(TruthFact { at, what });
                     *present = is_there;
                 }
             }
@@ -163,7 +163,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct WitnessedEvent {
     at: jiff::Timestamp,
     kind: String,
     terminal: Option<TerminalId>,
@@ -171,20 +171,20 @@ struct Event {
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct WitnessedStatus {
     status: StatusKind,
     reason: String,
     waiting_kind: Option<WaitingKind>,
     dialog: Option<serde_json::Value>,
 }
 
-fn read_status(event: &serde_json::Value, id: TerminalId) -> Option<Told> {
-    let event: Event = Deserialize::deserialize(event).ok()?;
+fn read_status(event: &serde_json::Value, id: TerminalId) -> Option<ReportedStatus> {
+    let event: WitnessedEvent = Deserialize::deserialize(event).ok()?;
     if event.kind != "status_changed" || event.terminal != Some(id) {
         return None;
     }
-    let status: Status = serde_json::from_value(event.data).ok()?;
-    Some(Told {
+    let status: WitnessedStatus = serde_json::from_value(event.data).ok()?;
+    Some(ReportedStatus {
         at: event.at.as_millisecond(),
         kind: status.status,
         waiting: status.waiting_kind,

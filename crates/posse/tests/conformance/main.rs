@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 use posse_sim::conformance::{ConformanceCase, cases};
 use posse_testkit::agents::or_skip;
 use posse_testkit::conformance::report;
-use posse_testkit::conformance::run::{Outcome, Setup, run};
-use posse_testkit::conformance::subject::Subject;
+use posse_testkit::conformance::run::{ConformanceOutcome, Setup, run};
+use posse_testkit::conformance::subject::ConformanceSubject;
 
-fn subject(name: &str) -> Subject {
-    Subject::named(name).unwrap()
+fn subject(name: &str) -> ConformanceSubject {
+    ConformanceSubject::named(name).unwrap()
 }
 
-fn play(subject: Subject, scenario: &ConformanceCase) -> Outcome {
+fn play(subject: ConformanceSubject, scenario: &ConformanceCase) -> ConformanceOutcome {
     // Where the recordings of the command are, too.
     let artefacts: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("conformance");
     let posse = Path::new(env!("CARGO_BIN_EXE_posse"));

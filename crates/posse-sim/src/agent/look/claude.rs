@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{AgentView, DialogView, LivePanel, Mood, Spinner};
 use crate::agent::rows::{RowStyle, ScreenRow, wrap};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{Look, QuestionKind, ServiceFailure};
+use crate::scenario::{AgentLook, QuestionKind, ServiceFailure};
 
 pub(super) const NAME: &str = "Claude Code";
 
@@ -102,7 +102,7 @@ fn spinner_row(spinner: &Spinner) -> String {
     if spinner.elapsed < Duration::from_secs(1) {
         return format!("{glyph} {verb}…");
     }
-    format!("{glyph} {verb}… ({} · esc to interrupt)", Look::Claude.took(spinner.elapsed))
+    format!("{glyph} {verb}… ({} · esc to interrupt)", AgentLook::Claude.took(spinner.elapsed))
 }
 
 fn dialog(live: &mut LivePanel, dialog: &DialogView, width: usize) {

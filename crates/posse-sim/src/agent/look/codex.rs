@@ -3,7 +3,7 @@
 use super::{AgentView, DialogView, LivePanel, Mood, Spinner};
 use crate::agent::rows::{RowStyle, ScreenRow, wrap};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{Look, QuestionKind, ServiceFailure};
+use crate::scenario::{AgentLook, QuestionKind, ServiceFailure};
 
 /// The directory in the title and the footer.
 const PROJECT: &str = "project";
@@ -105,7 +105,7 @@ fn working_row(spinner: &Spinner) -> String {
     // The dot blinks a little faster than once a second.
     let glyph = ["•", "◦"][(spinner.frame / 6 % 2) as usize];
     let seconds = spinner.elapsed.as_secs();
-    let time = if seconds == 0 { "0s".to_owned() } else { Look::Codex.took(spinner.elapsed) };
+    let time = if seconds == 0 { "0s".to_owned() } else { AgentLook::Codex.took(spinner.elapsed) };
     format!("{glyph} Working ({time} • esc to interrupt)")
 }
 

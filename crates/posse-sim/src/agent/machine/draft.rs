@@ -1,6 +1,6 @@
 //! The text in the input box.
 
-use crate::scenario::Look;
+use crate::scenario::AgentLook;
 
 /// A prompt: its text, and what the screen shows for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl PromptDraft {
     }
 
     /// Adds a paste. The screen shows a long one as a label.
-    pub(super) fn paste(&mut self, text: String, look: Look) {
+    pub(super) fn paste(&mut self, text: String, look: AgentLook) {
         if text.chars().count() > look.longest_paste() {
             self.folded += 1;
             let label = look.paste_label(self.folded, &text);
@@ -107,16 +107,16 @@ mod tests {
     #[test]
     fn long_paste_is_shown_as_a_label_and_sent_whole() {
         let mut draft = PromptDraft::default();
-        let long = "one\n".repeat(Look::Claude.longest_paste());
+        let long = "one\n".repeat(AgentLook::Claude.longest_paste());
         draft.push('a');
-        draft.paste(long.clone(), Look::Claude);
+        draft.paste(long.clone(), AgentLook::Claude);
         draft.push('b');
         let shown = "a[Pasted text #1 +800 lines]b".into();
         assert_eq!(draft.message(), PromptMessage { text: format!("a{long}b"), shown });
         draft.backspace();
         draft.backspace();
         assert_eq!(draft.message(), PromptMessage::plain("a"));
-        draft.paste("1".repeat(Look::Codex.longest_paste() + 1), Look::Codex);
+        draft.paste("1".repeat(AgentLook::Codex.longest_paste() + 1), AgentLook::Codex);
         assert_eq!(draft.take().shown, "a[Pasted Content 1001 chars]");
         assert!(draft.is_empty());
     }

@@ -6,7 +6,7 @@ use super::play::{ActiveStep, PlayPart, TurnPlay};
 use super::{AgentEnding, ArmedAction, ArmedKey, DOUBLE_PRESS, PromptMessage, ScriptedAgent};
 use crate::agent::keys::TypedKey;
 use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy};
-use crate::scenario::Look;
+use crate::scenario::AgentLook;
 /// The effect of a key on an open dialog.
 enum DialogReply {
     Choose(usize),
@@ -32,7 +32,7 @@ impl ScriptedAgent {
     }
 
     fn dialog_key(&mut self, key: &TypedKey, now: Mono) {
-        let y_accepts = self.scenario.look == Look::Codex;
+        let y_accepts = self.scenario.look == AgentLook::Codex;
         let Some(TurnPlay { act: ActiveStep::Ask(dialog), .. }) = &mut self.play else {
             return;
         };
@@ -81,7 +81,7 @@ impl ScriptedAgent {
             TypedKey::Backspace => self.draft.backspace(),
             TypedKey::Ctrl('u') => self.draft.clear(),
             TypedKey::Enter => self.enter(now),
-            TypedKey::Tab if look == Look::Codex && self.in_turn() => {
+            TypedKey::Tab if look == AgentLook::Codex && self.in_turn() => {
                 if let Some(message) = self.take_draft() {
                     self.submit(message, SubmittedBy::Keys, now);
                 }
@@ -100,7 +100,7 @@ impl ScriptedAgent {
             TypedKey::Ctrl('c') if !self.ready => self.ending = Some(AgentEnding::Exit(130)),
             TypedKey::Ctrl('c' | 'd') if self.draft.is_empty() && !self.in_turn() => match armed {
                 Some(ArmedAction::Exit) => self.ending = Some(AgentEnding::Exit(0)),
-                _ if look != Look::Claude => self.ending = Some(AgentEnding::Exit(0)),
+                _ if look != AgentLook::Claude => self.ending = Some(AgentEnding::Exit(0)),
                 _ => self.armed = Some(ArmedKey { action: ArmedAction::Exit, until: now + DOUBLE_PRESS }),
             },
             _ => {}
@@ -118,7 +118,7 @@ impl ScriptedAgent {
         let Some(message) = self.take_draft() else {
             return;
         };
-        if self.scenario.look == Look::Codex && self.in_turn() {
+        if self.scenario.look == AgentLook::Codex && self.in_turn() {
             self.steer(message);
         } else {
             self.submit(message, SubmittedBy::Keys, now);

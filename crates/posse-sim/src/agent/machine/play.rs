@@ -12,12 +12,12 @@ use super::{AgentEffect, AgentEnding, ScriptedAgent, next_frame};
 use crate::agent::look::Mood;
 use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy, TurnOutcome};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentQuestion, Look, QuestionKind, ScriptStep, Span, ToolUse};
+use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse};
 
 /// The number of steps that play at once before the agent looks for input.
 const STEPS_AT_ONCE: usize = 200;
 
-/// What is being played: the start, or a turn.
+/// The progress of the start or of a turn.
 #[derive(Debug)]
 pub(super) struct TurnPlay {
     pub(super) part: PlayPart,
@@ -404,7 +404,7 @@ impl ScriptedAgent {
         }
         // Before its first word Claude Code moves the prompt back into the box.
         let nothing_said = thinking && matches!(self.transcript.last(), Some(TranscriptEntry::User(_)));
-        if self.scenario.look == Look::Claude && nothing_said {
+        if self.scenario.look == AgentLook::Claude && nothing_said {
             let message = std::mem::take(message);
             self.draft.prepend(message);
             self.transcript.pop();
@@ -424,7 +424,7 @@ impl ScriptedAgent {
         self.later.retain(|later| !later.in_turn);
         let look = self.scenario.look;
         // Claude Code closes failed turns like all others.
-        if outcome == TurnOutcome::Done || (outcome == TurnOutcome::Error && look == Look::Claude) {
+        if outcome == TurnOutcome::Done || (outcome == TurnOutcome::Error && look == AgentLook::Claude) {
             let row = look.closing(past_verb(number), now.since(play.since));
             self.transcript.push(TranscriptEntry::Closing(row));
         }

@@ -2,21 +2,20 @@
 
 use super::AgentEffect;
 use crate::agent::look::Mood;
-use crate::scenario::{Look, QuestionKind, Scenario, SelfReport};
+use crate::scenario::{AgentLook, QuestionKind, Scenario, SelfReport};
 
 #[derive(Debug)]
 pub(super) struct Reporter {
-    look: Look,
+    look: AgentLook,
     reports: Vec<SelfReport>,
     title: Option<String>,
     state: Option<String>,
-    progress: Option<u8>,
 }
 
 impl Reporter {
     pub(super) fn new(scenario: &Scenario) -> Reporter {
         let reports = scenario.osc.clone().unwrap_or_else(|| scenario.look.usual_reports(scenario.play).to_vec());
-        Reporter { look: scenario.look, reports, title: None, state: None, progress: None }
+        Reporter { look: scenario.look, reports, title: None, state: None }
     }
 
     /// `frame` counts tenths of a second.
@@ -31,13 +30,6 @@ impl Reporter {
             if self.state.as_ref() != Some(&state) {
                 effects.push(AgentEffect::Osc(format!("7501;{state}")));
                 self.state = Some(state);
-            }
-        }
-        if self.reports.contains(&SelfReport::Progress) {
-            let progress = if matches!(mood, Mood::Working | Mood::Blocked(_)) { 3 } else { 0 };
-            if self.progress != Some(progress) {
-                effects.push(AgentEffect::Osc(format!("9;4;{progress}")));
-                self.progress = Some(progress);
             }
         }
         if self.reports.contains(&SelfReport::Title) {
@@ -55,9 +47,6 @@ impl Reporter {
         let mut effects = Vec::new();
         if self.state.take().is_some() {
             effects.push(AgentEffect::Osc("7501;state=clear".to_owned()));
-        }
-        if self.progress.take().is_some_and(|progress| progress != 0) {
-            effects.push(AgentEffect::Osc("9;4;0".to_owned()));
         }
         if self.title.take().is_some() {
             effects.push(AgentEffect::Title(String::new()));

@@ -30,7 +30,7 @@ fn visible(terminal: &vt100::Parser) -> Vec<String> {
 }
 
 proptest! {
-    /// Whatever the changes, the screen shows what a fresh drawing would show.
+    /// After any changes the screen equals a fresh drawing.
     #[test]
     fn incremental_frames_equal_a_fresh_drawing(
         screen in prop::sample::select(vec![ScreenMode::Main, ScreenMode::Alternate]),

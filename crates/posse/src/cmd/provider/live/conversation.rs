@@ -39,33 +39,13 @@ impl Conversation {
         }
     }
 
-    /// What the model says.
+    /// The scenario that the model plays.
     pub(super) fn script(self) -> &'static str {
         match self {
-            Self::Answer => {
-                r#"
-                [[turn]]
-                steps = [
-                  { think = {} }, { think = { text = "A greeting, then." } }, { wait_for = "thought" },
-                  { say = "Good morning to everyone" }, { wait_for = "half" }, { say = " who reads this." },
-                ]
-                "#
-            }
-            Self::Accept => {
-                r#"
-                [[turn]]
-                steps = [{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
-                [[turn]]
-                steps = [{ say = "It is made." }]
-                "#
-            }
-            Self::Deny => {
-                r#"
-                [[turn]]
-                steps = [{ say = "I make it." }, { run = { command = "echo made > made.txt", escalated = true } }]
-                "#
-            }
-            Self::Failure => "[[turn]]\nsteps = [{ fail = { status = 401 } }]",
+            Self::Answer => include_str!("answer.scenario.toml"),
+            Self::Accept => include_str!("accept.scenario.toml"),
+            Self::Deny => include_str!("deny.scenario.toml"),
+            Self::Failure => include_str!("failure.scenario.toml"),
         }
     }
 
