@@ -17,7 +17,7 @@ const FILL: usize = 256 << 10;
 /// A peer that leaves this much unread is disconnected. Output never reaches this limit, only answers to requests do.
 const TOO_MUCH: usize = 2 * MAX_FRAME;
 /// The maximum output of one terminal in one frame, so that other terminals get their turn.
-const FRAME: u64 = 32 << 10;
+const FRAME: u64 = 64 << 10;
 
 /// A peer's position in one output.
 pub(super) struct OutputCursor {
