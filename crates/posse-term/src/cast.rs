@@ -14,15 +14,17 @@ use std::time::Duration;
 use posse_core::screen::{BadSize, Size};
 use serde::{Deserialize, Serialize};
 
-/// The most output in one line. With every byte escaped a line stays well below [`MAX_LINE`].
+use crate::sequence::cut_character;
+
+/// The maximum output in one line. Even with every byte escaped a line stays well below [`MAX_LINE`].
 const PIECE: usize = 16 << 10;
-/// No line that [`Encoder`] writes is longer: whoever looks for the last whole one need not look further back.
+/// The maximum length of a line of [`Encoder`], which bounds the search for the last whole line.
 pub const MAX_LINE: usize = 128 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub size: Size,
-    /// When it begins, in seconds since 1970.
+    /// The start of the recording, in seconds since 1970.
     pub began: u64,
 }
 
@@ -86,12 +88,12 @@ impl Encoder {
     pub fn output(&mut self, at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
         for piece in bytes.chunks(PIECE) {
             if self.held.is_empty() {
-                let (whole, rest) = piece.split_at(piece.len() - cut(piece));
+                let (whole, rest) = piece.split_at(piece.len() - cut_character(piece));
                 write_output(at, whole, out);
                 self.held.extend_from_slice(rest);
             } else {
                 self.held.extend_from_slice(piece);
-                let rest = self.held.split_off(self.held.len() - cut(&self.held));
+                let rest = self.held.split_off(self.held.len() - cut_character(&self.held));
                 write_output(at, &self.held, out);
                 self.held = rest;
             }
@@ -108,17 +110,10 @@ impl Encoder {
         write_line(at, "m", text, out);
     }
 
-    /// Writes what is held: nothing will complete it.
+    /// Writes the held beginning of a character, which will not be completed.
     pub fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {
         write_output(at, &std::mem::take(&mut self.held), out);
     }
-}
-
-/// How many bytes at the end are the beginning of a character.
-fn cut(bytes: &[u8]) -> usize {
-    let begins =
-        |tail: &[u8]| std::str::from_utf8(tail).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none());
-    (1..=bytes.len().min(3)).find(|length| begins(&bytes[bytes.len() - length..])).unwrap_or(0)
 }
 
 fn write_output(at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
@@ -145,21 +140,21 @@ fn write_line(at: Duration, code: &str, text: &str, out: &mut Vec<u8>) {
 
 /// Reads a recording, event by event.
 ///
-/// A last line without an end was being written when somebody was killed, and is left out.
+/// A last line without a line break was cut by a crash, and is left out.
 pub struct CastReader<R> {
     input: R,
     header: Header,
     line: usize,
-    /// Read already: what follows may say more of it.
+    /// The event read last. The next line may hold its exact bytes.
     next: Option<CastEvent>,
 }
 
-/// What a line is.
+/// One parsed line.
 enum CastLine {
     Event(CastEvent),
     /// The exact bytes of the output before.
     Exact(Vec<u8>),
-    /// Of a kind that is not ours.
+    /// An unknown kind of event.
     Other,
 }
 

@@ -1,10 +1,9 @@
-//! A terminal's bytes in, its screen and what was said out of band out.
+//! Turns a terminal's output into its screen, and into signals and replies to queries.
 //!
-//! vt100 draws; this module decides what vt100 gets to see and adds what it lacks. The stream is cut
-//! into whole pieces first (`sequence`), so vt100 is always between two sequences when we look at it,
-//! and chunking cannot change anything. Queries are answered here (`responder`); the caller writes the
-//! answers. What vt100 does not know is handled here where programs need it, and told as a
-//! [`Signal`] otherwise. `docs/decisions/0002-emulator.md` has the choice and its limits.
+//! vt100 draws; this module selects and translates its input, and adds the features it lacks. The stream is cut into
+//! whole pieces first (`sequence`), so vt100 is always between two sequences when its state is read, and the chunking of
+//! the output makes no difference. `responder` answers queries; the caller writes the answers. Sequences unknown to vt100
+//! are handled here if programs need them, and reported as a [`Signal`] otherwise. `docs/decisions/0002-emulator.md` has the choice and its limits.
 //!
 //! Pure: no IO, no clock, and no panic for any bytes.
 
@@ -42,34 +41,34 @@ use callbacks::EmulatorCallbacks;
 use keyboard::Keyboard;
 use text::Printed;
 
-/// The most answers kept from one call of `feed`. A program that asks more at once does not wait for
-/// answers, it floods.
+/// The maximum number of answers kept from one call of `feed`. A program that sends more queries at once does not wait for
+/// the answers.
 const REPLIES_MAX: usize = 1024;
 
-/// What the program said in the bytes just fed, in order.
+/// The signals and replies of one call of `feed`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedOutcome {
-    /// At most 1,024. Of a flood the ones we do not understand go first, then the oldest.
+    /// At most 1,024. Unknown signals are dropped first, then the oldest ones.
     pub signals: Vec<Signal>,
-    /// To be written to the program as they are, in this order.
+    /// The caller writes these to the program, in this order.
     pub replies: Vec<QueryReply>,
-    /// Whether a synchronised update ended: what is on screen now was meant to be seen.
+    /// Whether a synchronised update ended, which completes the screen.
     pub frame_ended: bool,
-    /// Whether vt100 failed on these bytes, which no known ones make it do. The screen was cleared;
-    /// a change of size makes most programs draw it again.
+    /// Whether vt100 panicked on these bytes; no known bytes make it panic. The screen was cleared; a change of size makes
+    /// most programs redraw it.
     pub screen_lost: bool,
 }
 
 /// The answer to one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryReply {
-    /// The offset of output just after the query's last byte. It names the query for ever: no two
-    /// queries share one, and replayed output gives the same.
+    /// The output offset just behind the query's last byte. It identifies the query: no two queries share it, and replayed
+    /// output gives the same offset.
     pub at: u64,
     pub bytes: Vec<u8>,
 }
 
-/// How the terminal wants its input encoded.
+/// The input encoding that the program asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputModes {
     pub bracketed_paste: bool,
@@ -84,11 +83,11 @@ pub struct InputModes {
 }
 
 /// Modes that vt100 does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Modes {
-    /// `?7`: text goes on in the next row.
+    /// `?7`: text continues in the next row.
     wrap: bool,
-    /// `4`: text pushes what is right of it away.
+    /// `4`: text shifts the rest of the row to the right.
     insert: bool,
     /// `?2026`: inside a synchronised update.
     frame: bool,
@@ -137,7 +136,7 @@ impl Emulator {
         }
     }
 
-    /// Takes the next bytes of output, cut anywhere.
+    /// Processes the next bytes of output. They may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) -> FeedOutcome {
         let rest = self.bulk_lines(bytes);
         self.scan(rest);
@@ -200,14 +199,13 @@ impl Emulator {
         }
     }
 
-    /// Shows vt100 something whole.
+    /// Passes whole sequences or characters to vt100.
     fn draw(&mut self, bytes: &[u8]) {
         self.with_terminal(|terminal| terminal.process(bytes));
     }
 
-    /// The last net. vt100 indexes and unwraps by assumptions about its cells; one that did not hold is
-    /// known and avoided (see `text`). Should there be another, a blank screen is better than a
-    /// terminal nobody watches any more.
+    /// Catches panics of vt100. It indexes and unwraps by assumptions about its cells; one wrong assumption is known and
+    /// avoided (see `text`). If there is another one, a blank screen is better than a dead terminal.
     fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<EmulatorCallbacks>)) {
         let terminal = &mut self.terminal;
         if catch_unwind(AssertUnwindSafe(|| change(terminal))).is_err() {
@@ -223,9 +221,9 @@ impl Emulator {
             return;
         }
         self.size = size;
-        // vt100 counts the rows that ever scrolled off and, when a screen grows, puts as many blank
-        // ones on top. Programs that draw upwards from the cursor do not expect them, and the count
-        // is a state nobody can read. So it is forgotten first; it lives in the main screen.
+        // vt100 counts the rows that scrolled off and, when a screen grows, adds as many blank rows on top. Programs that
+        // draw upwards from the cursor do not expect those rows, and the count cannot be read. So it is reset first; it
+        // belongs to the main screen.
         let alternate = self.terminal.screen().alternate_screen();
         if alternate {
             self.draw(b"\x1b[?47l");
@@ -241,13 +239,13 @@ impl Emulator {
         self.size
     }
 
-    /// How many bytes the terminal has put out since it began, as far as we have read them.
+    /// The number of output bytes processed since the terminal started.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Goes on at `offset` although the bytes before it were lost: a sequence that had begun is
-    /// forgotten, and so is a synchronised update, whose end may have been among them.
+    /// Continues at `offset` although the bytes before it were lost. Drops a sequence that had begun, and a synchronised
+    /// update, whose end may have been lost.
     pub fn skip_to(&mut self, offset: u64) {
         self.scanner = Scanner::default();
         self.offset = offset;
@@ -255,7 +253,7 @@ impl Emulator {
         self.printed = Printed::default();
     }
 
-    /// Inside a synchronised update (mode 2026): the screen is not meant to be seen.
+    /// Returns whether a synchronised update (mode 2026) is in progress: the screen is incomplete.
     pub fn in_frame(&self) -> bool {
         self.modes.frame
     }
@@ -263,7 +261,7 @@ impl Emulator {
     pub fn screen(&self) -> Screen {
         let screen = self.terminal.screen();
         let rows = screen.rows(0, self.size.cols()).map(|mut row| {
-            // Only spaces: a no-break space at the end of a row is how an empty input box looks.
+            // Only spaces: an empty input box ends with a no-break space.
             row.truncate(row.trim_end_matches(' ').len());
             row
         });
@@ -280,20 +278,20 @@ impl Emulator {
         &self.title
     }
 
-    /// What scrolled off the top of the main screen, oldest first. A line that was wrapped at the
-    /// margin is one line here, whatever the width was; the last one may go on on the screen.
+    /// The lines that scrolled off the top of the main screen, oldest first. A line that was wrapped at the margin is one
+    /// line here; the last line may continue on the screen.
     pub fn history(&self) -> impl Iterator<Item = &str> {
         self.terminal.callbacks().history.lines()
     }
 
-    /// Where the cursor is, as a row counted on from whatever the first one was: rows that scroll off count too. Good
-    /// for saying later what came after it; not kept by a checkpoint.
+    /// The row of the cursor, counting the rows that scrolled off. `text_below` takes it to find later output. A checkpoint
+    /// does not keep the count.
     pub fn cursor_line(&self) -> u64 {
         self.terminal.callbacks().history.rows() + u64::from(self.cursor().0)
     }
 
-    /// The text in the rows below a `cursor_line` of the main screen: what has scrolled off since, then the screen.
-    /// Rows that were wrapped are counted by the width of today.
+    /// The text in the rows below a `cursor_line` of the main screen: rows that scrolled off since, then the screen. Wrapped
+    /// rows are counted by the current width.
     pub fn text_below(&self, line: u64) -> String {
         let scrolled = self.terminal.callbacks().history.rows();
         let screen = self.screen();
@@ -325,8 +323,7 @@ impl Emulator {
         }
     }
 
-    /// Row and column of the cursor, on the screen. vt100 puts a cursor that waits at the margin for
-    /// the next character one column further.
+    /// Row and column of the cursor on the screen. vt100 counts a cursor that waits at the margin one column further.
     fn cursor(&self) -> (u16, u16) {
         let (row, column) = self.terminal.screen().cursor_position();
         (row, column.min(self.size.cols() - 1))
@@ -337,7 +334,7 @@ impl Emulator {
     }
 }
 
-/// Without scrollback: rows that leave the screen go to our history.
+/// Creates a parser without scrollback: rows that leave the screen go to `History`.
 fn terminal_of(size: Size, ears: EmulatorCallbacks) -> vt100::Parser<EmulatorCallbacks> {
     vt100::Parser::new_with_callbacks(nonzero(size.rows()), nonzero(size.cols()), 0, ears)
 }

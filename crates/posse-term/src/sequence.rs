@@ -1,16 +1,14 @@
-//! Where escape sequences begin and end in a stream that arrives in arbitrary pieces.
+//! Finds the boundaries of escape sequences in a stream that arrives in arbitrary pieces.
 //!
-//! The emulator shows vt100 only whole things: whole characters, whole sequences. That has three uses.
-//! A reply knows the exact offset at which its query ended. What is unfinished is a few bytes in here
-//! and nothing inside the parser of vt100 (which cannot be asked), so that a checkpoint can be taken
-//! after any byte. And a string nobody terminates cannot fill the memory.
+//! The emulator passes only whole characters and whole sequences to vt100, for three reasons. A reply knows the exact
+//! offset at which its query ended. An unfinished sequence is held here and not inside the parser of vt100 (whose state
+//! cannot be read), so a checkpoint can be taken behind any byte. A string without an end cannot fill the memory.
 //!
-//! The borders are those of vte, the parser inside vt100, with three deliberate differences, all in
-//! strings that vt100 would ignore anyway: the byte 9C does not end a device control string (it occurs
-//! inside UTF-8 text), `ESC k` begins a string (tmux and screen take a title there; nobody means text),
-//! and what is absurdly long is cut.
+//! The boundaries are those of vte, the parser inside vt100, with three deliberate differences, all in strings that vt100
+//! would ignore anyway: the byte 9C does not end a device control string (it occurs inside UTF-8 text), `ESC k` begins a
+//! string (tmux and screen expect a title there), and overlong strings are cut.
 //!
-//! This module does not know what a sequence means.
+//! This module does not interpret sequences.
 
 use memchr::memchr;
 
@@ -19,18 +17,18 @@ const BEL: u8 = 0x07;
 const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 
-/// How much of a string sequence is kept; the rest is swallowed. Four times the longest payload that
-/// is ever handed on. Larger ones are pictures and clipboards, which nothing here looks into.
+/// The number of bytes of a string sequence that are kept; the rest is dropped. Four times the longest payload that is
+/// passed on. Larger ones are pictures and clipboards, which are not interpreted.
 pub const STRING_MAX: usize = 16 << 10;
 
-/// A control sequence of this length is garbage and is dropped as a whole. The longest honest ones set
-/// two colours and all attributes in about 60 bytes.
+/// A control sequence of this length is dropped as garbage. The longest valid ones set two colours and all attributes in
+/// about 60 bytes.
 pub const CONTROL_MAX: usize = 1 << 10;
 
-/// One whole thing out of the stream.
+/// One whole sequence, or a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPiece<'a> {
-    /// Text and single control characters. Never ends inside a character; may hold invalid bytes.
+    /// Text and single control characters. Never ends inside a character; may contain invalid bytes.
     Text(&'a [u8]),
     /// `ESC`, intermediate bytes, and a last one.
     Escape { intermediates: &'a [u8], last: u8 },
@@ -40,15 +38,15 @@ pub enum StreamPiece<'a> {
     Command { body: &'a [u8], end: Terminator },
     /// `ESC P …` without its terminator.
     Device(&'a [u8]),
-    /// A string that means nothing to us (`ESC _`, `ESC ^`, `ESC X`, `ESC k`), or a broken sequence.
+    /// A string that is ignored (`ESC _`, `ESC ^`, `ESC X`, `ESC k`), or a broken sequence.
     Nothing,
 }
 
-/// How a command ended. Whoever asks with one expects it in the answer.
+/// The terminator of a command. An answer must end like its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminator {
     Bell,
-    /// `ESC \`, and everything else that breaks a string off.
+    /// `ESC \`, and everything else that ends a string.
     String,
 }
 
@@ -61,10 +59,10 @@ impl Terminator {
     }
 }
 
-/// A control sequence, taken apart.
+/// A parsed control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control<'a> {
-    /// All of it, with the introducer.
+    /// The whole sequence, with the introducer.
     pub raw: &'a [u8],
     /// One of `<`, `=`, `>`, `?` directly after the introducer.
     pub private: Option<u8>,
@@ -85,7 +83,7 @@ impl<'a> Control<'a> {
         Some(Self { raw, private, parameters, intermediates, last })
     }
 
-    /// The parameters; a missing one is 0, of sub-parameters the first counts. At least one.
+    /// The parameters, at least one. A missing one is 0; of sub-parameters the first counts.
     pub fn numbers(&self) -> impl Iterator<Item = u16> + 'a {
         self.parameters.split(|b| *b == b';').map(|p| number(p.split(|b| *b == b':').next().unwrap_or_default()))
     }
@@ -96,14 +94,14 @@ impl<'a> Control<'a> {
     }
 }
 
-/// Decimal digits; too large is the largest.
+/// Parses decimal digits; saturates at the largest number.
 pub fn number(digits: &[u8]) -> u16 {
     digits.iter().fold(0u16, |n, b| n.saturating_mul(10).saturating_add(u16::from(b.wrapping_sub(b'0'))))
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ScannerState {
-    /// Text; what is held is the beginning of a character.
+    /// Text; the held bytes are the beginning of a character.
     #[default]
     Ground,
     Escape,
@@ -111,10 +109,10 @@ enum ScannerState {
     ControlStart,
     ControlParameters,
     ControlIntermediate,
-    /// Runs to its last byte, then counts as nothing.
+    /// Continues to its last byte and is then dropped.
     ControlBroken,
     String(StringKind),
-    /// An `ESC` inside a string: its end, and perhaps the start of something else.
+    /// An `ESC` inside a string: the end of the string, and perhaps the start of another sequence.
     StringEscape(StringKind),
 }
 
@@ -126,13 +124,13 @@ enum StringKind {
 }
 
 enum ScanStep {
-    /// The byte was taken; nothing to tell yet.
+    /// The byte was taken; the piece is not complete yet.
     More,
-    /// A control character in the middle of a sequence: it acts at once, as if it stood before it.
+    /// A control character inside a sequence: it acts at once, as if it preceded the sequence.
     Character,
-    /// The byte finished what is held.
+    /// The byte completed the held piece.
     Done(Finished),
-    /// What is held was finished before this byte, which is not taken.
+    /// The held piece was complete before this byte, which is not taken.
     Before(Finished),
 }
 
@@ -148,12 +146,12 @@ enum Finished {
 pub struct Scanner {
     state: ScannerState,
     held: Vec<u8>,
-    /// What was held when it was finished: pieces borrow from here.
+    /// The completed bytes, from which pieces borrow.
     done: Vec<u8>,
 }
 
 impl Scanner {
-    /// The next whole piece. Takes bytes off `input`; `None` when there are none left.
+    /// Returns the next whole piece and removes its bytes from `input`. `None` if no bytes are left.
     pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<StreamPiece<'s>> {
         loop {
             if self.state == ScannerState::Ground {
@@ -203,7 +201,7 @@ impl Scanner {
         bytes
     }
 
-    /// A scanner in the middle of something. `None` if these bytes are not the beginning of one thing.
+    /// Restores a scanner in the middle of a piece. `None` if these bytes are not the beginning of one piece.
     pub fn resume(unfinished: &[u8]) -> Option<Self> {
         let mut scanner = Self::default();
         let mut rest = unfinished;
@@ -396,8 +394,8 @@ impl Scanner {
     }
 }
 
-/// Text without the beginnings of characters at its end. vte would wait for the rest of them, and has
-/// a fault in that: it loses what comes right after.
+/// Text without the beginnings of characters at its end. vte would wait for their rest, and has a bug: it loses the bytes
+/// right behind them.
 fn whole_characters(mut text: &[u8]) -> &[u8] {
     loop {
         match cut_character(text) {
@@ -407,8 +405,8 @@ fn whole_characters(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
-fn cut_character(text: &[u8]) -> usize {
+/// Returns how many bytes at the end are the beginning of a character.
+pub(crate) fn cut_character(text: &[u8]) -> usize {
     // A character has at most four bytes, so a cut one shows its first byte among the last three.
     let tail = &text[text.len().saturating_sub(3)..];
     let Some(lead) = tail.iter().rposition(|b| *b >= 0xc0) else { return 0 };

@@ -1,4 +1,4 @@
-//! Printing text: what vt100 may not see as it is, and the modes it does not have.
+//! Prints text: replaces what vt100 cannot handle, and implements the modes it lacks.
 
 use memchr::memchr2;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -13,18 +13,18 @@ const REPLACEMENT: char = '\u{fffd}';
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
-/// What text printed last, as far as it decides about what comes next. Anything but text resets it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The end of the text printed last, as far as it affects the next text. Everything but text resets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Printed {
-    /// What `CSI b` repeats.
+    /// The character that `CSI b` repeats.
     pub(super) last: Option<char>,
     pub(super) cluster: Cluster,
 }
 
-/// Emoji made of several characters. To vt100 each is a character of its own, two columns wide; to
-/// the programs that print them, and to today's terminals, all of it is one. Those programs then go on
-/// in the column where they believe to be. So parts that would be drawn beside the first are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Emoji made of several characters. vt100 draws each of them two columns wide; programs and current terminals treat all
+/// of them as one. The programs then continue in the column that follows from that. So the parts behind the first are
+/// not drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Cluster {
     #[default]
     None,
@@ -37,7 +37,7 @@ pub(super) enum Cluster {
 impl Emulator {
     /// Text and control characters, ending with a whole character.
     pub(super) fn text(&mut self, text: &[u8]) {
-        // All rare things begin with one of four bytes; nearly all text goes through in one go.
+        // All rare characters begin with one of four bytes; nearly all text is drawn in one call.
         let rare = memchr2(0xef, 0xf0, text).is_some() || memchr2(SHIFT_OUT, SHIFT_IN, text).is_some();
         if rare || !self.is_plain() || self.printed.cluster != Cluster::None {
             self.text_by_character(text);
@@ -47,7 +47,7 @@ impl Emulator {
         self.printed.last = last_character(text);
     }
 
-    /// Whether text needs no translation.
+    /// Returns whether text needs no translation.
     pub(super) fn is_plain(&self) -> bool {
         self.modes.wrap && !self.modes.insert && !self.has_graphics()
     }
@@ -70,7 +70,7 @@ impl Emulator {
                 }
                 _ if self.joins(c) => {}
                 EMOJI_SELECTOR if !self.selector_is_safe() => {}
-                // vt100 refuses this one, and then all behind it stands one column too far left.
+                // vt100 ignores this character, and the text behind it would be one column too far left.
                 REPLACEMENT => self.print('?'),
                 _ if self.has_graphics() => self.print(line_drawing(c)),
                 _ => self.print(c),
@@ -78,7 +78,7 @@ impl Emulator {
         }
     }
 
-    /// Whether the character is part of the emoji before it and not drawn. Counts it either way.
+    /// Returns whether the character is part of the emoji before it and is not drawn. Records it either way.
     fn joins(&mut self, c: char) -> bool {
         let before = self.printed.cluster;
         let joins = match before {
@@ -95,9 +95,9 @@ impl Emulator {
         joins
     }
 
-    /// vt100 loses count when a character in the last column becomes wide: it looks for it in the
-    /// wrong row, leaves half a character behind, and panics when that is overwritten. There the
-    /// selector is dropped and the character stays narrow.
+    /// vt100 fails when a character in the last column becomes wide: it looks for the character in the wrong row, leaves
+    /// half of it behind, and panics when that half is overwritten. There the selector is dropped and the character stays
+    /// narrow.
     fn selector_is_safe(&self) -> bool {
         let screen = self.terminal.screen();
         let (row, column) = screen.cursor_position();
@@ -109,7 +109,7 @@ impl Emulator {
         })
     }
 
-    /// One character, with the modes vt100 does not have.
+    /// Prints one character, with the modes that vt100 lacks.
     fn print(&mut self, c: char) {
         let width = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0).min(2);
         if width > 0 {
@@ -127,8 +127,8 @@ impl Emulator {
         self.draw(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
-    /// Without wrapping nothing waits at the margin for a next row. Called before whatever is not
-    /// text; after text a mark for the last character may still come.
+    /// Moves the cursor back from the margin if wrapping is off. Called before everything but text: behind text a combining
+    /// mark for the last character may still come.
     pub(super) fn settle(&mut self) {
         if !self.modes.wrap && self.at_margin() {
             self.go_to_column(self.size.cols() - 1);
@@ -139,13 +139,12 @@ impl Emulator {
         self.draw(format!("\x1b[{}G", column + 1).as_bytes());
     }
 
-    /// Absolute, whatever the scroll region and origin mode are.
+    /// Moves the cursor to an absolute position, independent of scroll region and origin mode.
     pub(super) fn go_to(&mut self, (row, column): (u16, u16)) {
         self.draw(format!("\x1b[{}d\x1b[{}G", row + 1, column + 1).as_bytes());
     }
 
-    /// `CSI b`. Not further than the margin, as in tmux: a screen has no use for more, and nine bytes
-    /// shall not cost the time of 65,535.
+    /// `CSI b`. Repeats at most to the margin, as in tmux: nine bytes must not cost the time of 65,535.
     pub(super) fn repeat(&mut self, control: &Control<'_>, printed: Printed) {
         let Some(c) = printed.last else { return };
         let room = self.size.cols().saturating_sub(self.terminal.screen().cursor_position().1);
@@ -156,7 +155,7 @@ impl Emulator {
     }
 }
 
-/// The last character, if it is one that prints.
+/// The last character, if it is printable.
 fn last_character(text: &[u8]) -> Option<char> {
     let tail = &text[text.len().saturating_sub(4)..];
     let start = tail.iter().rposition(|b| b & 0xc0 != 0x80)?;
@@ -164,7 +163,7 @@ fn last_character(text: &[u8]) -> Option<char> {
     (!c.is_control()).then_some(c)
 }
 
-/// The character set of DEC terminals for boxes, which `ESC ( 0` selects.
+/// The line drawing set of DEC terminals, which `ESC ( 0` selects.
 fn line_drawing(c: char) -> char {
     match c {
         '`' => '◆',
