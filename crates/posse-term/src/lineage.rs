@@ -8,17 +8,17 @@ use posse_core::peer::Ancestor;
 /// The variable by which a process can be recognised as part of a terminal.
 pub const TERMINAL_VARIABLE: &str = "POSSE_TERMINAL_ID";
 
-/// How often a walk is begun again because an ancestor ended in the middle of it.
+/// How often a walk is restarted because an ancestor exited during it.
 const WALKS: usize = 20;
-/// The longest line of ancestors that is followed. Real ones have about ten.
+/// The maximum number of ancestors. A real process has about ten.
 const GENERATIONS: usize = 1024;
 
-/// What `/proc/PID/stat` says of a living process.
+/// The fields of `/proc/PID/stat` of a living process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) parent: i32,
     pub(crate) session: i32,
-    /// In clock ticks since boot. Together with the pid this names a process for good.
+    /// In clock ticks since boot. Pid and start time together identify a process.
     pub(crate) started: u64,
 }
 

@@ -1,5 +1,5 @@
-//! One daemon and one keeper per home, one run of the loop per project. The lock is the kernel's, so it dies with its
-//! holder; what is written into the file tells people who holds it.
+//! Locks for one daemon and one keeper per home, and one run of the loop per project. The kernel holds the lock, so it ends
+//! with its process; the file names the holder for people.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Who holds the lock. The boot id tells a holder from before a reboot apart.
+/// The holder of a lock. The boot id identifies a holder from before a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
     pub started: jiff::Timestamp,
     pub boot_id: String,
-    /// What for, where that is not plain from the file.
+    /// The purpose of the lock, if the file name does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }
@@ -29,26 +29,26 @@ pub enum LockError {
     Io { path: PathBuf, error: io::Error },
 }
 
-/// Who it is, in brackets.
+/// Describes the holder, in parentheses.
 pub fn describe(holder: Option<&Holder>) -> String {
     holder.map(|h| format!(" (process {}, since {})", h.pid, h.started.strftime("%F %T UTC"))).unwrap_or_default()
 }
 
-/// Held as long as this value lives.
+/// A lock that is held as long as this value lives.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
-    /// Goes with it: nobody wants to find it in their project.
+    /// The file to remove with the lock, so that it does not stay in the project.
     remove: Option<PathBuf>,
 }
 
 impl Lock {
-    /// Keeps the lock until the process has ended, so that whoever waits for the lock waits for that.
+    /// Keeps the lock until the process exits, so that waiting for the lock waits for the exit.
     pub fn until_exit(self) {
         std::mem::forget(self);
     }
 
-    /// Whether the file is still the one that others find.
+    /// Returns whether the path still leads to the locked file.
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         match std::fs::metadata(path) {
@@ -61,20 +61,20 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is held: whoever waits for this file sees that it is gone, and takes another.
+        // Removed while the lock is held: a process that waits for this file then sees that it is gone, and takes a new one.
         if let Some(path) = &self.remove {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Takes the lock, or says who has it. A holder that is about to end is waited for, for a moment: the kernel closes
-/// a dying process's files one after the other, and the lock may be the last.
+/// Takes the lock, or returns its holder as an error. Waits up to `patience` for a holder that is about to exit: the kernel
+/// closes the files of a dying process one by one, and the lock may be the last.
 pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, LockError> {
     take(path, patience, None)
 }
 
-/// The same for a file that goes when the lock does, and says what it was taken for.
+/// Like [`acquire`], for a file that is removed with the lock and names its purpose.
 pub fn acquire_for(purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
     loop {
         let mut lock = take(path, patience, Some(purpose))?;
@@ -85,7 +85,7 @@ pub fn acquire_for(purpose: &str, path: &Path, patience: Duration) -> Result<Loc
     }
 }
 
-/// A lock file in a project could have become a link to any file of the user's.
+/// A lock file in a project could have become a link to any file of the user.
 const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, LockError> {
@@ -111,7 +111,7 @@ fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, 
         boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
         purpose: purpose.map(str::to_owned),
     };
-    // A disk too full for these few bytes is no reason not to run: the lock itself holds.
+    // A full disk is no reason not to run: the lock itself holds.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {
         let text = serde_json::to_string(&holder)?;
         file.write_all(text.as_bytes())
@@ -128,7 +128,7 @@ fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     if patience.is_zero() {
         return Ok(false);
     }
-    // Waiting with a limit takes a thread. Given up on, it takes the lock when it is free, and leaves it at once.
+    // Waiting with a timeout needs a thread. After the timeout the thread takes the lock when it is free, and releases it.
     let (waiting, (done, outcome)) = (file.try_clone()?, mpsc::channel());
     std::thread::spawn(move || done.send(waiting.lock()));
     match outcome.recv_timeout(patience) {
@@ -137,15 +137,15 @@ fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     }
 }
 
-/// Who holds the lock, if anybody does.
+/// The state of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockStatus {
     Free,
-    /// Nobody knows who if it could not be written down.
+    /// The holder is unknown if it could not be written to the file.
     Held(Option<Holder>),
 }
 
-/// Looks whether somebody holds the lock. Nothing is made, and nobody is kept from taking it.
+/// Returns the state of the lock, without creating the file and without taking the lock.
 pub fn look(path: &Path) -> io::Result<LockStatus> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -163,7 +163,7 @@ pub fn look(path: &Path) -> io::Result<LockStatus> {
     }
 }
 
-/// Waits until nobody holds the lock: until the process that held it has ended.
+/// Waits until the lock is free, which is when the process that held it has exited.
 pub fn wait_until_free(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => file.lock_shared(),

@@ -1,21 +1,21 @@
-//! Answers to what programs ask their terminal: who are you, where is the cursor, which colours.
+//! Answers the queries of programs: terminal type, cursor position, colours.
 //!
-//! Programs wait for some of these before they draw anything (Codex starts 0.3 s later without), and
-//! Claude Code tells its state (OSC 7501) only to a terminal that says it listens. Exactly one terminal
-//! may answer, and it is this one: people who watch are never asked.
+//! Programs wait for some of the answers before they draw anything (Codex starts 0.3 s later without them), and Claude
+//! Code reports its state (OSC 7501) only to a terminal that says it supports that. Exactly one terminal may answer, and
+//! it is this one: viewers' terminals are never queried.
 //!
 //! Pure functions from one query to the bytes of its answer. Order matters and is kept by the caller:
 //! Claude Code 2.1.325 sends `CSI > 0 q`, `CSI ? u`, `OSC 7501 ; ?`, `CSI c` in one breath and takes
 //! the answer to the last one as "nothing more will come".
 //!
-//! Not answered on purpose: the title (`CSI 21 t`) and the clipboard (`OSC 52 ; … ; ?`), which would
-//! let whoever can print text type it as input.
+//! Queries of the title (`CSI 21 t`) and the clipboard (`OSC 52 ; … ; ?`) are deliberately not answered: printed text could
+//! become input.
 
 use posse_core::screen::Size;
 
 use crate::sequence::{Control, Terminator, number};
 
-/// What an answer may depend on, at the moment of the query.
+/// The state that an answer may depend on.
 pub struct TerminalFacts<'a> {
     pub size: Size,
     /// From 0, on the screen.
@@ -26,26 +26,26 @@ pub struct TerminalFacts<'a> {
     pub other_keys: u8,
     /// `CSI 4 h`.
     pub insert: bool,
-    /// The state of a private mode, if it is one we know.
+    /// The state of a private mode, if it is supported.
     pub mode: &'a dyn Fn(u16) -> Option<bool>,
 }
 
-/// A cell in pixels, for programs that scale pictures. Nobody sees them; any sane ratio will do.
+/// The size of a cell in pixels, for programs that scale pictures. Any plausible ratio will do.
 const CELL: (u32, u32) = (16, 8);
 
 type Rgb = [u8; 3];
 
-/// A dark theme, since programs choose their colours by it and most people watch on one.
+/// A dark theme: programs choose their colours by it, and most viewers use one.
 const FOREGROUND: Rgb = [0xe0; 3];
 const BACKGROUND: Rgb = [0x1e; 3];
 
-/// The answer to a control sequence; `None` if it asks nothing we know.
+/// Returns the answer to a control sequence, or `None` if it is no supported query.
 pub fn control(query: &Control<'_>, facts: &TerminalFacts<'_>) -> Option<Vec<u8>> {
     let (row, column) = (facts.cursor.0 + 1, facts.cursor.1 + 1);
     let (rows, columns) = (u32::from(facts.size.rows()), u32::from(facts.size.cols()));
     let first = query.number_or(0, 0);
     let answer = match (query.private, query.intermediates, query.last) {
-        // A VT220 with colours. More would be a promise, and less makes programs distrust the rest.
+        // A VT220 with colours. Programs distrust the other answers of a lesser terminal.
         (None, b"", b'c') if first == 0 => "\x1b[?62;22c".to_owned(),
         (Some(b'>'), b"", b'c') if first == 0 => "\x1b[>1;10;0c".to_owned(),
         (Some(b'='), b"", b'c') if first == 0 => "\x1bP!|00000000\x1b\\".to_owned(),
@@ -75,7 +75,7 @@ fn mode_report(state: Option<bool>) -> u8 {
     }
 }
 
-/// The answer to an operating system command, ended as the query was.
+/// Returns the answer to an operating system command, with the terminator of the query.
 pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
     let mut parts = body.split(|b| *b == b';');
     let code = parts.next()?;
@@ -88,7 +88,7 @@ pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
     };
     match code {
         b"10" | b"11" | b"12" if !rest.is_empty() && rest.iter().all(|part| *part == b"?") => {
-            // One question after the other asks for the next colour each.
+            // Each further `?` asks for the next colour.
             for code in (number(code)..=12).take(rest.len()) {
                 say(format!("{code};{}", rgb(if code == 11 { BACKGROUND } else { FOREGROUND })));
             }
@@ -108,7 +108,7 @@ pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The answer to a device control string: we are asked for a capability or a setting and have none.
+/// Returns the answer to a device control string: the capability or setting is not available.
 pub fn device(body: &[u8]) -> Option<Vec<u8>> {
     if body.starts_with(b"+q") {
         Some(b"\x1bP0+r\x1b\\".to_vec())

@@ -1,14 +1,14 @@
-//! The parts of vt100's state that cannot be read: scroll region, origin mode, saved cursor, the grid
-//! that is not shown. They are found out by trying on a copy, and written as the bytes that lead there.
+//! The parts of vt100's state that cannot be read: scroll region, origin mode, saved cursor, the grid that is not shown.
+//! They are probed on a copy, and written as the bytes that restore them.
 //!
-//! Everything is written in sequences every terminal knows, since people's terminals get them too.
+//! All bytes are sequences that every terminal knows, because viewers' terminals get them too.
 
 use posse_core::screen::Size;
 
 use super::drawing::{Pen, write_position, write_rows};
 use super::nonzero;
 
-/// One of the two grids, as far as it is not cells.
+/// The state of one of the two grids, except for its cells.
 pub(super) struct Grid {
     /// First and last row, if it is not the whole screen.
     region: Option<(u16, u16)>,
@@ -27,7 +27,7 @@ struct GridCursor {
     origin: bool,
 }
 
-/// A copy to try things on.
+/// A copy of the screen to probe.
 pub(super) fn copy(screen: &vt100::Screen) -> vt100::Parser {
     let mut parser = vt100::Parser::new(nonzero(1), nonzero(1), 0);
     *parser.screen_mut() = screen.clone();
@@ -35,7 +35,7 @@ pub(super) fn copy(screen: &vt100::Screen) -> vt100::Parser {
 }
 
 impl Grid {
-    /// Of the grid that `screen` shows.
+    /// Probes the grid that `screen` shows.
     pub(super) fn probe(screen: &vt100::Screen, size: Size) -> Self {
         let (row, column) = screen.cursor_position();
         let cursor = GridCursor { row, column, origin: probe_origin(copy(screen)) };
@@ -49,12 +49,12 @@ impl Grid {
         Self { region: probe_region(copy(screen), size), cursor, saved, saved_attributes }
     }
 
-    /// What makes a fresh grid of the same size this one. `screen` shows it.
+    /// Writes the bytes that turn a fresh grid of the same size into this one, which `screen` shows.
     ///
-    /// The hard part is a cursor that waits at the margin, since only printing brings one there. A
-    /// saved one is made before anything else is drawn. The real one comes last, by printing again what
-    /// stands in a last column; if nothing stands in any, the character that brought the cursor there
-    /// was erased or scrolled off, and both leave a blank row in which one can print and erase.
+    /// A cursor that waits at the margin is the hard part, since only printing moves a cursor there. A saved one is created
+    /// before anything else is drawn. The current one comes last, by printing the cell of a last column again. If no last
+    /// column has a character, the one that moved the cursor there was erased or scrolled off; both leave a blank row, in
+    /// which a character can be printed and erased.
     pub(super) fn write(&self, screen: &vt100::Screen, size: Size, out: &mut Vec<u8>) {
         let margin = size.cols();
         out.extend_from_slice(b"\x1b[m\x1b[?6l\x1b[r\x1b[2J");
@@ -94,7 +94,7 @@ impl Grid {
     }
 }
 
-/// Brings the cursor behind the last column of some row without changing what is on screen.
+/// Moves the cursor behind the last column of some row without changing the screen.
 fn write_margin(screen: &vt100::Screen, size: Size, near: u16, out: &mut Vec<u8>) {
     let last = size.cols() - 1;
     let mut pen = Pen::default();
@@ -121,7 +121,7 @@ fn write_margin(screen: &vt100::Screen, size: Size, near: u16, out: &mut Vec<u8>
             return;
         }
     }
-    // Not reached, by the argument above. The cursor would overwrite the last column once.
+    // Not reached, see `Grid::write`. The cursor would overwrite the last column once.
     write_cursor(near, last, out);
 }
 
@@ -129,18 +129,18 @@ fn write_origin(on: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if on { b"\x1b[?6h" } else { b"\x1b[?6l" });
 }
 
-/// Counted from the top of the screen in origin mode too, which the usual sequence is not.
+/// Moves the cursor to a position counted from the top of the screen, in origin mode too.
 fn write_cursor(row: u16, column: u16, out: &mut Vec<u8>) {
     write_row(row, out);
     out.extend_from_slice(format!("\x1b[{}G", column + 1).as_bytes());
 }
 
-/// Leaves the column alone.
+/// Moves the cursor to a row and keeps its column.
 fn write_row(row: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("\x1b[{}d", row + 1).as_bytes());
 }
 
-/// Whether "the first row" means the region's. The screen must be tall enough to show a difference.
+/// Returns whether rows are counted from the top of the scroll region. The screen must be tall enough to see a difference.
 fn probe_origin(mut copy: vt100::Parser) -> bool {
     copy.screen_mut().set_size(nonzero(4), nonzero(2));
     copy.process(b"\x1b[2;3r\x1b[H");

@@ -22,7 +22,7 @@ use super::text::Cluster;
 const COLOURS_MAX: usize = 64;
 
 impl Emulator {
-    /// Feeds the lines at the beginning of `bytes` that need no drawing, and returns what is left.
+    /// Feeds the plain lines at the beginning of `bytes` without drawing all of them, and returns the rest.
     pub(super) fn bulk_lines<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let height = usize::from(self.size.rows());
         // Worth it only if more lines are skipped than drawn. A line has at least two bytes.
@@ -92,7 +92,7 @@ fn is_plain(line: &[u8]) -> bool {
         let Some(first) = rest.first() else { return true };
         let length = match first {
             0x1b => colours(rest),
-            // Longer characters are emoji, or need a look at what stands before them.
+            // Other characters are emoji, or combine with the character before them.
             0xc2..=0xee => wide_character(rest),
             _ => None,
         };

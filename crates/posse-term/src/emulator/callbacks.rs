@@ -1,10 +1,10 @@
-//! What vt100 tells us while it draws, and the list of signals it ends up in.
+//! The callbacks of vt100, and the queue of signals that they fill.
 
 use posse_core::signal::Signal;
 
 use super::history::{History, HistoryLimit};
 
-/// The most signals kept from one call of `feed`.
+/// The maximum number of signals kept from one call of `feed`.
 pub(super) const SIGNALS_MAX: usize = 1024;
 
 pub(super) struct EmulatorCallbacks {
@@ -29,9 +29,9 @@ impl vt100::Callbacks for EmulatorCallbacks {
         self.signals.push(Signal::Bell);
     }
 
-    /// What we hand to vt100 it mostly knows; this is a known sequence with a parameter it does not.
+    /// vt100 knows the sequences it is given; this one has a parameter that it does not know.
     fn unhandled_csi(&mut self, _: &mut vt100::Screen, i1: Option<u8>, i2: Option<u8>, parameters: &[&[u16]], c: char) {
-        // An attribute that cannot be shown (blinking, struck out) is not a message.
+        // An attribute that cannot be shown (blinking, struck out) is no signal.
         if c == 'm' {
             return;
         }
@@ -70,7 +70,7 @@ impl SignalQueue {
                 self.list.retain(|signal| !is_unknown(signal));
                 self.unknown = 0;
             } else {
-                // Signals are edges: the last title says more than the first.
+                // Signals are edges: the last title matters more than the first.
                 self.list.pop_front();
             }
         }

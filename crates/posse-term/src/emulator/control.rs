@@ -1,4 +1,4 @@
-//! Control and escape sequences: which ones vt100 gets, which are translated for it, which are ours.
+//! Control and escape sequences: passed to vt100, translated for it, or handled here.
 
 use posse_core::signal::Signal;
 
@@ -14,7 +14,7 @@ impl Emulator {
         match (control.private, control.intermediates, control.last) {
             (None, b"", b'm') => self.rendition(control),
             (None, b"", b'A' | b'B') => {
-                // In tmux going up or down from the margin gives up the wish to wrap; in vt100 not.
+                // In tmux moving up or down from the margin cancels the pending wrap; in vt100 it does not.
                 if self.at_margin() {
                     self.go_to_column(self.size.cols() - 1);
                 }
@@ -22,7 +22,7 @@ impl Emulator {
             }
             (None, b"", b'J') => {
                 if first_or(0) == 3 {
-                    // Whoever clears the scrollback is about to print all of it again.
+                    // A program that clears the scrollback is about to print all of it again.
                     self.terminal.callbacks_mut().history.clear();
                 }
                 self.draw(control.raw);
@@ -90,7 +90,7 @@ impl Emulator {
         responder::control(control, &facts)
     }
 
-    /// The state of a private mode we act on.
+    /// The state of a private mode, if it is supported.
     fn mode(&self, mode: u16) -> Option<bool> {
         use vt100::{MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
         let screen = self.terminal.screen();
@@ -132,8 +132,8 @@ impl Emulator {
         }
     }
 
-    /// All three ways in clear the screen and save the cursor. vt100 also puts it into the corner,
-    /// which no terminal does.
+    /// All three sequences clear the screen and save the cursor. vt100 also moves the cursor into the corner, which no
+    /// terminal does.
     fn enter_alternate(&mut self) {
         if !self.terminal.screen().alternate_screen() {
             let cursor = self.cursor();
@@ -142,7 +142,7 @@ impl Emulator {
         }
     }
 
-    /// Nothing if it is not shown: programs say it to be sure, and vt100 would move the cursor.
+    /// Does nothing if the alternate screen is not shown: programs send this to be sure, and vt100 would move the cursor.
     fn leave_alternate(&mut self, restore_cursor: bool) {
         if self.terminal.screen().alternate_screen() {
             let cursor = self.cursor();
@@ -155,7 +155,7 @@ impl Emulator {
         }
     }
 
-    /// `CSI ! p`: the modes as after power-on, the picture as it is.
+    /// `CSI ! p`: resets the modes and keeps the screen.
     fn soft_reset(&mut self) {
         let cursor = self.cursor();
         self.draw(b"\x1b[?25h\x1b[?1l\x1b>\x1b[?6l\x1b[r\x1b[m");
@@ -180,15 +180,14 @@ impl Emulator {
         }
     }
 
-    /// `CSI m`. vt100 understands sub-parameters only in part, and takes the numbers of an underline's
-    /// colour for attributes of their own.
+    /// `CSI m`. vt100 understands only some sub-parameters, and takes the numbers of an underline's colour for attributes.
     fn rendition(&mut self, control: &Control<'_>) {
         let parameters = control.parameters;
         if memchr::memchr(b':', parameters).is_none() && !parameters.windows(2).any(|two| two == b"58") {
             return self.draw(control.raw);
         }
         let plain = plain_rendition(&String::from_utf8_lossy(parameters));
-        // Without parameters it would be a reset.
+        // Without parameters the sequence would be a reset.
         if !plain.is_empty() {
             self.draw(format!("\x1b[{plain}m").as_bytes());
         }

@@ -1,10 +1,10 @@
-//! Cells as bytes again: attributes, and the rows of a whole grid.
+//! Writes cells as bytes: attributes, and the rows of a whole grid.
 
 use posse_core::screen::{Colour, Inks, Painted, Size};
 
 use super::Emulator;
 
-/// What a cell looks like apart from its text.
+/// The attributes of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pen {
     foreground: vt100::Color,
@@ -39,7 +39,7 @@ impl Pen {
         out.push(b'm');
     }
 
-    /// Writes only a change.
+    /// Changes the attributes, and writes them if they differ.
     pub(super) fn change(&mut self, to: Self, out: &mut Vec<u8>) {
         if *self != to {
             *self = to;
@@ -64,7 +64,7 @@ fn colour(colour: vt100::Color) -> Colour {
     }
 }
 
-/// Whether what is printed right after this cell could be taken for a part of it.
+/// Returns whether text printed right behind this cell could be taken for a part of it.
 pub(super) fn may_join(cell: &vt100::Cell) -> bool {
     cell.contents().chars().any(|c| matches!(c, '\u{200d}' | '\u{fe0f}' | '\u{1f000}'..))
 }
@@ -79,7 +79,7 @@ pub(super) fn write_position(out: &mut Vec<u8>, row: u16, column: u16) {
 pub(super) fn write_rows(screen: &vt100::Screen, size: Size, out: &mut Vec<u8>) {
     let mut pen = Pen::default();
     for row in 0..size.rows() {
-        // A row becomes wrapped by text running over its margin, so the next row must go on from there.
+        // A row becomes wrapped by text that runs over its margin, so the next row must continue there.
         let mut cursor = None;
         if row > 0 && screen.row_wrapped(row - 1) {
             cursor = Some(0);

@@ -1,18 +1,18 @@
-//! Rows that scrolled off, as text. vt100's own scrollback costs 3.8 MB per 1,000 rows.
+//! The rows that scrolled off, as text. The scrollback of vt100 costs 3.8 MB per 1,000 rows.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use vt100::capture::{BasicFormattedCaptureState, RowContents};
 
-/// The longest line put together from wrapped rows; a longer one becomes several. Somebody who prints
-/// a megabyte without a line break shall not make one line of it.
+/// The longest line joined from wrapped rows; a longer line is split. A megabyte without a line break does not become one
+/// line.
 const LINE_MAX: usize = 16 << 10;
 
-/// The room that a history begins with, up to twice that.
+/// The initial capacity of a history, up to twice that.
 const SMALLEST: usize = 2 << 10;
 
-/// How much is kept of what scrolled off. Whichever is reached first drops the oldest.
+/// The size limits of a history. If either is exceeded, the oldest lines are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimit {
     pub rows: usize,
@@ -20,8 +20,7 @@ pub struct HistoryLimit {
 }
 
 impl Default for HistoryLimit {
-    /// Enough for the last answer of an agent and what led to it, at a price that allows hundreds of
-    /// terminals.
+    /// Enough for the last answer of an agent and its context, and small enough for hundreds of terminals.
     fn default() -> Self {
         Self { rows: 5_000, bytes: 256 << 10 }
     }
@@ -29,15 +28,15 @@ impl Default for HistoryLimit {
 
 pub(super) struct History {
     limit: HistoryLimit,
-    /// All lines, one right after the other: thousands of small strings would take twice the room.
+    /// All lines, one behind the other: thousands of small strings would take twice the memory.
     text: String,
-    /// Where the oldest line begins. What is before it goes when room is needed.
+    /// The start of the oldest line. The text before it is removed when room is needed.
     start: usize,
-    /// Of each line, in bytes.
+    /// The length of each line in bytes.
     lengths: VecDeque<u32>,
-    /// The last line was wrapped at the margin: the next row belongs to it.
+    /// The last line was wrapped at the margin: the next row continues it.
     open: bool,
-    /// Rows that ever came, kept or not.
+    /// The number of rows ever pushed, kept or not.
     rows: u64,
     row: String,
 }
@@ -91,7 +90,7 @@ impl History {
         self.row = row;
     }
 
-    /// One row, and whether its text goes on in the next.
+    /// Appends one row. `wrapped` means that its text continues in the next row.
     pub(super) fn push_row(&mut self, row: &str, wrapped: bool) {
         self.rows += 1;
         self.make_room(row.len());
@@ -117,8 +116,8 @@ impl History {
         self.open &= !self.lengths.is_empty();
     }
 
-    /// Room for so many bytes more. It doubles up to what will ever be needed, which is an eighth more than is kept: then what
-    /// was dropped is moved over.
+    /// Makes room for more text. The capacity doubles up to an eighth more than the limit; then dropped text is removed from
+    /// the front instead.
     fn make_room(&mut self, wanted: usize) {
         let full = self.limit.bytes + self.limit.bytes / 8;
         let short = |text: &String| text.capacity() - text.len() < wanted;
@@ -137,19 +136,18 @@ impl History {
     }
 }
 
-/// Writes the row's text to `out`; whether it is wrapped.
+/// Writes the row's text to `out`, and returns whether the row is wrapped.
 fn read(contents: &RowContents<'_>, out: &mut String) -> bool {
     let mut state = BasicFormattedCaptureState::new();
-    // vt100 gives a row only with its colours, so they are taken out again. Neither writer fails
-    // where the result would matter.
+    // vt100 returns a row only with its colours, so they are removed again. Neither writer fails where the result matters.
     let _ = contents.write_formatted_basic(&mut WithoutColours { out, inside: false }, &mut state);
-    // Whether it is wrapped vt100 does not say, but a second row begins with a line break if not.
+    // vt100 does not say whether the row is wrapped. If it is not, a second row begins with a line break.
     let mut first = First(None);
     let _ = contents.write_formatted_basic(&mut first, &mut state);
     first.0 != Some('\n')
 }
 
-/// Drops `ESC … m`, the only sequence in there. It arrives in parts, cells one by one and whole.
+/// Drops `ESC … m`, the only sequence in a row. It arrives in parts; cells arrive one by one.
 struct WithoutColours<'a> {
     out: &'a mut String,
     inside: bool,
@@ -175,7 +173,7 @@ impl fmt::Write for WithoutColours<'_> {
     }
 }
 
-/// Takes one character and stops the writer.
+/// Keeps the first character and stops the writer.
 struct First(Option<char>);
 
 impl fmt::Write for First {

@@ -1,9 +1,9 @@
-//! The kitty keyboard protocol: which keys a program wants told how. Programs push their wish and pop
-//! it when they leave; the main and the alternate screen have a stack each.
+//! The kitty keyboard protocol: how a program wants keys to be encoded. Programs push flags and pop them when they leave;
+//! the main and the alternate screen have a stack each.
 
 use crate::sequence::Control;
 
-/// More than one program inside the other, and a few that forget to pop. The oldest falls out.
+/// Enough for nested programs and some that forget to pop. A push onto a full stack drops the oldest flags.
 const STACK_MAX: usize = 8;
 
 /// The flags the protocol defines.
@@ -52,7 +52,7 @@ impl Keyboard {
         }
     }
 
-    /// The stacks as they were, whoever kept them.
+    /// Restores the stacks from a checkpoint.
     pub(super) fn restore(main: &[u8], alternate: &[u8]) -> Self {
         let mut keyboard = Self::default();
         for (stack, flags) in keyboard.stacks.iter_mut().zip([main, alternate]) {
@@ -61,7 +61,7 @@ impl Keyboard {
         keyboard
     }
 
-    /// What brings a fresh terminal's stack to this one.
+    /// Writes the sequences that give a fresh terminal this stack.
     pub(super) fn write(&self, alternate: bool, out: &mut Vec<u8>) {
         for (i, flags) in self.stack(alternate).iter().enumerate() {
             let how = if i == 0 { '=' } else { '>' };

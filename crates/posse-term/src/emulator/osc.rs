@@ -1,9 +1,9 @@
-//! What an operating system command (OSC) that asks nothing means.
+//! The signals of operating system commands (OSC) that are no queries.
 
 use posse_core::signal::Signal;
 
-/// The longest text handed on, in bytes. Titles, states and notifications are short; what is longer
-/// is a clipboard or a picture, and its beginning tells which.
+/// The longest text passed on, in bytes. Titles, states and notifications are short; longer text is a clipboard or a
+/// picture, and its beginning suffices to recognise it.
 pub(super) const PAYLOAD_MAX: usize = 4 << 10;
 
 pub(super) fn signal(body: &[u8]) -> Signal {

@@ -1,8 +1,8 @@
-//! Somebody's terminal drawn inside the window of whoever watches it.
+//! Draws a terminal inside the window of a viewer.
 //!
-//! The window may have another size. A smaller one shows the part of the terminal around the cursor, and moves no further than
-//! it must; in a larger one the rest stays blank. How keys and mouse are to be encoded is passed on, so that what a person
-//! types reaches the program as it wants it. Nothing in here asks the window anything.
+//! The window may have another size. A smaller window shows the part of the terminal around the cursor and scrolls as
+//! little as possible; in a larger one the rest stays blank. The modes for keys and mouse are passed on, so that the
+//! viewer's input has the encoding that the program expects. The window is never queried.
 
 use posse_core::screen::Size;
 use vt100::{CursorStyle, MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
@@ -10,7 +10,7 @@ use vt100::{CursorStyle, MouseProtocolEncoding as Encoding, MouseProtocolMode as
 use super::drawing::{Pen, may_join, write_position};
 use super::{Emulator, InputModes};
 
-/// What is in the window.
+/// The contents of the window.
 #[derive(Default)]
 pub struct TerminalView {
     painted: Option<ViewFrame>,
@@ -22,23 +22,23 @@ struct ViewFrame {
     shown: Size,
     /// The row and column of the terminal in the window's top left corner.
     origin: (u16, u16),
-    /// By rows.
+    /// Row by row.
     cells: Vec<vt100::Cell>,
     cursor: ViewCursor,
     modes: InputModes,
 }
 
-/// How many rows and columns around the cursor are shown as well, if the window is large enough.
+/// The rows and columns shown around the cursor, if the window is large enough.
 const MARGIN: (u16, u16) = (4, 8);
 
-/// Row and column in the window unless it is hidden.
+/// Row and column in the window, unless the cursor is hidden.
 type ViewCursor = (Option<(u16, u16)>, CursorStyle);
 
 impl TerminalView {
-    /// To be written before the first `paint`: an alternate screen and a keyboard mode of our own.
+    /// The bytes to write before the first `paint`: an alternate screen and a keyboard mode of its own.
     pub const ENTER: &[u8] = b"\x1b[?1049h\x1b[>0u";
 
-    /// To be written after the last: whatever was passed on is taken back.
+    /// The bytes to write after the last `paint`: they reset all modes that were passed on.
     pub const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\
         \x1b[?2004l\x1b[?1l\x1b>\x1b[>4;0m\x1b[<u\x1b[0 q\x1b[?25h\x1b[?1049l";
 
@@ -46,7 +46,7 @@ impl TerminalView {
         Self::default()
     }
 
-    /// The next `paint` draws everything: the window was written to by somebody else.
+    /// Makes the next `paint` draw everything, because the window was changed from outside.
     pub fn forget(&mut self) {
         self.painted = None;
     }
@@ -57,7 +57,7 @@ impl TerminalView {
         self.painted.as_ref().map_or((0, 0), |frame| frame.origin)
     }
 
-    /// The bytes that bring the window up to date; none if it is.
+    /// Returns the bytes that bring the window up to date, or none if it is.
     pub fn paint(&mut self, emulator: &Emulator, window: Size) -> Vec<u8> {
         let before = self.painted.take();
         let next = ViewFrame::of(emulator, window, before.as_ref().map_or((0, 0), |frame| frame.origin));
@@ -90,7 +90,7 @@ impl ViewFrame {
         let cells = (0..shown.rows()).flat_map(|row| (0..shown.cols()).filter_map(move |column| cell(row, column)));
         let mut modes = emulator.input_modes();
         if (top, left) != (0, 0) {
-            // The window would report other places than those the program has drawn.
+            // The window would report other positions than those the program has drawn.
             modes.mouse = Mouse::None;
         }
         Self {
