@@ -231,5 +231,4 @@ fn exact(text: &str) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[path = "cast_tests.rs"]
 mod tests;

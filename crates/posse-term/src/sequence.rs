@@ -417,5 +417,4 @@ pub(crate) fn cut_character(text: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-#[path = "sequence_tests.rs"]
 pub(crate) mod tests;

@@ -377,5 +377,4 @@ pub fn decode<M: WireMessage>(bytes: &[u8], limit: usize) -> Result<Option<(M, u
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 mod tests;
